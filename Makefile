@@ -15,7 +15,7 @@ TESTED := $(VENV)/.installed-test
 # The suite starts some hundred servers. Each would compile every module anew where bytecode is not kept.
 PYTEST = PYTHONDONTWRITEBYTECODE= HUD_MCP_TEST_ALL=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo test long lanes check peers prove bench stress fresh image release clean
+.PHONY: demo test long lanes check peers prove scale bench stress docs fresh image release clean
 
 # The main job on real input: the quickstart taskset, a real MCP client in another process,
 # a real Chromium; progress, a table, and a report that opens from disk.
@@ -26,7 +26,8 @@ demo: $(STAMP)
 
 # One representative of each thing, or what TESTS names. A test that is skipped for want of
 # something that was to be installed here fails; `$(BIN)/python -m pytest` runs what can be run
-# without it. What takes long is in the lanes `long`, `peers`, `prove` and `stress`.
+# without it. What takes long is in the lanes `long`, `peers`, `prove`, `scale`
+# and `stress`.
 test: $(TESTED)
 	@$(BIN)/python scripts/install.py test
 	$(PYTEST) $(TESTS)
@@ -47,7 +48,7 @@ peers: $(TESTED)
 # have them.
 lanes: $(TESTED)
 	@$(BIN)/python scripts/install.py test
-	$(PYTEST) -m "long or peers or prove or stress" --ignore tests/interaction/test_admitted_sdks.py \
+	$(PYTEST) -m "long or peers or prove or scale or stress" --ignore tests/interaction/test_admitted_sdks.py \
 	  --ignore tests/environments/test_own_sets.py \
 	  --deselect tests/environments/test_reasoning_gym.py::test_every_generator_is_as_the_tables_say $(TESTS)
 
@@ -65,6 +66,13 @@ check: $(TESTED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# The site of the pages, into site/: every link and anchor leads somewhere, and no page loads
+# anything from elsewhere.
+docs: $(TESTED)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@$(BIN)/python scripts/install.py demo
+	@$(BIN)/python scripts/build_site.py
 
 # Every shipped task is proven, or said to be unproven; each row is played in each way; and how often
 # the intervals of the statistics hold the truth, over the whole grid.
@@ -90,6 +98,7 @@ bench: $(TESTED)
 	$(BIN)/python benchmarks/contexts.py
 	$(BIN)/python benchmarks/tasksets.py
 	$(BIN)/python benchmarks/job_figures.py
+	$(BIN)/python benchmarks/groups.py
 	$(BIN)/python benchmarks/tunnel.py
 	@if [ ! -x .venv-browsergym/bin/browsergym-ready ]; then \
 	  $(PYTHON) -m venv .venv-browsergym && \
@@ -102,6 +111,16 @@ bench: $(TESTED)
 	else \
 	  echo "benchmarks/channel.py needs HUD's SDK, which make peers leaves in .venv-hud"; \
 	fi
+	@if [ -x .venv-openenv/bin/python ]; then \
+	  $(BIN)/python benchmarks/openenv_face.py --openenv-python .venv-openenv/bin/python; \
+	else \
+	  echo "benchmarks/openenv_face.py needs OpenEnv, which make peers leaves in .venv-openenv"; \
+	fi
+
+# Very many runs, and workers on more than one process: what is read and sent for a page is bounded.
+scale: $(TESTED)
+	@$(BIN)/python scripts/install.py test
+	$(PYTEST) -o timeout=0 -m scale $(TESTS)
 
 # Kills, full disks and load at full size. Then actions on what scripts move, beside plain Playwright,
 # with the processors taken. STRESS=--full runs five seeds of each page, not two.
@@ -119,4 +138,4 @@ $(TESTED): pyproject.toml client/pyproject.toml
 	@touch $(STAMP) $(TESTED)
 
 clean:
-	rm -rf $(VENV) .venv-browsergym demo-report prove-report build dist .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-browsergym demo-report prove-report build dist site .pytest_cache .ruff_cache

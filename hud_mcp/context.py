@@ -6,7 +6,7 @@ Selectors, samplers and the spaces of contextual reinforcement learning build on
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import Field, model_validator
 
@@ -26,7 +26,10 @@ Context = Annotated[dict[str, Scalar], "context"]
 
 
 class ContextFeature(Value):
-    """One feature: its default, and what other values it may take."""
+    """One feature: its default, and what other values it may take.
+
+    `default_value`, which is CARL's name, may be given and read in place of `default`.
+    """
 
     name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     default: Scalar
@@ -34,6 +37,21 @@ class ContextFeature(Value):
     upper: float | None = Field(default=None, description="Largest value, inclusive.")
     choices: tuple[Scalar, ...] | None = Field(default=None, description="The only values.")
     description: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_default_value(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping) or "default_value" not in given:
+            return cast("Any", given)
+        named = dict(cast("Mapping[str, Any]", given))
+        if "default" in named:
+            raise ValueError("`default` and `default_value` are the same; give one of both")
+        return {"default": named.pop("default_value"), **named}
+
+    @property
+    def default_value(self) -> Scalar:
+        """The default, under CARL's name."""
+        return self.default
 
     @model_validator(mode="after")
     def _default_is_allowed(self) -> "ContextFeature":

@@ -32,6 +32,7 @@ __all__ = [
     "LimitReached",
     "NoScreen",
     "NotInstalled",
+    "ObservationKeyNotFound",
     "OperatorRefused",
     "OutOfStep",
     "OutputExists",
@@ -99,6 +100,13 @@ class SourceNotFound(HudMcpError):
 
 class CapabilityNotFound(HudMcpError, KeyError):
     """An environment publishes nothing of that name."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ObservationKeyNotFound(HudMcpError, KeyError):
+    """An observation has nothing under that key; the text names the keys that it has."""
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -37,7 +37,7 @@ class Phase(StrEnum):
 
 
 class History(tuple[Mapping[str, Any], ...]):  # noqa: SLOT001  # a tuple can have no slots
-    """What the agent did so far: each action that was performed, as it was sent, in order.
+    """The agent's actions so far: each action that was performed, as it was sent, in order.
 
     Attributes:
         targets: What each of them hit, as the kind of world writes it down; None where nothing

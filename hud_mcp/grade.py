@@ -67,7 +67,7 @@ class SubScore(Value):
 
 
 class Grade(Value):
-    """What a template yields at its end.
+    """The result that a template yields at its end.
 
     One that says `is_error` (HUD's `isError`) is no reward: the session is `grading_failed`.
     """

@@ -70,7 +70,7 @@ async def connect(
     metadata: dict[str, Any] | None = None,
     record: RecordMode | None = None,
 ) -> AsyncGenerator[Environment]:
-    """Work on a task by a loop of one's own, while the block runs.
+    """Work on a task by your own loop, while the block runs.
 
     Args:
         source: Where the task is: what `hud-mcp serve` takes, or an `Environment` that was

@@ -114,7 +114,7 @@ class Screenshot(Value):
 
 
 class Observation(Value):
-    """What the agent sees after acting."""
+    """The agent's view after acting."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
 

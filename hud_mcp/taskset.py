@@ -209,7 +209,7 @@ class Taskset(Sequence[Task]):
 
     @property
     def tasks(self) -> list[Task]:
-        """Its tasks, in a list of its own."""
+        """Its tasks, in a new list."""
         return list(self)
 
     @property

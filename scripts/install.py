@@ -14,8 +14,9 @@ from pathlib import Path
 
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.machine.installing import install, still_missing
-from hud_mcp.machine.need import Need, browser_fault, find_browser_needs
+from hud_mcp.machine.need import OPENGL, Need, browser_fault, find_browser_needs
 from hud_mcp.machine.packages import PackageManager
+from hud_mcp.worlds.gymnasium.opengl import choose_opengl
 
 ON_LINUX = sys.platform.startswith("linux")
 POSTGRESQL = (
@@ -37,6 +38,11 @@ def has_postgresql() -> bool:
         return True
     folders = [path for place in POSTGRESQL for path in Path("/").glob(place[1:])]
     return any((path / "initdb").exists() and (path / "postgres").exists() for path in folders)
+
+
+def mujoco_draws() -> bool:
+    """Whether MuJoCo has something to draw with."""
+    return choose_opengl(again=True) is None
 
 
 TESTS: tuple[tuple[Callable[[], bool], Need], ...] = (
@@ -66,6 +72,7 @@ TESTS: tuple[tuple[Callable[[], bool], Need], ...] = (
         )
         if ON_LINUX
     ),
+    *(((mujoco_draws, OPENGL),) if ON_LINUX else ()),
 )
 
 

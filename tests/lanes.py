@@ -7,7 +7,7 @@ import pytest
 
 __all__ = ["pytest_collection_modifyitems"]
 
-LANES = ("long", "peers", "prove", "stress")
+LANES = ("long", "peers", "prove", "scale", "stress")
 
 ELSEWHERE = {"hud_python", "fastmcp_python"}
 """The fixtures that make an environment of its own, which pip fills from the network."""

@@ -150,6 +150,7 @@ HEAVY = {
     "gymnasium": ("worlds.gymnasium", "carl", "task_env"),
     "numpy": ("worlds.gymnasium", "carl", "task_env"),
     "Box2D": ("carl",),
+    "mujoco": ("carl",),
     "ConfigSpace": (),
     "pyarrow": (),
     "asyncssh": ("channel.endpoints",),

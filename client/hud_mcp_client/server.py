@@ -112,7 +112,7 @@ class Server:
         return await self._transport.perform(listed(self._wire, like))
 
     async def close(self) -> None:
-        """Close the connections. Sessions live on. Closing twice is no error."""
+        """Close the connections. Sessions live on. It may be called twice."""
         try:
             await self._transport.perform(self._wire.leave())
         finally:

@@ -92,7 +92,7 @@ class Session(HeldSession):
         return await self._transport.perform(self.work_answer(answer))
 
     async def reset(self) -> tuple[Observation, dict[str, Any]]:
-        """Begin the task anew in a session of its own; one that has not ended is given up.
+        """Begin the task again in a new session; an open session is given up.
 
         Returns:
             The observation, whose text begins with the prompt, and its info.
@@ -104,7 +104,7 @@ class Session(HeldSession):
         return await self._transport.perform(self.work_reset())
 
     async def screenshot(self, kind: "Literal['png', 'jpeg']" = "png") -> Screenshot:
-        """Take a picture. It is no step of the record.
+        """Take a picture. It is not recorded as a step.
 
         Raises:
             ActionFailed: The world has no screen.
@@ -124,7 +124,7 @@ class Session(HeldSession):
         return await self._transport.perform(self.work_tool(name, arguments))
 
     async def close(self) -> None:
-        """Give the session up, unless it was answered. Closing twice is no error.
+        """Give the session up, unless it was answered. It may be called twice.
 
         Raises:
             ConnectionFailed: No reply came. The session ends by its time.

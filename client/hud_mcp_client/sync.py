@@ -58,11 +58,11 @@ class Session(HeldSession):
         return self._transport.perform(self.work_answer(answer))
 
     def reset(self) -> tuple[Observation, dict[str, Any]]:
-        """Begin the task anew in a session of its own; one that has not ended is given up."""
+        """Begin the task again in a new session; an open session is given up."""
         return self._transport.perform(self.work_reset())
 
     def screenshot(self, kind: "Literal['png', 'jpeg']" = "png") -> Screenshot:
-        """Take a picture. It is no step of the record."""
+        """Take a picture. It is not recorded as a step."""
         return self._transport.perform(self.work_screenshot(kind))
 
     def tool(self, name: str, /, **arguments: Any) -> ToolReply:
@@ -70,7 +70,7 @@ class Session(HeldSession):
         return self._transport.perform(self.work_tool(name, arguments))
 
     def close(self) -> None:
-        """Give the session up, unless it was answered. Closing twice is no error."""
+        """Give the session up, unless it was answered. It may be called twice."""
         self._transport.perform(self.work_close())
 
 
@@ -136,7 +136,7 @@ class Server:
         return self._transport.perform(listed(self._wire, like))
 
     def close(self) -> None:
-        """Close the connections. Sessions live on. Closing twice is no error."""
+        """Close the connections. Sessions live on. It may be called twice."""
         try:
             self._transport.perform(self._wire.leave())
         finally:

@@ -125,7 +125,7 @@ class Receipt(BaseModel):
 
 @dataclass(frozen=True)
 class ToolReply:
-    """What a tool gave back.
+    """The result of a tool.
 
     Attributes:
         text: All its text.

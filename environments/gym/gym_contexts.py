@@ -1,7 +1,7 @@
 """Contexts of the contextual environments: to train in, to test inside of that, and outside.
 
 The ranges are of features that change what an agent must do, and such that a simple
-controller still solves the task everywhere.
+controller still solves the task everywhere. For robots in MuJoCo there is no such controller.
 """
 
 import json
@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from hud_mcp import Context, carl
-from hud_mcp.carl import (
-    ContextSampler,
-    ContextSelector,
-    RoundRobinSelector,
-    UniformFloatContextFeature,
-)
+from hud_mcp.carl import ContextSelector, RoundRobinSelector
 
 COUNT = 20
 SEEDS = {"train": 1, "test": 2, "test-outside": 3}
+
+ROBOTS = ("CARLAnt", "CARLHalfCheetah", "CARLHopper", "CARLHumanoid", "CARLWalker2d")
+ROBOT_RANGES = {
+    "gravity": ((-11.0, -8.5), (-14.0, -12.0)),
+    "friction": ((0.8, 1.2), (0.5, 0.7)),
+    "actuator_strength": ((0.9, 1.1), (0.7, 0.85)),
+}
 
 RANGES: dict[str, dict[str, tuple[tuple[float, float], tuple[float, float]]]] = {
     "CARLCartPole": {
@@ -43,6 +45,7 @@ RANGES: dict[str, dict[str, tuple[tuple[float, float], tuple[float, float]]]] = 
         "m": ((0.9, 1.1), (0.6, 0.8)),
     },
     "CARLLunarLander": {"GRAVITY_Y": ((-11.0, -7.0), (-5.0, -3.0))},
+    **dict.fromkeys(ROBOTS, ROBOT_RANGES),
 }
 """Of each feature, where it lies in training, and where outside of that."""
 
@@ -88,11 +91,11 @@ def sample(env_id: str, split: str, count: int) -> dict[str, Context]:
     """
     outside = split == "test-outside"
     drawn = [
-        UniformFloatContextFeature(name, lower=ranges[outside][0], upper=ranges[outside][1])
+        carl.UniformFloatContextFeature(name, lower=ranges[outside][0], upper=ranges[outside][1])
         for name, ranges in RANGES[env_id].items()
     ]
     space = getattr(carl, env_id).get_context_space()
-    contexts = ContextSampler(drawn, space, seed=SEEDS[split]).sample_contexts(count)
+    contexts = carl.ContextSampler(drawn, space, seed=SEEDS[split]).sample_contexts(count)
     return {
         f"{split}-{number:02}": {name: shorter(context[name]) for name in RANGES[env_id]}
         for number, context in contexts.items()

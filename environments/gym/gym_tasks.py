@@ -76,6 +76,8 @@ def add_templates(environment: Environment, spec: Any, limit: int | None) -> Non
     low, high = SCALES.get(name, (0.0, spec.reward_threshold))
     if name == "CartPole":
         high = float(default)
+    if high is None:
+        add_episode_return(environment, name, most, default)
     add_reach_return(environment, name, most, default, REACHABLE.get(name, high))
     add_highest_return(environment, name, most, default, (low, high))
 
@@ -142,6 +144,26 @@ def add_reach_goal(environment: Environment, name: str, most: int, default: int)
         yield Grade(reward=float(reached), content=f"The goal {said}, in {episode.steps} steps.")
 
     solve_with(reach_goal, name)
+
+
+def add_episode_return(environment: Environment, name: str, most: int, default: int) -> None:
+    """Get as high a return as there is, where nobody knows which returns are good."""
+
+    @environment.template(description="Play an episode for as high a return as you can")
+    async def episode_return(
+        world: GymnasiumWorld, steps: Annotated[int, Field(ge=1, le=most)] = default
+    ) -> AsyncGenerator[Any, Any]:
+        """Reward a whole episode by its return: the higher the return, the nearer to 1."""
+        yield (
+            f"Get as high a return as you can: the sum of the rewards of {span(world, steps)}. "
+            "Your reward grows with the return R and is (1 + R / (1 + |R|)) / 2: 0.5 for a return "
+            f"of 0, above it for more, below it for less. {how(world)}"
+        )
+        total, whole = played(world, steps)
+        reward = (1 + total / (1 + abs(total))) / 2 if whole else 0.0
+        yield Grade(reward=reward, content=told(total, whole), info={"return": total})
+
+    solve_with(episode_return, name)
 
 
 def add_reach_return(

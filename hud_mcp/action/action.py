@@ -54,7 +54,7 @@ class Point(Value):
         return f"{round(self.x, 2):.12g}, {round(self.y, 2):.12g}"
 
     def scaled(self, scale: float) -> "Point":
-        """The place where each pixel is so many."""
+        """The same place on a picture that is larger by this factor."""
         return Point(x=self.x * scale, y=self.y * scale)
 
 
@@ -187,7 +187,7 @@ class Action(Value):
         return f"{self.type} {clip_json(given) or ''}".rstrip()
 
     def scaled(self, scale: float) -> Self:
-        """The same action where each pixel is so many; a scroll's distance stays."""
+        """The same action on a picture that is larger by this factor; a scroll's distance stays."""
         del scale
         return self
 
@@ -239,7 +239,7 @@ class Targeted(Action):
         return f"{self.type}{place_words(self, names)}"
 
     def scaled(self, scale: float) -> Self:
-        """The same action where each pixel is so many."""
+        """The same action on a picture that is larger by this factor."""
         if self.point is None:
             return self
         return self.model_copy(update={"point": self.point.scaled(scale)})

@@ -208,7 +208,7 @@ class MoveAction(Targeted):
         return f"move{place_words(self, names, point='to ', other='to ')}"
 
     def scaled(self, scale: float) -> Self:
-        """The same action where each pixel is so many; its offset is in pixels too."""
+        """The same action on a picture larger by this factor; its offset is in pixels too."""
         moved = super().scaled(scale)
         if moved.offset is None:
             return moved
@@ -260,7 +260,7 @@ class DragAction(Action):
         return _while_holding(f"drag from {first} to {last}{through}", self.hold_keys)
 
     def scaled(self, scale: float) -> Self:
-        """The same action where each pixel is so many."""
+        """The same action on a picture that is larger by this factor."""
         return self.model_copy(update={"path": tuple(point.scaled(scale) for point in self.path)})
 
     def pointer_after(self, before: Point | None, reached: Point | None) -> Point | None:  # noqa: ARG002  # as all actions are asked

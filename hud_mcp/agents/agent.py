@@ -24,7 +24,7 @@ _MOST_TURNS = 100
 
 
 class ToolReply(Protocol):
-    """What a tool gave back."""
+    """The result of a tool."""
 
     @property
     def text(self) -> str:

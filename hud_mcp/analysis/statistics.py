@@ -27,7 +27,7 @@ __all__ = ["JobStatistics", "job_statistics"]
 
 
 class JobStatistics(Value):
-    """What the runs of a job amount to.
+    """The figures of a job's runs.
 
     A run is scored if the agent brought it to its end: graded, cancelled, or expired. The
     mean is over graded runs; pass rates are over scored ones, of which those without a

@@ -9,9 +9,11 @@ a selector that picks one at each reset, and observations that carry the context
     observation, info = env.reset(seed=1)  # {"state": …, "context": {"gravity": …, …}}
 
 Read `environment` for the wrapper, `space` and `sampler` for contexts, `selector` for who
-picks, `classic`, `lander`, `walker` and `car` for the features of each environment, and
-`attributes` for any other one. Selectors need nothing; the rest needs the extra `gymnasium`,
-and Box2D's environments the extra `box2d`.
+picks, `classic`, `lander`, `walker`, `car` and `robots` for the features of each environment,
+and `attributes` for any other one. Selectors need nothing; the rest needs the extra
+`gymnasium`, Box2D's environments the extra `box2d`, and the robots the extra `mujoco`.
+`from hud_mcp.carl import *` gives what is installed. Gymnasium makes each environment by
+CARL's id, such as `carl/CARLCartPole-v0`, where carl-bench is not installed.
 
 What differs from CARL 1.1:
 
@@ -21,10 +23,17 @@ What differs from CARL 1.1:
 - Features without any effect are left out: `gravity` of Pendulum (which reads `g`),
   `LINK_LENGTH_2` of Acrobot, `TERRAIN_HEIGHT` of BipedalWalker.
 - `CARLCarRacing` has physical features instead of a list of drawn vehicles.
+- `CARLAnt`, `CARLHalfCheetah`, `CARLHopper`, `CARLHumanoid` and `CARLWalker2d` are Gymnasium's,
+  in MuJoCo, and stand for those of Brax. MuJoCo has no `elasticity` and no `ang_damping`.
+  `friction` multiplies the model's own, and there are no goals (`target_…`).
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+from hud_mcp.carl.registration import register_ids
+from hud_mcp.errors import NotInstalled
 
 if TYPE_CHECKING:
     from hud_mcp.carl.attributes import CARLAttributesEnv
@@ -44,6 +53,13 @@ if TYPE_CHECKING:
         UniformIntegerContextFeature,
     )
     from hud_mcp.carl.lander import CARLLunarLander
+    from hud_mcp.carl.robots import (
+        CARLAnt,
+        CARLHalfCheetah,
+        CARLHopper,
+        CARLHumanoid,
+        CARLWalker2d,
+    )
     from hud_mcp.carl.sampler import ContextSampler
     from hud_mcp.carl.selector import (
         AbstractSelector,
@@ -66,6 +82,7 @@ _HOMES = {
     "carl.features": "CategoricalContextFeature NormalFloatContextFeature "
     "UniformFloatContextFeature UniformIntegerContextFeature",
     "carl.lander": "CARLLunarLander",
+    "carl.robots": "CARLAnt CARLHalfCheetah CARLHopper CARLHumanoid CARLWalker2d",
     "carl.sampler": "ContextSampler",
     "carl.selector": "AbstractSelector ContextSelector CustomSelector RandomSelector "
     "RoundRobinSelector StaticSelector",
@@ -75,15 +92,32 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 
+_EXTRAS = {
+    "carl.car": ("Box2D", "box2d"),
+    "carl.lander": ("Box2D", "box2d"),
+    "carl.walker": ("Box2D", "box2d"),
+    "carl.robots": ("mujoco", "mujoco"),
+    "carl.attributes": ("gymnasium", "gymnasium"),
+    "carl.classic": ("gymnasium", "gymnasium"),
+    "carl.environment": ("gymnasium", "gymnasium"),
+    "carl.features": ("ConfigSpace", "gymnasium"),
+}
+"""What a module needs, and the extra that installs it."""
+
 ENVIRONMENTS = (
     "CARLAcrobot",
+    "CARLAnt",
     "CARLBipedalWalker",
     "CARLCarRacing",
     "CARLCartPole",
+    "CARLHalfCheetah",
+    "CARLHopper",
+    "CARLHumanoid",
     "CARLLunarLander",
     "CARLMountainCar",
     "CARLMountainCarContinuous",
     "CARLPendulum",
+    "CARLWalker2d",
 )
 """The names of the environments that come with their features."""
 
@@ -91,15 +125,20 @@ __all__ = [
     "ENVIRONMENTS",
     "AbstractSelector",
     "CARLAcrobot",
+    "CARLAnt",
     "CARLAttributesEnv",
     "CARLBipedalWalker",
     "CARLCarRacing",
     "CARLCartPole",
     "CARLEnv",
+    "CARLHalfCheetah",
+    "CARLHopper",
+    "CARLHumanoid",
     "CARLLunarLander",
     "CARLMountainCar",
     "CARLMountainCarContinuous",
     "CARLPendulum",
+    "CARLWalker2d",
     "CategoricalContextFeature",
     "Context",
     "ContextFeature",
@@ -117,13 +156,35 @@ __all__ = [
 ]
 
 
+def _missing_extra(name: str) -> str | None:
+    """The extra that a name needs and that is not installed; None where nothing is missing."""
+    module, extra = _EXTRAS.get(_HOME.get(name, ""), (None, None))
+    return extra if module is not None and find_spec(module) is None else None
+
+
+def _instead_of(name: str) -> str:
+    """What stands for one of CARL's environments over Brax."""
+    named = {each.lower(): each for each in ENVIRONMENTS}
+    instead = named.get(name.replace("Brax", "", 1).lower()) if "Brax" in name else None
+    return "" if instead is None else f" {instead} is that robot in MuJoCo."
+
+
+_ABSENT = [name for name in __all__ if _missing_extra(name) is not None]
+for _name in _ABSENT:  # what `import *` cannot give
+    __all__.remove(_name)  # noqa: PYI056  # pyright: ignore[reportUnsupportedDunderAll]  # others are still named
+
+register_ids(ENVIRONMENTS)
+
+
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'hud_mcp.carl' has no attribute {name!r}")
+        raise AttributeError(f"module 'hud_mcp.carl' has no attribute {name!r}.{_instead_of(name)}")
+    if (extra := _missing_extra(name)) is not None:
+        raise NotInstalled(f"{name} needs more: pip install 'hud-mcp[{extra}]'.")
     value = getattr(import_module(f"hud_mcp.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_ABSENT})

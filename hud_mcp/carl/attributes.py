@@ -1,15 +1,16 @@
 """The contextual wrapper for any environment, by a declaration of what its features set."""
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
 from typing import Any
 
 import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
+from hud_mcp.carl import libraries
 from hud_mcp.carl.environment import CARLEnv
-from hud_mcp.carl.features import plain_value
 from hud_mcp.carl.gym_setup import make_quietly
+from hud_mcp.carl.paths import AttributePath
 from hud_mcp.carl.selector import ContextSelector
 from hud_mcp.carl.space import ContextSpace
 from hud_mcp.context import Context, ContextFeature, Scalar
@@ -32,15 +33,18 @@ class CARLAttributesEnv(CARLEnv):
     Args:
         env: The environment, or the id under which Gymnasium makes it.
         attributes: From each feature to the attribute of the bare environment that it sets;
-            a dot leads into an object (`"world.gravity"`).
+            a dot leads into an object, and an index into a sequence, an array or a mapping
+            (`"model.opt.gravity[2]"`, `"model.geom_friction[:, 0]"`, `"settings['speed']"`).
+            MuJoCo recomputes values that follow from its model.
         features: Their defaults and bounds. One that is left out has the attribute's value at
             first as its default, and no bounds.
-        derived: From an attribute to a function of the bare environment that gives its value,
-            called in order after the features are set.
+        derived: From an attribute, or a path to one, to a function of the bare environment that
+            gives its value, called in order after the features are set.
         options: As for `CARLEnv`, and arguments of `gymnasium.make` where `env` is an id.
 
     Raises:
-        InvalidContext: The environment has no such attribute, or no plain value in it.
+        InvalidContext: The environment has no such attribute, or no plain value in it, or it
+            cannot be set; the text says where its path ends and what is there.
     """
 
     def __init__(  # noqa: PLR0917  # CARL's signature
@@ -74,9 +78,13 @@ class CARLAttributesEnv(CARLEnv):
         if isinstance(env, str):
             env = make_quietly(env, **{"render_mode": "rgb_array", **options})
             options = {}
-        self._attributes = dict(attributes)
-        self._derived = dict(derived or {})
+        self._attributes = {name: AttributePath(path, name) for name, path in attributes.items()}
+        self._derived = {
+            AttributePath(path, path): derive for path, derive in (derived or {}).items()
+        }
         self._declared = ContextSpace(_complete(env.unwrapped, self._attributes, features))
+        self._constants = libraries.constants_of(env.unwrapped) if "mujoco" in sys.modules else None
+        self._entered = self._declared.default
         super().__init__(
             env,
             contexts,
@@ -104,16 +112,18 @@ class CARLAttributesEnv(CARLEnv):
 
     def _update_context(self) -> None:
         env = self.unwrapped
-        for name, value in (self.context or {}).items():
-            *path, last = self._attributes[name].split(".")
-            setattr(reduce(getattr, path, env), last, value)
-        for attribute, derive in self._derived.items():
-            *path, last = attribute.split(".")
-            setattr(reduce(getattr, path, env), last, derive(env))
+        context = dict(self.context or {})
+        for name, value in context.items():
+            self._attributes[name].write(env, value)
+        for path, derive in self._derived.items():
+            path.write(env, derive(env))
+        if self._constants is not None and context != self._entered:
+            self._constants.update()
+        self._entered = context
 
 
 def _complete(
-    env: Any, attributes: Mapping[str, str], features: tuple[ContextFeature, ...]
+    env: Any, attributes: Mapping[str, AttributePath], features: tuple[ContextFeature, ...]
 ) -> list[ContextFeature]:
     """The declared features, and those that follow from what the environment has."""
     declared = {feature.name: feature for feature in features}
@@ -123,23 +133,12 @@ def _complete(
                 f"The feature {name!r} sets no attribute.{did_you_mean(name, attributes)} Add it "
                 "to `attributes`."
             )
+    for path in attributes.values():
+        path.check(env)
     return [
-        declared.get(name) or _inferred(name, _value_at(env, name, path), path)
+        declared.get(name) or _inferred(name, path.read(env), path.text)
         for name, path in attributes.items()
     ]
-
-
-def _value_at(env: Any, name: str, path: str) -> Any:
-    value = env
-    for part in path.split("."):
-        if not hasattr(value, part):
-            hint = did_you_mean(part, dir(value))
-            raise InvalidContext(
-                f"The feature {name!r} sets {path!r}, and a {type(value).__name__} has no "
-                f"attribute {part!r}.{hint}"
-            )
-        value = getattr(value, part)
-    return plain_value(value)
 
 
 def _inferred(name: str, value: Any, path: str) -> ContextFeature:

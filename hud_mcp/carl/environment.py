@@ -10,7 +10,8 @@ from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from hud_mcp.carl.gym_setup import make_quietly
+from hud_mcp.carl.gym_setup import make_quietly, set_render_mode
+from hud_mcp.carl.observed import Observed
 from hud_mcp.carl.selector import ContextSelector, RoundRobinSelector
 from hud_mcp.carl.space import ContextSpace
 from hud_mcp.context import Context, ContextFeature
@@ -126,6 +127,18 @@ class CARLEnv(
         return cls.get_context_space().default
 
     @property
+    def render_mode(self) -> str | None:
+        """How the environment is drawn; None where it is not.
+
+        Setting it counts from the next drawing on; only a mode of `metadata` can be set.
+        """
+        return self.env.render_mode
+
+    @render_mode.setter
+    def render_mode(self, render_mode: str | None) -> None:
+        set_render_mode(self.env, render_mode)
+
+    @property
     def contexts(self) -> dict[Any, Context]:
         """The set of contexts, each complete."""
         return self._contexts
@@ -235,7 +248,9 @@ class CARLEnv(
         if env is None:
             if self.env_name is None:
                 raise InvalidEnvironment(f"{type(self).__name__} needs the environment to wrap.")
-            return make_quietly(self.env_name, **{"render_mode": "rgb_array", **kwargs})
+            declared: Any = type(self).render_mode  # CARL's subclasses set it in their body
+            mode = "rgb_array" if isinstance(declared, property) else declared
+            return make_quietly(self.env_name, **{"render_mode": mode, **kwargs})
         if kwargs:
             known = ("contexts", "obs_context_features", "context_selector", "state_key")
             first = next(iter(kwargs))
@@ -301,8 +316,9 @@ class CARLEnv(
     def _observation(self, state: Any) -> dict[str, Any]:
         shown = self._shown
         if isinstance(shown, dict):  # new arrays each time: who keeps one may change it
-            return {self.state_key: state, "context": {k: v.copy() for k, v in shown.items()}}
-        return {self.state_key: state, "context": shown.copy()}
+            copied = {name: value.copy() for name, value in shown.items()}
+            return Observed({self.state_key: state, "context": copied})
+        return Observed({self.state_key: state, "context": shown.copy()})
 
 
 def unbounded(space: spaces.Space[Any]) -> spaces.Space[Any]:

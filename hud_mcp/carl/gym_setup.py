@@ -10,7 +10,9 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import load_env_creator
 
-__all__ = ["load_box2d", "make_quietly", "render_modes"]
+from hud_mcp.errors import InvalidEnvironment, did_you_mean
+
+__all__ = ["load_box2d", "make_quietly", "render_modes", "set_render_mode"]
 
 
 def make_quietly(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
@@ -37,6 +39,33 @@ def render_modes(env_id: str) -> list[str]:
         creator = load_env_creator(creator)
     metadata: dict[str, Any] = getattr(creator, "metadata", {})
     return list(metadata.get("render_modes", ()))
+
+
+def set_render_mode(env: gymnasium.Env[Any, Any], mode: str | None) -> None:
+    """Have an environment that is made already be drawn in another way from now on.
+
+    Raises:
+        InvalidEnvironment: It cannot be drawn so, or a wrapper draws it. Nothing changed.
+    """
+    bare: Any = env.unwrapped
+    modes = [str(each) for each in env.metadata.get("render_modes", ())]
+    if mode is not None and mode not in modes:
+        raise InvalidEnvironment(
+            f"{type(bare).__name__} cannot be drawn as {mode!r}.{did_you_mean(mode, modes)} Its "
+            f"modes are: {', '.join(modes) or 'none'}."
+        )
+    if env.render_mode != bare.render_mode:
+        raise InvalidEnvironment(
+            f"A wrapper draws {type(bare).__name__} as {env.render_mode!r}; make the environment "
+            f"anew with render_mode={mode!r}."
+        )
+    if mode == bare.render_mode:
+        return
+    if hasattr(bare, "screen"):  # pygame's surface is of one mode; the next drawing makes another
+        if bare.render_mode == "human":
+            bare.close()
+        bare.screen = bare.clock = None
+    bare.render_mode = mode
 
 
 def _load_first(env_id: str) -> None:

@@ -1,4 +1,4 @@
-"""ConfigSpace Gymnasium and libraries of an extra, each loaded when it is first used."""
+"""ConfigSpace, Gymnasium and libraries of an extra, each loaded when it is first used."""
 
 from typing import TYPE_CHECKING
 
@@ -8,16 +8,20 @@ if TYPE_CHECKING:
     import ConfigSpace
     import numpy as np
     from gymnasium import spaces
+
+    from hud_mcp.carl.physics import constants_of
 else:
     __getattr__ = lazy_names(
         __name__,
         "ConfigSpace",
         "gymnasium:spaces",
+        "hud_mcp.carl.physics:constants_of",
         np="numpy",
     )
 
 __all__ = [
     "ConfigSpace",
+    "constants_of",
     "np",
     "spaces",
 ]

@@ -27,6 +27,9 @@ class ContextSampler:
         seed: The same seed gives the same contexts, in any process.
         name: What to call it.
 
+    Attributes:
+        context_distributions: What was given.
+
     Raises:
         InvalidContext: A distribution is none, or of a feature that is not there.
     """
@@ -39,15 +42,33 @@ class ContextSampler:
         name: str | None = None,
     ) -> None:
         self.context_space = context_space
+        self.context_distributions = context_distributions
         self.name = name
-        distributions = _distributions(context_distributions)
-        known = {feature.name: feature for feature in context_space.features}
-        for each in distributions:
-            if each.name not in known:
-                raise InvalidContext("; ".join(context_space.problems({each.name: None})) + ".")
         # ConfigSpace draws in the order of names, so the order of a list does not matter.
         self._space: Any = libraries.ConfigSpace.ConfigurationSpace(name=name, seed=seed % 2**32)
+        self.add_context_features(_distributions(context_distributions))
+
+    def add_context_features(self, context_features: "Declarations") -> None:
+        """Draw more features from now on.
+
+        Raises:
+            InvalidContext: One is not there, or is drawn already. Nothing was added.
+        """
+        distributions = _distributions(context_features)
+        known = {feature.name: feature for feature in self.context_space.features}
+        drawn = set(self.context_feature_names)
+        for each in distributions:
+            if each.name not in known:
+                problems = self.context_space.problems({each.name: None})
+                raise InvalidContext("; ".join(problems) + ".")
+            if each.name in drawn:
+                raise InvalidContext(f"{each.name} has a distribution already; give one of both.")
+            drawn.add(each.name)
         self._space.add([within(each, known[each.name]) for each in distributions])
+
+    def get_context_features(self) -> "list[Distribution]":
+        """How each feature that is drawn is distributed, in the order of names."""
+        return list(self._space.values())
 
     @property
     def context_feature_names(self) -> list[str]:

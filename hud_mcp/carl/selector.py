@@ -142,7 +142,7 @@ class RandomSelector(ContextSelector):
     Args:
         contexts: What it draws from.
         seed: Where it begins; the same seed gives the same contexts in any process. `reset` of
-            an environment with a seed begins anew from that one.
+            an environment with a seed starts again from that one.
     """
 
     def __init__(self, contexts: Mapping[Any, Context], seed: int | None = None) -> None:
@@ -150,7 +150,7 @@ class RandomSelector(ContextSelector):
         self._random = random.Random(seed)  # noqa: S311  # nothing is kept secret with it
 
     def seed(self, seed: int) -> None:
-        """Begin anew from a seed."""
+        """Start again from a seed."""
         self._random.seed(seed)
 
     def _select(self) -> tuple[Context, int]:

@@ -41,18 +41,33 @@ class ContextSpace(Space):
 
     Args:
         features: In order, or by their names: features, or hyperparameters of ConfigSpace.
+        context_space: The same under CARL's name; one of both is given.
         ordered: Pairs of features of which the first may not exceed the second.
+
+    Raises:
+        InvalidContext: Features are given twice, or one declares none.
     """
 
     def __init__(
         self,
-        features: "Declarations" = (),
+        features: "Declarations | None" = None,
         *,
+        context_space: "Declarations | None" = None,
         ordered: Iterable[tuple[str, str]] = (),
     ) -> None:
-        super().__init__(named_features(features))
+        if features is not None and context_space is not None:
+            raise InvalidContext(
+                "`features` and `context_space` are the same argument; give one of both."
+            )
+        declared = context_space if features is None else features
+        super().__init__(named_features(declared or ()))
         self._named = {feature.name: feature for feature in self.features}
         self._ordered = tuple(ordered)
+
+    @property
+    def context_space(self) -> dict[str, ContextFeature]:
+        """Every feature by its name, in order, under CARL's name."""
+        return dict(self._named)
 
     @property
     def context_feature_names(self) -> list[str]:

@@ -54,7 +54,7 @@ class BoundChannel:
                 await self.wait_closed()
 
     def close(self) -> None:
-        """Accept nobody any more, and begin to end. Closing twice is no error."""
+        """Accept nobody any more, and begin to end. It may be called twice."""
         if self._closing is None:
             self._server.close()
             self._is_closing.set()

@@ -233,7 +233,7 @@ class ChannelClient:
         return await self._call(method, dict(params), within_s)
 
     async def close(self) -> None:
-        """Leave; what the session holds stays held. Closing twice is no error."""
+        """Leave; what the session holds stays held. It may be called twice."""
         self._writer.close()
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(_CLOSE_S):

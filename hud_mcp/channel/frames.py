@@ -93,7 +93,7 @@ class FrameReader:
         return rest
 
     def close(self) -> None:
-        """Let go of what was read and not taken. Closing twice is no error."""
+        """Let go of what was read and not taken. It may be called twice."""
         _ = self.rest
 
     async def read(self, *, first_s: float | None = None) -> dict[str, Any] | None:

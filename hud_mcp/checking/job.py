@@ -27,6 +27,7 @@ from hud_mcp.rollout.plan import PlannedRun, derived_seed
 from hud_mcp.rollout.resumption import end_left_runs, load_resumable
 from hud_mcp.rollout.run import Runs, Watch
 from hud_mcp.rollout.server import run_server
+from hud_mcp.rollout.session_ids import SessionIds
 from hud_mcp.session.limits import Limits
 from hud_mcp.store import Store
 from hud_mcp.task import Task
@@ -115,7 +116,7 @@ class Proof:
                         server=server,
                         store=self._store,
                         bounds=Bounds(how.timeout_s),
-                        job_id=self.job.id,
+                        ids=SessionIds(self._store, self.job.id),
                     )
                     noting = replace(watch, on_end=partial(self._note, watch))
                     runs = Runs(begin, max_concurrent=how.max_concurrent, watch=noting)

@@ -38,7 +38,7 @@ def command() -> None:
 @click.option(
     "--token",
     envvar="HUD_MCP_CHANNEL_TOKEN",
-    help="What peers must send as `token` in their first frame; HUD's own clients send none.",
+    help="The token that peers must send in their first frame; HUD's own clients send none.",
 )
 @token_file_option
 @click.option(
@@ -64,7 +64,7 @@ def command() -> None:
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
-    help="What is logged to stderr.",
+    help="The least level that is logged to stderr.",
 )
 def serve_command(**options: Any) -> None:
     """Serve one environment to HUD clients.

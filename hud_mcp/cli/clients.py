@@ -25,7 +25,7 @@ name_option = click.option(
     default="hud-mcp",
     show_default=True,
     callback=_name,
-    help="What the client calls the server.",
+    help="The server's name in the client.",
 )
 config_option = click.option(
     "--config",

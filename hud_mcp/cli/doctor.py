@@ -17,10 +17,11 @@ from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.machine.examination import examine
 from hud_mcp.machine.finding import Finding
 from hud_mcp.machine.installing import install, still_missing
-from hud_mcp.machine.need import BUBBLEWRAP, FONTS, Need, find_browser_needs
+from hud_mcp.machine.need import BUBBLEWRAP, FONTS, OPENGL, Need, find_browser_needs
 from hud_mcp.machine.packages import PackageManager
-from hud_mcp.machine.places import look_at_fonts
+from hud_mcp.machine.places import OPENGL_FINDING, look_at_fonts
 from hud_mcp.session.log import configure_logging
+from hud_mcp.worlds.gymnasium.opengl import choose_opengl
 
 __all__ = ["command"]
 
@@ -35,23 +36,27 @@ _OF_BROWSERS = {"Playwright's driver", "Chromium"}
     "mistake in the options.",
 )
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
-@click.option("--fix", is_flag=True, help="Install what is needed and missing. Default: look only.")
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Install what is needed and missing, and what MuJoCo draws with. Default: look only.",
+)
 @click.option("--store", metavar="URL", help="The record to look at. Default: the usual one.")
 @click.option("--json", "as_json", is_flag=True, help="Print one object; see docs/install.md.")
 def command(*, sources: Sequence[str], fix: bool, store: str | None, as_json: bool) -> None:
     """Look at what this machine has: programs are started, a page and a sandbox are opened.
 
-    What the environments of SOURCE need is needed; what is absent is what only others use.
+    The needs of SOURCE's environments must be met; needs of other environments may be absent.
     Default: ./env.py if it is there, else the quickstart environments.
     """
     configure_logging("error")
     plain = [each for each in sources or surfaces.default_sources() if not is_bridged(each)]
     look = partial(_look, surfaces.load_environments(plain), store)
     findings = anyio.run(look)
-    failed = {each.name for each in findings if each.state == "failed"}
+    lacking = {each.name for each in findings if each.state == "failed" or _is_opengl(each)}
     told = None
-    if fix and failed:
-        told = _fix(failed)
+    if fix and lacking:
+        told = _fix(lacking)
         findings = anyio.run(look)
     if as_json:
         click.echo(orjson.dumps(_as_json(findings), option=orjson.OPT_INDENT_2))
@@ -66,16 +71,23 @@ async def _look(environments: Sequence[Any], store: str | None) -> list[Finding]
     return [each async for each in examine(environments, store)]
 
 
-def _fix(failed: set[str]) -> str | None:
-    """Install what has failed for want of it; what is left to do, or None."""
+def _is_opengl(finding: Finding) -> bool:
+    """Whether MuJoCo, which somebody installed, cannot draw for want of a package."""
+    return finding.name == OPENGL_FINDING and finding.state != "ok" and bool(finding.do)
+
+
+def _fix(lacking: set[str]) -> str | None:
+    """Install what is lacking; what is left to do, or None."""
 
     def find() -> Iterator[Need]:
-        if failed & _OF_BROWSERS:
+        if lacking & _OF_BROWSERS:
             yield from find_browser_needs()
-        if "bubblewrap" in failed and shutil.which("bwrap") is None:
+        if "bubblewrap" in lacking and shutil.which("bwrap") is None:
             yield BUBBLEWRAP
-        if "fonts" in failed and look_at_fonts(needed=True).state != "ok":
+        if "fonts" in lacking and look_at_fonts(needed=True).state != "ok":
             yield FONTS
+        if OPENGL_FINDING in lacking and choose_opengl(again=True) is not None:
+            yield OPENGL
 
     manager = PackageManager.find()
     console = make_console(stderr=True)

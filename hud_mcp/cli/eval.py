@@ -30,6 +30,8 @@ from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.recording import record_option, store_option
 from hud_mcp.cli.results import Results, load_results, print_results
+from hud_mcp.cli.watching import job_page
+from hud_mcp.cli.where import where_options, with_room
 from hud_mcp.egress.hosts import read_hosts
 from hud_mcp.errors import HudMcpError, InvalidAgent
 from hud_mcp.loading.contexts import SELECTORS
@@ -54,12 +56,12 @@ __all__ = ["command"]
 
 _RECORDED = (
     "tasksets", "agent", "agent_command", "pattern", "split", "group", "seed", "max_steps",
-    "timeout", "name", "image", "contexts", "context_selector", "allow", "protocol",
+    "timeout", "name", "image", "contexts", "context_selector", "allow", "protocol", "in_process",
     *MODEL_OPTIONS,
 )  # fmt: skip
 """What a resumed job takes from its record: another value would make it another job."""
 
-_RECORDED_UNLESS_GIVEN = ("max_concurrent", "retries", *MODEL_LIMITS)
+_RECORDED_UNLESS_GIVEN = ("max_concurrent", "retries", "workers", *MODEL_LIMITS)
 """What it takes from there too, and may be told anew: its runs are the same ones."""
 
 
@@ -105,8 +107,9 @@ _RECORDED_UNLESS_GIVEN = ("max_concurrent", "retries", *MODEL_LIMITS)
 @click.option(
     "--contexts",
     metavar="FILE|sample:N",
-    help="Run the tasks under other contexts: those of a .json or .jsonl file, or so many drawn "
-    "(`sample:8:gravity=5..15` draws one feature). Reward is shown by context.",
+    help="Run the tasks under other contexts: those of a .json or .jsonl file, "
+    "or a number of drawn ones (`sample:8:gravity=5..15` draws one feature). "
+    "Reward is shown by context.",
 )
 @click.option(
     "--context-selector",
@@ -137,13 +140,14 @@ _RECORDED_UNLESS_GIVEN = ("max_concurrent", "retries", *MODEL_LIMITS)
     help="Run rows of a benchmark as its authors do: steps, window, wording, judge. The report "
     "says so, or lists the differences.",
 )
-@click.option("--name", help="What to call the job.")
+@click.option("--name", help="The job's name.")
 @click.option(
     "--resume",
     metavar="JOB",
     shell_complete=complete_jobs,
     help="Go on with a job, by its id: what is missing, or failed for infrastructure, runs again.",
 )
+@where_options
 @allow_option
 @store_option
 @record_option
@@ -155,6 +159,9 @@ _RECORDED_UNLESS_GIVEN = ("max_concurrent", "retries", *MODEL_LIMITS)
 )
 @click.option(
     "--image", type=click.Choice(IMAGE_FORMATS), default=DEFAULT_FORMAT, help="Format of pictures."
+)
+@click.option(
+    "--view", is_flag=True, help="Serve the job's page while it runs, and print its link."
 )
 @click.option("--verbose", is_flag=True, help="A line for each run that ended, on a terminal too.")
 @click.pass_context
@@ -170,6 +177,7 @@ def command(ctx: click.Context, **options: Any) -> None:
     the table is that reward: what `validation` of the task's row says that this agent gets.
     """
     _check_usage(ctx, options)
+    with_room(ctx, options)
     configure_logging("error")
     raise_file_limit()
     if options["resume"] is None and asks_here():
@@ -250,15 +258,18 @@ async def _main(options: dict[str, Any]) -> int:
         console.print(cell(text, "yellow"))
 
     try:
-        async with watched_signals(on_repeated) as interruption:
-            prepared = await _prepare(console, store, options)
+        async with (
+            watched_signals(on_repeated) as interruption,
+            job_page(console, store, options, interruption) as job_id,
+        ):
+            prepared = await _prepare(console, store, options, job_id)
             status = await _evaluate(console, store, prepared, options, interruption)
     finally:
         await store.close()
     return interruption.status or status
 
 
-async def _prepare(console: Console, store: Store, options: dict[str, Any]) -> Prepared:
+async def _prepare(console: Console, store: Store, options: dict[str, Any], new: str) -> Prepared:
     if options["resume"]:
         return await resume_job(
             store,
@@ -266,6 +277,7 @@ async def _prepare(console: Console, store: Store, options: dict[str, Any]) -> P
             sources=options["sources"],
             max_concurrent=options["max_concurrent"],
             retries=options["retries"],
+            workers=options["workers"],
             model_limits=model_limits(options),
         )
     found = await anyio.to_thread.run_sync(find_sets, options["tasksets"])
@@ -281,6 +293,7 @@ async def _prepare(console: Console, store: Store, options: dict[str, Any]) -> P
         split=options["split"],
         own_timeout_s=options["own_timeout"],
         name=options["name"],
+        job_id=new,
     )
     return await begin_job(store, request)
 
@@ -305,6 +318,8 @@ def _how(options: dict[str, Any]) -> RunOptions:
         context_selector=options["context_selector"] if options["contexts"] else None,
         protocol=options["protocol"],
         allow=read_hosts(options["allow"]),
+        in_process=options["in_process"],
+        workers=options["workers"],
     )
 
 

@@ -27,8 +27,8 @@ def command(source: str | None, as_json: bool) -> None:  # noqa: FBT001  # click
     """List the functions that a task's `setup` and `evaluate` may name.
 
     SOURCE is an environment as `serve` takes it (browser, path/to/env.py, env.py:name); left out,
-    those of the gyms that come with the package are listed: qa, hud-browser and hud-shell. What
-    is `weak` can be forged by an agent, and the column says how: evaluate something beside it.
+    those of the gyms that come with the package are listed: qa, hud-browser and hud-shell. An
+    agent can forge functions that are `weak`. The column says how: also evaluate something else.
     """
     environments = load_environments([source] if source else GYMS)
     rows = list(_rows(environments))

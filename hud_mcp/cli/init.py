@@ -34,11 +34,11 @@ _TEST = "test_env.py"
     type=click.Choice(list(_WORLDS)),
     default="browser",
     show_default=True,
-    help="What a session acts on: "
+    help="The world of a session: "
     + "; ".join(f"{name}, {what}" for name, what in _WORLDS.items())
     + ".",
 )
-@click.option("--name", help="What the environment is called. Default: the folder's name.")
+@click.option("--name", help="The environment's name. Default: the folder's name.")
 def command(*, folder: Path, world: str, name: str | None) -> None:
     """Write an environment to begin with into DIR: its tasks, an agent and a test.
 

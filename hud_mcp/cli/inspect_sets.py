@@ -23,7 +23,7 @@ __all__ = ["command"]
     "fields",
     multiple=True,
     metavar="FIELD=COLUMN",
-    help=f"What the records call a field of a sample: {', '.join(FIELDS)}.",
+    help=f"The records' name for a field of a sample: {', '.join(FIELDS)}.",
 )
 @click.option("--metadata", multiple=True, metavar="COLUMN", help="A column that is metadata.")
 @click.option("--location", type=click.Choice(LOCATIONS), default="end", help="Of match.")

@@ -47,7 +47,7 @@ def _variables(
     multiple=True,
     metavar="NAME=VALUE",
     callback=_variables,
-    help="A variable for the server; clients hand on few of their own.",
+    help="A variable for the server; clients pass on few variables.",
 )
 @config_option
 @dry_run_option
@@ -67,7 +67,7 @@ def command(
 ) -> None:
     """Let a CLIENT start hud-mcp over stdio, and try that at once.
 
-    SOURCE is what `serve` takes; paths become absolute. What follows `--` are more options of
+    SOURCE is what `serve` takes; paths become absolute. Options after `--` go to
     `serve`. The change is shown, the former file is kept beside the new one, and then the
     server is started with the command that was written: one task is graded with it.
     """

@@ -38,6 +38,10 @@ class Interruption:
                 await work()
         self._scope = None
 
+    def forget(self) -> None:
+        """Take a signal back that ended what comes after the work."""
+        self.signal = None
+
     def note(self, number: int) -> None:
         """Take note of a signal."""
         if self.signal is None:

@@ -56,8 +56,8 @@ _PROOF = (
 def command(job: str | None, **options: Any) -> None:
     """List jobs, the newest first, or show one JOB, by its id or by how only its id begins.
 
-    A run is scored if the agent brought it to its end. What failed for infrastructure is
-    shown beside the mean and the pass rates, and is in neither.
+    A run is scored if the agent brought it to its end. Runs that failed because of
+    infrastructure are counted separately; the mean and the pass rates do not contain them.
     """
     configure_logging("warning")
     if options["by"] and job is None:

@@ -65,14 +65,14 @@ _OPTIONS = (
         "--look",
         type=click.Choice(LOOKS),
         default="both",
-        help="What the model is shown of the world.",
+        help="Whether the model sees text, pictures or both.",
     ),
     click.option(
         "--tools",
         type=click.Choice(TOOLS),
         default="generic",
         show_default=True,
-        help="What the model acts with: the tools of any client, or its provider's own computer "
+        help="The model's tools: those of any client, or its provider's own computer "
         "tool, where a task has a screen.",
     ),
     click.option(
@@ -86,18 +86,22 @@ _OPTIONS = (
         default=3,
         help="How many pictures stay in the model's view, the newest.",
     ),
-    click.option("--max-tokens", type=click.IntRange(1), help="Of one reply of the model."),
+    click.option(
+        "--max-tokens",
+        type=click.IntRange(1),
+        help="The largest number of tokens in one reply of the model.",
+    ),
     click.option(
         "--max-cost",
         type=FiniteFloat(_SMALLEST_USD),
         metavar="USD",
-        help="What the job may cost; it then stops, and can be resumed with more.",
+        help="The job's budget; a job that spends it stops, and can be resumed with more.",
     ),
     click.option(
         "--max-cost-per-run",
         type=FiniteFloat(_SMALLEST_USD),
         metavar="USD",
-        help="What one run may cost; it then ends, and what it answered counts.",
+        help="The budget of one run; a run that spends it ends, and its answer counts.",
     ),
     click.option(
         "--price",

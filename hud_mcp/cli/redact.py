@@ -46,7 +46,7 @@ class _Fields(click.ParamType[tuple[RedactedField, ...]]):
     "--fields",
     type=_Fields(),
     required=True,
-    help=f"What to remove, with commas between: of {', '.join(REDACTABLE)}.",
+    help=f"The fields to remove, with commas between: {', '.join(REDACTABLE)}.",
 )
 @store_option
 def command(job: str, fields: tuple[RedactedField, ...], store: str | None) -> None:

@@ -53,7 +53,7 @@ _ROWS = 60
 )
 @click.option("--env", "sources", multiple=True, metavar="SOURCE", help="Where environments are.")
 @click.option("--max-concurrent", type=click.IntRange(1), default=4, help="Gradings at once.")
-@click.option("--name", help="What to call the new job.")
+@click.option("--name", help="The new job's name.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: a line for each run.")
 @allow_option
 @store_option
@@ -62,7 +62,7 @@ def command(**options: Any) -> None:
 
     No agent runs. Where a grader looks at the world, that is brought to where the recorded
     steps left it; where that cannot be done, the row says that it needs the live world, and
-    keeps its grade. The new grades are a job of their own; the old ones stay.
+    keeps its grade. The new grades form a new job; the old ones stay.
     """
     configure_logging("error")
     raise_file_limit()

@@ -94,7 +94,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 @click.option(
     "--reward",
     type=click.Choice(["hidden", "on_submit", "per_step"]),
-    help="Who sees the reward; by default, what each template says, else on_submit.",
+    help="When agents see rewards; by default as each template says, else on_submit.",
 )
 @click.option(
     "--image", type=click.Choice(IMAGE_FORMATS), default=DEFAULT_FORMAT, help="Format of pictures."
@@ -131,7 +131,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 @click.option(
     "--channel-token",
     envvar="HUD_MCP_CHANNEL_TOKEN",
-    help="What peers of the channel must send; HUD's own clients send none.",
+    help="The token that peers of the channel must send; HUD's own clients send none.",
 )
 @click.option(
     "--reload",
@@ -156,7 +156,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
-    help="What is logged to stderr.",
+    help="The least level that is logged to stderr.",
 )
 @click.pass_context
 def command(ctx: click.Context, **options: Any) -> None:

@@ -42,8 +42,8 @@ def command(
     """List the sets of tasks that there are; or the tasks of TASKSETS.
 
     A TASKSET is a .jsonl, .json or .py file, the name of a shipped or public set, or `all`: every
-    shipped set that needs nothing more. What `setup` and `evaluate` of tasks name, `hud-mcp
-    functions` explains.
+    shipped set that needs nothing more. `hud-mcp functions` explains the
+    functions that `setup` and `evaluate` of tasks name.
     """
     if not tasksets:
         if pattern is not None or split is not None or show is not None:

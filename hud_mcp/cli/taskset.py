@@ -52,7 +52,7 @@ command.add_command(inspect_sets.command)
     "hosts",
     multiple=True,
     metavar="HOST=PLACE",
-    help="What stands for a host or a placeholder of its rows, such as "
+    help="The replacement of a host or a placeholder in its rows, such as "
     "www.imdb.com=http://127.0.0.1:8001.",
 )
 @click.option(
@@ -65,7 +65,7 @@ command.add_command(inspect_sets.command)
 @click.option("--gym", help="The environment of its rows, where the set leaves that open.")
 @click.option("--seed", type=int, default=0, help="Of a set that is drawn.")
 @click.option("--size", type=click.IntRange(1), default=100, help="Rows of a set that is drawn.")
-@click.option("--refresh", is_flag=True, help="Fetch its files anew, and accept what changed.")
+@click.option("--refresh", is_flag=True, help="Fetch its files again, and accept changes.")
 def import_command(name: str, **options: Any) -> None:
     """Import a public set by its NAME, such as WebVoyager or GAIA-level1.
 
@@ -158,7 +158,7 @@ def validate_command(taskset: str, sources: tuple[str, ...]) -> None:
 @click.option("--seed", type=int, default=0, help="The same one draws the same rows.")
 @click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
 def split_command(taskset: str, parts: tuple[str, ...], seed: int, folder: Path) -> None:
-    """Write the splits of a TASKSET to files of their own.
+    """Write each split of a TASKSET to its own file.
 
     By default those that its rows have; else as --part draws them.
     """
@@ -187,7 +187,7 @@ def sample_command(
     runnable: bool,
     output: Path | None,
 ) -> None:
-    """Draw so many ROWS of a TASKSET; they are printed where no file is named."""
+    """Draw this number of ROWS from a TASKSET; without a file, print them."""
     tasks = Taskset.from_file(find_taskset(taskset))
     if runnable:
         tasks = tasks.filter(lambda task: why_not_runnable(task) is None)

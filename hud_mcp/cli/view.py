@@ -31,7 +31,7 @@ PORT = 8199
     "--token",
     metavar="SECRET",
     envvar="HUD_MCP_VIEW_TOKEN",
-    help="Required of whoever looks; needed where HOST is not loopback.",
+    help="The token of readers; required if HOST is not loopback.",
 )
 @token_file_option
 @click.option("--allow-host", "hosts", multiple=True, metavar="HOST", help="Answer this Host too.")

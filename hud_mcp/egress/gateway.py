@@ -71,7 +71,7 @@ class Gateway:
         self._server = await asyncio.start_server(self.accept, sock=listener, limit=HEAD_BYTES)
 
     async def close(self) -> None:
-        """Drop every connection. Closing twice is no error."""
+        """Drop every connection. It may be called twice."""
         if self._server is not None:
             self._server.close()
         tasks = list(self._tasks)

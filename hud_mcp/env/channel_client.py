@@ -66,7 +66,7 @@ class OperatedChannel(Client):
             raise EnvironmentFailed(f"{exc} What it recorded, stands.") from exc
 
     async def close(self) -> None:
-        """Disconnect. Twice is no error."""
+        """Disconnect. It may be called twice."""
         self._closed = True
         await self._stack.aclose()
 

@@ -28,4 +28,4 @@ class Client(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Release the way. What the session is, stays in its record. Twice is no error."""
+        """Release the way. What the session is, stays in its record. It may be called twice."""

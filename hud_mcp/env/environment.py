@@ -251,7 +251,7 @@ class Environment:
         return {"url": self.url, "live_url": self.live_url}
 
     async def close(self) -> None:
-        """End the session, and release what it used. Closing twice is no error.
+        """End the session, and release what it used. It may be called twice.
 
         It is graded once, with the last measurement by the task's own `evaluate`; without one,
         its outcome is `cancelled`, and there is no reward.

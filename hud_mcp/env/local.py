@@ -176,7 +176,7 @@ class LocalClient(Client):
         return await self._operations.perform(operation, params)
 
     async def close(self) -> None:
-        """Leave the registry. Twice is no error."""
+        """Leave the registry. It may be called twice."""
         registry, self._registry = self._registry, None
         if registry is None:
             return

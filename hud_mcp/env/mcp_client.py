@@ -110,7 +110,7 @@ class McpClient(Client):
         return dict(result.structured_content or {})
 
     async def close(self) -> None:
-        """Disconnect, and stop a server that was started for this. Twice is no error."""
+        """Disconnect, and stop a server that was started for this. It may be called twice."""
         self._leaving.set()
         if not self._ready.done():
             self._task.cancel()

@@ -278,6 +278,17 @@ class CallTemplate(Template):
         named = (self.functions[call.function] for call in self.task.evaluate)
         return any(function.looks_at_world for function in named)
 
+    async def set_up(self, world: Any) -> None:
+        """Make the calls of its setup, apart from `run`; `ask` follows.
+
+        Raises whatever a function raises.
+        """
+        await prepare(self.task.setup, self.functions, Situation(world=world))
+
+    def ask(self, world: Any) -> AsyncGenerator[Any, Any]:
+        """Create the generator for a world that is set up; nothing of it has run."""
+        return _ask(self, world, is_set_up=True)
+
     def run(
         self,
         args: Mapping[str, Any],
@@ -293,9 +304,12 @@ class CallTemplate(Template):
         return _ask(self, world)
 
 
-async def _ask(template: CallTemplate, world: Any) -> AsyncGenerator[Any, Any]:
+async def _ask(
+    template: CallTemplate, world: Any, *, is_set_up: bool = False
+) -> AsyncGenerator[Any, Any]:
     task = template.task
-    await prepare(task.setup, template.functions, Situation(world=world))
+    if not is_set_up:
+        await template.set_up(world)
     answer: str | Answer[Any] = yield task.prompt
     if not task.evaluate:
         raise GradingFailed(

@@ -46,7 +46,7 @@ def check_hook(hook: Any, kind: str) -> None:
         kind: `initialize` or `shutdown`.
 
     Raises:
-        InvalidEnvironment: It is no async function.
+        InvalidEnvironment: It is not an async function.
     """
     if not callable(hook):
         raise InvalidEnvironment(

@@ -186,7 +186,7 @@ class Environment(Declarations):
         """Register a hook that runs once, before the first session of a server starts.
 
         Raises:
-            InvalidEnvironment: It is no async function.
+            InvalidEnvironment: It is not an async function.
         """
         check_hook(hook, "initialize")
         self._on_initialize.append(hook)
@@ -196,7 +196,7 @@ class Environment(Declarations):
         """Register a hook that runs once, after the last session of a server has ended.
 
         Raises:
-            InvalidEnvironment: It is no async function.
+            InvalidEnvironment: It is not an async function.
         """
         check_hook(hook, "shutdown")
         self._on_shutdown.append(hook)
@@ -206,7 +206,7 @@ class Environment(Declarations):
         """Publish a running service; one of the same name is replaced.
 
         Raises:
-            InvalidEnvironment: It is no capability.
+            InvalidEnvironment: It is not a capability.
         """
         if not isinstance(capability, Capability):  # pyright: ignore[reportUnnecessaryIsInstance]  # authors pass anything
             raise InvalidEnvironment(
@@ -249,7 +249,7 @@ class Environment(Declarations):
     ) -> "Workspace":
         """Make the environment's world a shell, and publish it as `ssh/2` on the HUD channel.
 
-        Every session has a folder of its own that begins as a copy of `root`; agents reach it by
+        Every session has its own folder, which begins as a copy of `root`; agents reach it by
         the tools of a shell, or over ssh. A template that has a parameter annotated with
         `ShellWorld` gets the session's shell, and runs in the server's process. Any other one
         runs in a process of its own, in which the session's folder is seen at `root`.

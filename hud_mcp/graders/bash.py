@@ -29,8 +29,8 @@ class BashGrader(Grader):
     In a session whose world has a shell, the command runs in a *verifier*: a fresh sandbox with a
     copy of the agent's folder, as data. Files that the environment's own `root` has for tests
     (`test_*`, `check*`, `conftest.py` …) come from there; with `copy`, all do but what it names.
-    What Python, pytest or git would run by itself is not copied. What the command changes is gone
-    with the verifier.
+    Files that Python, pytest or git would run automatically are not copied. The command's
+    changes are deleted with the verifier.
 
     A command that runs code of the agent's ends as that code likes: it can exit with 0. Where it
     does, say with `stdout` what is to be written. It is compared where no agent's code runs.

@@ -164,7 +164,7 @@ class Lock:
         fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Let go of it for good. Twice is no error."""
+        """Let go of it for good. It may be called twice."""
         file, self._file = self._file, -1
         if file >= 0:
             os.close(file)

@@ -39,7 +39,7 @@ __all__ = [
 
 
 _GYM = "gym:"
-_GYM_NAME = re.compile(r"CARL[A-Z][A-Za-z]*|[A-Za-z0-9_-]+-v\d+")
+_GYM_NAME = re.compile(r"CARL[A-Z][A-Za-z0-9]*|[A-Za-z0-9_-]+-v\d+")
 """How environments made of Gymnasium ids are called, as rows name them."""
 
 _ALSO_DECLARED = {"intercode-workspace": "intercode"}

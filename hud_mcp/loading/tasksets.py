@@ -45,7 +45,7 @@ async def load_taskset(
         gym: Of a public set that leaves it open, the environment of its rows.
         seed: Of a set that is drawn.
         size: Rows of a set that is drawn.
-        refresh: Whether what was fetched before is fetched anew, changed or not.
+        refresh: Whether what was fetched before is fetched again, changed or not.
         report: Told of the progress, and of what a person should know: a line each.
 
     Raises:

@@ -8,6 +8,7 @@ from hud_mcp.machine.places import (
     look_at_clock,
     look_at_extras,
     look_at_fonts,
+    look_at_opengl,
     look_at_ports,
     look_at_store,
 )
@@ -38,6 +39,8 @@ async def examine(environments: Iterable[Any], store: str | None) -> AsyncGenera
         yield finding
     yield look_at_fonts(needed=needs_browser)
     async for finding in look_at_sandbox(needed=needs_shell):
+        yield finding
+    for finding in look_at_opengl():
         yield finding
     yield await look_at_store(store)
     yield look_at_ports()

@@ -9,7 +9,15 @@ from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
 from hud_mcp.worlds.browser.driver import driver_complaint, missing_library, package_of
 
-__all__ = ["BUBBLEWRAP", "CHROMIUM", "FONTS", "Need", "browser_fault", "find_browser_needs"]
+__all__ = [
+    "BUBBLEWRAP",
+    "CHROMIUM",
+    "FONTS",
+    "OPENGL",
+    "Need",
+    "browser_fault",
+    "find_browser_needs",
+]
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,14 @@ CHROMIUM = Need(
 FONTS = Need("a font", {"apt-get": ("fonts-dejavu-core",), "dnf": ("dejavu-sans-fonts",)})
 
 BUBBLEWRAP = Need("bubblewrap", {"apt-get": ("bubblewrap",), "dnf": ("bubblewrap",)})
+
+OPENGL = Need(
+    "an OpenGL that draws without a display",
+    {
+        "apt-get": ("libegl1", "libgl1", "libgl1-mesa-dri"),
+        "dnf": ("mesa-libEGL", "mesa-libGL", "mesa-dri-drivers"),
+    },
+)
 
 
 def browser_fault() -> str | None:

@@ -1,5 +1,6 @@
 """Looking at what every server uses: the store, a port, fonts, extras, the clock."""
 
+import os
 import re
 import shutil
 import socket
@@ -14,19 +15,25 @@ from pathlib import Path
 import hud_mcp
 from hud_mcp.errors import HudMcpError
 from hud_mcp.machine.finding import Finding
-from hud_mcp.machine.need import FONTS
+from hud_mcp.machine.need import FONTS, OPENGL
 from hud_mcp.machine.programs import command_for
 from hud_mcp.record.place import default_store_url
 from hud_mcp.serving.listening import LOOPBACK, listen, port_of
 from hud_mcp.store import Store
+from hud_mcp.worlds.gymnasium.opengl import OPENGL_VARIABLE, choose_opengl
 
 __all__ = [
+    "OPENGL_FINDING",
     "look_at_clock",
     "look_at_extras",
     "look_at_fonts",
+    "look_at_opengl",
     "look_at_ports",
     "look_at_store",
 ]
+
+OPENGL_FINDING = "MuJoCo's OpenGL"
+"""How the finding is called that says what MuJoCo draws with."""
 
 _MIB = 1024 * 1024
 _LEAST_FREE_BYTES = 500 * _MIB
@@ -108,6 +115,18 @@ def look_at_fonts(*, needed: bool) -> Finding:
         said = "none, so pictures of pages have no text"
         return Finding.lack("fonts", said, command_for(FONTS), needed=needed)
     return Finding.ok("fonts", f"{len(files)} files")
+
+
+def look_at_opengl() -> Generator[Finding]:
+    """What MuJoCo draws with, where it is installed; without, its environments have no screen."""
+    if not _is_installed("mujoco"):
+        return
+    fault = choose_opengl()
+    if fault is None:
+        yield Finding.ok(OPENGL_FINDING, f"{os.environ[OPENGL_VARIABLE]} draws")
+    else:
+        do = "" if OPENGL_VARIABLE in os.environ else command_for(OPENGL)
+        yield Finding.lack(OPENGL_FINDING, fault, do, needed=False)
 
 
 def look_at_clock() -> Finding:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+import anyio
+
 from hud_mcp.action import is_answer
 from hud_mcp.agents.agent import answer_text
 from hud_mcp.core_tools import CANCEL_TASK, RESPONSE, START_TASK, STEP, TASK_STATUS
@@ -19,8 +21,11 @@ __all__ = ["Episode", "Refused", "split_of"]
 Row = dict[str, Any]
 
 _STARTS = ("template", "arguments", "environment", "context")
-_TAKES = frozenset({*_STARTS, "task", "seed", "split", "index", "observe", "episode_id"})
+_TAKES = frozenset(
+    {*_STARTS, "task", "seed", "split", "index", "observe", "episode_id", "ungraded"}
+)
 _OBSERVE = ("text", "image", "both", "values")
+_UNGRADED = ("none", "error")
 _ALL = "all"
 """The split of a row that names none."""
 
@@ -37,9 +42,13 @@ class Episode:
     Args:
         calls: The server's tools.
         caller: Who the client is.
+
+    Attributes:
+        turn: Whoever shares the episode over several connections takes it for each call.
     """
 
     def __init__(self, calls: Calls, caller: Caller) -> None:
+        self.turn = anyio.Lock()
         self._calls = calls
         self._caller = caller
         self._begun = 0
@@ -51,6 +60,7 @@ class Episode:
         self._task = ""
         self._done = False
         self._observe = "text"
+        self._ungraded = "none"
         self._metadata: Row = {}
         self._id: str | None = None
 
@@ -60,8 +70,9 @@ class Episode:
         Args:
             given: `task`, the id of a task or a row with one; or `template` with `arguments`; or
                 `split` and `index`; or `seed`, which chooses a task where the server lists some.
-                `observe` is `text`, `image`, `both` or `values`. What is
-                none of these is left out, and named in the reply's metadata.
+                `observe` is `text`, `image`, `both` or `values`. `ungraded` is `none` or `error`:
+                what a step is told whose episode ends without a grade. What is none of these is
+                left out, and named in the reply's metadata.
 
         Returns:
             The reply: `observation`, `reward` (None), `done` and `metadata`.
@@ -72,6 +83,9 @@ class Episode:
         observe = given.get("observe", "text")
         if observe not in _OBSERVE:
             raise Refused(f"observe: {observe!r} is not one of {', '.join(_OBSERVE)}.")
+        ungraded = given.get("ungraded", "none")
+        if ungraded not in _UNGRADED:
+            raise Refused(f"ungraded: {ungraded!r} is not one of {', '.join(_UNGRADED)}.")
         asked = self._start(given)
         await self.close()
         self._forget()
@@ -79,7 +93,7 @@ class Episode:
         if result.get("isError"):
             raise Refused(_text(result))
         self._begun += 1
-        self._observe = observe
+        self._observe, self._ungraded = observe, ungraded
         self._id = None if given.get("episode_id") is None else str(given["episode_id"])
         told = self._take(result)
         ignored = sorted(set(given) - _TAKES)
@@ -131,12 +145,23 @@ class Episode:
             raise Refused("There is no episode here. Call reset first.")
         if self._done:
             raise Refused("The episode is done. Call reset for another one.")
+        try:
+            return await self._perform(given)
+        except Refused:
+            ended = None if self._done else await self._ended()
+            if ended is None:
+                raise
+            return ended
+
+    async def _perform(self, given: Mapping[str, Any]) -> Row:
+        """What a step does, of an episode that goes on."""
         tool = given.get("tool") or (given.get("tool_name") if "tool_name" in given else None)
         if tool is not None:
             arguments: Any = given.get("arguments") or {}
             if not isinstance(arguments, Mapping):
                 raise Refused(f"arguments: {arguments!r} is no object.")
-            return await self._use(str(tool), cast("Row", arguments))
+            reply = await self._use(str(tool), cast("Row", arguments))
+            return reply if "tool" in given else _as_openenv(str(tool), reply)
         if "answer" in given:
             return await self._answer(given["answer"])
         return await self._act(_actions(given))
@@ -175,6 +200,8 @@ class Episode:
         except InvalidTask as exc:
             raise Refused(str(exc)) from exc
         told = result.get("_meta", {}).get("hud-mcp/step", {})
+        if result.get("isError") and not told and (ended := await self._ended()) is not None:
+            return ended
         self._steps = int(told.get("steps", self._steps))
         key = "error" if result.get("isError") else "result"
         seen = {"tool_name": tool, key: _text(result)}
@@ -237,17 +264,33 @@ class Episode:
             if told.get("state") != "grading":
                 break
         if result.get("isError"):
-            ended = await self._call(TASK_STATUS, {"session": self.session})
-            status = cast("Row", ended.get("structuredContent") or {})
-            told = cast("Row", status.get("receipt") or {})
-            if not told:
+            ended = await self._ended()
+            if ended is None:
                 raise Refused(_text(result))
+            return ended
+        return self._end(told, _text(result))
+
+    async def _ended(self) -> Row | None:
+        """The reply that tells how the session has ended; None where it goes on."""
+        result = await self._call(TASK_STATUS, {"session": self.session})
+        status = cast("Row", result.get("structuredContent") or {})
+        receipt = cast("Row | None", status.get("receipt"))
+        return None if receipt is None else self._end(receipt, _text(result))
+
+    def _end(self, told: Row, text: str) -> Row:
+        """The last reply; without a grade it has no reward.
+
+        Raises:
+            Refused: There is no grade, and the reset has asked for an error then.
+        """
         self._done = True
         kept = ("outcome", "cause", "subscores", "trajectory")
         of_end = {name: told[name] for name in kept if name in told}
         graded = told.get("outcome") == "graded"
-        text = told.get("content", "") if graded else _text(result)
-        return self._reply({"text": text}, told.get("reward") if graded else None, **of_end)
+        if not graded and self._ungraded == "error":
+            raise Refused(f"The episode has no grade ({told.get('outcome')}). {text}")
+        seen = {"text": told.get("content", "") if graded else text}
+        return self._reply(seen, told.get("reward") if graded else None, **of_end)
 
     async def _call(self, name: str, arguments: Row, meta: Row | None = None) -> Row:
         return await self._calls.call(self._caller, name, arguments, meta)
@@ -333,6 +376,17 @@ def _actions(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         "A step takes `actions`, one action with its `type`, `tool` with `arguments`, or `answer`; "
         f"not {', '.join(map(repr, sorted(given)))}. GET /schema says all of it."
     )
+
+
+def _as_openenv(tool: str, reply: Row) -> Row:
+    """A reply to OpenEnv's own `call_tool`, whose clients read the error as an object."""
+    seen = cast("Row", reply["observation"])
+    told: Row = {"tool_name": tool, **seen}
+    if "error" in seen:
+        told["error"] = {"error_type": "execution_error", "message": seen["error"]}
+    elif "result" not in seen:
+        told["result"] = seen.get("text", "")
+    return {**reply, "observation": told}
 
 
 def _text(result: Mapping[str, Any]) -> str:

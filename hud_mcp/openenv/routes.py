@@ -15,7 +15,9 @@ from hud_mcp.errors import HudMcpError
 from hud_mcp.observation import ImageFormat
 from hud_mcp.openenv.calls import Calls
 from hud_mcp.openenv.episode import Episode, Refused, split_of
-from hud_mcp.openenv.tools import action_schema, listed_tools
+from hud_mcp.openenv.mcp_beside import McpBeside
+from hud_mcp.openenv.rpc import Places, rpc_reply
+from hud_mcp.openenv.tools import action_schema
 from hud_mcp.server.tokens import Tokens, caller_of_token
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
@@ -94,6 +96,7 @@ def openenv_routes(
         Route("/{name}/task", face.known(face.task), methods=["POST"]),
         Route("/{name}/task_range", face.known(face.task_range), methods=["POST"]),
         WebSocketRoute("/ws", face.talk),
+        McpBeside(face.rpc, 4 * sessions.limits.argument_bytes),
     ]
 
 
@@ -108,6 +111,7 @@ class _Face:
     ) -> None:
         self._sessions = sessions
         self._calls = Calls(sessions, image)
+        self._places = Places(self._calls)
         self._hosts = hosts
         self._tokens = Tokens(tokens) if tokens else None
         self._talking = 0
@@ -251,6 +255,14 @@ class _Face:
             raise Refused("start and stop are integers, or left out.")
         return {"tasks": self._rows(request, given.get("split"))[slice(*edges)]}
 
+    async def rpc(self, request: Request, asked: Row) -> Response:
+        """The reply to OpenEnv's JSON-RPC on MCP's own address."""
+
+        async def answer(_request: Request, caller: Caller) -> Row:
+            return await self._places.reply(caller, asked)
+
+        return await self.known(answer)(request)
+
     async def talk(self, socket: WebSocket) -> None:
         """One connection: one episode after the other. A session outlives it, unless closed."""
         try:
@@ -261,7 +273,7 @@ class _Face:
             return
         self._talking += 1
         try:
-            await self._talk(socket, Episode(self._calls, caller))
+            await self._talk(socket, caller)
         finally:
             self._talking -= 1
 
@@ -274,11 +286,14 @@ class _Face:
         if self._talking >= _MOST_A_SESSION * self._sessions.limits.sessions:
             raise _Unknown(503, "Too many connections are open here. Close some first.")
 
-    async def _talk(self, socket: WebSocket, episode: Episode) -> None:
+    async def _talk(self, socket: WebSocket, caller: Caller) -> None:
         await socket.accept()
+        name = socket.query_params.get("session_id")
+        placed = self._places.find(caller, name) if name else None
+        episode = placed or Episode(self._calls, caller)
         try:
-            if session := socket.query_params.get("session_id"):
-                await episode.resume(session)
+            if name and placed is None:
+                await episode.resume(name)
             while (reply := await self._replied(episode, await socket.receive_text())) is not None:
                 await socket.send_text(json.dumps(reply))
             await socket.close()
@@ -299,7 +314,8 @@ class _Face:
         if not isinstance(data, Mapping):
             return _error("data: give an object.", "VALIDATION_ERROR")
         if kind == "close":
-            await episode.close()
+            async with episode.turn:
+                await episode.close()
             return None
         try:
             return await self._performed(episode, kind, cast("Row", data))
@@ -310,39 +326,15 @@ class _Face:
             return _error("It failed inside the server; its log says why.", "EXECUTION_ERROR")
 
     async def _performed(self, episode: Episode, kind: Any, data: Row) -> Row:
-        if kind == "reset":
-            return {"type": "observation", "data": await episode.reset(data)}
-        if kind == "step":
-            return {"type": "observation", "data": await episode.step(data)}
+        if kind in {"reset", "step"}:
+            async with episode.turn:
+                act = episode.reset if kind == "reset" else episode.step
+                return {"type": "observation", "data": await act(data)}
         if kind == "state":
             return {"type": "state", "data": episode.state()}
         if kind == "mcp":
-            return {"type": "mcp", "data": await self._rpc(episode, data)}
+            return {"type": "mcp", "data": await rpc_reply(self._calls, episode, data)}
         return _error(f"Unknown message type: {kind}", "UNKNOWN_TYPE")
-
-    async def _rpc(self, episode: Episode, request: Row) -> Row:
-        """OpenEnv's MCP beside an episode: its tools are listed and called."""
-        head = {"jsonrpc": "2.0", "id": request.get("id")}
-        params = cast("Row", request.get("params") or {})
-        if request.get("method") == "tools/list":
-            rows = [
-                {
-                    "inputSchema" if name == "input_schema" else name: value
-                    for name, value in row.items()
-                }
-                for row in listed_tools(self._calls)
-            ]
-            return {**head, "result": {"tools": rows}}
-        if request.get("method") != "tools/call":
-            error = {"code": -32601, "message": f"Method not found: {request.get('method')}"}
-            return {**head, "error": error}
-        given: Row = {"tool": params.get("name"), "arguments": params.get("arguments") or {}}
-        reply = await episode.step(given)
-        seen = reply["observation"]
-        said = seen.get("result") or seen.get("error") or seen.get("text") or ""
-        content = [{"type": "text", "text": said}]
-        beside = {"reward": reply["reward"], "done": reply["done"]}
-        return {**head, "result": {"content": content, "isError": "error" in seen, "_meta": beside}}
 
 
 async def _body(request: Request, most_bytes: int) -> Row:

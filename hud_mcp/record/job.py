@@ -30,10 +30,15 @@ if TYPE_CHECKING:
 
     Place = Store | str | Path | None
 
-__all__ = ["IN_PROCESS", "Job", "create_job", "current_job", "load_job", "run_job"]
+__all__ = ["IN_PROCESS", "Job", "create_job", "current_job", "load_job", "new_job_id", "run_job"]
 
 IN_PROCESS = "agent_in_process"
 """Where a job's metadata says that its agent was an object of the process that ran it."""
+
+
+def new_job_id() -> str:
+    """Choose an id for a job."""
+    return f"job-{secrets.token_hex(6)}"
 
 
 class Job(Value):
@@ -43,7 +48,7 @@ class Job(Value):
     nothing.
     """
 
-    id: str = Field(default_factory=lambda: f"job-{secrets.token_hex(6)}")
+    id: str = Field(default_factory=new_job_id)
     name: str
     taskset: str | None = Field(default=None, description="The name of what is run.")
     agent: str | None = Field(default=None, description="Who runs it.")

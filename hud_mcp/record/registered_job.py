@@ -20,7 +20,7 @@ T = TypeVar("T")
 def register_job(
     name: str, metadata: Mapping[str, Any] | None = None, *, store: "Place" = None
 ) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
-    """Decorate an async function: what it makes with `gym.make` belongs to a job of its own.
+    """Decorate an async function: its calls of `gym.make` belong to one new job.
 
     Each call of the function records a new job, which is `current_job` inside.
 

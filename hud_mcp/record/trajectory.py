@@ -15,7 +15,7 @@ from hud_mcp.grade import Cause, Outcome, cause_of
 from hud_mcp.lazy import libraries
 from hud_mcp.record.model_use import ModelUse
 from hud_mcp.record.values import Receipt, Record, ScreenshotRecord, TrajectoryStep, utc_now
-from hud_mcp.show.transcript import transcript_html, transcript_text
+from hud_mcp.show.transcript import notebook_html, transcript_text
 from hud_mcp.task import Task
 
 __all__ = [
@@ -111,12 +111,12 @@ class Trajectory(Record):
         if show is None:
             sys.stdout.write(text + "\n")
         else:
-            html = transcript_html(self, full=full)
+            html = notebook_html(self, full=full)
             show({"text/html": html, "text/plain": text}, raw=True)
 
     def _repr_html_(self) -> str:
         """What a notebook shows of a cell that ends with it."""
-        return transcript_html(self)
+        return notebook_html(self)
 
 
 def _notebook_display() -> Callable[..., Any] | None:

@@ -12,7 +12,7 @@ from hud_mcp.agents.agent import Agent
 from hud_mcp.agents.command import CommandDied
 from hud_mcp.agents.ends import BoundReached, JobHalted, OperatorFailed
 from hud_mcp.contention import Contention
-from hud_mcp.errors import HudMcpError, sole_cause
+from hud_mcp.errors import HudMcpError, SessionBusy, sole_cause
 from hud_mcp.outcome import (
     NOT_BEGUN,
     UNFINISHED,
@@ -27,7 +27,8 @@ from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.rollout.conversation import AgentStopped, Conversation
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.rollout.resumption import end_as_lost
-from hud_mcp.rollout.server import RunServer, ServerLost
+from hud_mcp.rollout.server import AnyServer, ServerLost
+from hud_mcp.rollout.session_ids import SessionIds
 from hud_mcp.rollout.signs import FirstSigns
 from hud_mcp.store import Store
 from hud_mcp.task import Task
@@ -42,6 +43,8 @@ _FLUSH_S = 10.0
 """How long the last turns of an agent's model may take to be recorded."""
 _SILENT = 0.5
 """A provider that is silent for this part of a run's time, and until its end, has ended it."""
+_ELSEWHERE_S = 60.0
+"""How long another server may take to grade the answer of a session that it has resumed."""
 _DEATHS = 10
 """Servers that may die while such an agent works; it may be what kills them."""
 
@@ -162,17 +165,17 @@ class Attempt:
         server: Reaches the servers.
         store: Where they record.
         bounds: What the agent may use.
-        job_id: The job whose plan it is added to before it begins; None for none.
+        ids: Gives its session an id, which the job's plan has then.
     """
 
     def __init__(
         self, planned: PlannedRun, signs: FirstSigns, contention: Contention, *, solver: Solver,
-        server: RunServer, store: Store, bounds: Bounds, job_id: str | None = None,
+        server: AnyServer, store: Store, bounds: Bounds, ids: SessionIds,
     ) -> None:  # fmt: skip
         self.planned = planned
         remote = solver.is_remote
         self.conversation = Conversation(
-            server, store, job_id=job_id, max_steps=None if remote else bounds.max_steps
+            server, store, ids=ids, max_steps=None if remote else bounds.max_steps
         )
         self._solver = solver
         self._server = server
@@ -334,10 +337,12 @@ class Attempt:
 
     async def _close(self) -> None:
         """Wait for a grading that is under way; end a session that nobody answered."""
-        pause_s = 0.05
+        pause_s, until_s = 0.05, time.monotonic() + _ELSEWHERE_S
         while not self.conversation.is_over:
-            status = (await self.conversation.status()).structured
-            state = status.get("state")
+            reply = await self.conversation.status()
+            status = reply.structured
+            elsewhere = reply.meta.get("hud-mcp/error") == SessionBusy.__name__
+            state = "grading" if elsewhere and time.monotonic() < until_s else status.get("state")
             if state == "grading":
                 await anyio.sleep(pause_s)
                 pause_s = min(1.0, 2 * pause_s)

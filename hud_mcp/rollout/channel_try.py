@@ -127,7 +127,7 @@ class ChannelTry:
         run = self._run
         async with ChannelClient.connect(self._place) as client:
             self._session = client.session_id
-            await self._job.plan_run(client.session_id)
+            await self._store.plan_run(self._job.id, digest(client.session_id))
             name, args = started_by(run.task, knows_rows=self._knows_rows)
             self._phase, began = "starting", utc_now()
             run.started = await self._start(client, name, args)

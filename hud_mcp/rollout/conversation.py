@@ -5,7 +5,6 @@ called again. Of a step, the record knows: it is repeated only if it is not ther
 the reply is read from it.
 """
 
-import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -18,9 +17,10 @@ from hud_mcp.grade import Cause
 from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.rollout.link import ConnectionLost, Reply
-from hud_mcp.rollout.server import RunServer, ServerLost
+from hud_mcp.rollout.server import AnyServer, ServerLost
+from hud_mcp.rollout.session_ids import SessionIds
 from hud_mcp.server.tools import CORE
-from hud_mcp.session.caller import CAUSE, CHOSEN_SESSION, ONLY, REASON
+from hud_mcp.session.caller import CAUSE, CHOSEN_SESSION, DRAWN, ONLY, REASON
 from hud_mcp.session.receipts import NOTHING_DONE, digest
 from hud_mcp.store import Store
 
@@ -49,29 +49,29 @@ class Conversation:
     Args:
         server: Reaches the servers.
         store: Where they record.
-        job_id: The job whose plan its session is in; None where it is in none.
+        ids: Gives its session an id, which its job's plan has then.
         max_steps: How many steps its agent may take; None for any number.
 
     Attributes:
-        session: Its id, which is chosen here, so that a start can be repeated.
+        session: Its id, which is chosen before it begins, so that a start can be repeated.
         trajectory_id: The record's id; None until it is known.
         is_over: Whether the server has said that it has ended.
     """
 
     def __init__(
         self,
-        server: RunServer,
+        server: AnyServer,
         store: Store,
         *,
-        job_id: str | None = None,
+        ids: SessionIds,
         max_steps: int | None = None,
     ) -> None:
-        self.session = f"sess-{secrets.token_hex(16)}"
+        self.session = ""
         self.trajectory_id: str | None = None
         self._stopped: str | None = None
         self.is_over = False
-        self._only = {ONLY: self.session}
-        self._job_id = job_id
+        self._only: dict[str, Any] = {}
+        self._ids = ids
         self._server = server
         self._store = store
         self._max_steps = max_steps
@@ -102,12 +102,20 @@ class Conversation:
             ServerLost: There is no server any more.
             StoreFailed: The plan cannot be written. Nothing was started.
         """
-        if self._job_id is not None:
-            await self._store.plan_run(self._job_id, digest(self.session))
+        self.session = await self._ids.take()
+        self._only = {ONLY: self.session}
         arguments: dict[str, Any] = {"task": task_id}
         if seed is not None:
             arguments["seed"] = seed
-        reply = await self._repeat(START_TASK, arguments, {CHOSEN_SESSION: self.session})
+        meta: dict[str, Any] = {CHOSEN_SESSION: self.session, DRAWN: True}
+
+        async def start(*, suspect: bool) -> Reply:
+            try:
+                return await self._call(START_TASK, arguments, dict(meta), suspect=suspect)
+            finally:
+                meta.pop(DRAWN, None)  # it may have begun by the call that was lost
+
+        reply = await repeat(lambda suspect: start(suspect=suspect))
         if not reply.is_error:
             self.trajectory_id = reply.meta["hud-mcp/start"]["trajectory"]
         return reply
@@ -178,6 +186,11 @@ class Conversation:
 
     async def find_receipt(self) -> Receipt | None:
         """What is recorded of its end; None while there is none."""
+        if not self.session:
+            return None
+        if self.is_over and (ended := self._server.find_ended(self.session)) is not None:
+            self.trajectory_id = ended[0]
+            return ended[1]
         principal = self._server.principal
         found = await self._store.find_session(digest(self.session), principal=principal)
         if found is None:

@@ -21,6 +21,7 @@ from hud_mcp.rollout.plan import PlannedRun, RunOptions
 from hud_mcp.rollout.prepared import JobRequest, Prepared, agent_name, begin_job, resume_job
 from hud_mcp.rollout.recorded import recorded_runs
 from hud_mcp.rollout.run import Watch
+from hud_mcp.rollout.workers import EACH, read_workers
 from hud_mcp.serving.secrecy import keep_to_itself
 from hud_mcp.store import opened_store
 from hud_mcp.store.opening import Place
@@ -80,10 +81,13 @@ async def evaluate(
     image: ImageFormat = DEFAULT_FORMAT,
     record: RecordMode | None = None,
     isolated: bool = False,
+    in_process: bool = False,
+    workers: int | Literal["auto"] | None = None,
 ) -> Job:
     """Run an agent through a taskset. A run that fails is data of the job, and no exception.
 
-    The environments run in a server process of their own, as with `hud-mcp eval`.
+    The environments run in a separate server process, as with `hud-mcp eval`, unless
+    `in_process` says otherwise.
 
     Args:
         taskset: What is worked on: a taskset, tasks, or the name or the path of a set; nothing
@@ -91,14 +95,14 @@ async def evaluate(
         agent: What `--agent` names; a model, as `provider:name` or its `ModelOptions`; or an
             agent in Python: an async function of `(agent)` or `(agent, task)`, an object with
             such a method `solve`, or a class of such objects, of which each run has one of its
-            own. It works in this process, and is trusted. What it returns is submitted as its
-            answer, if it has submitted none.
+            own. It works in this process, and is trusted. Its return value is submitted as
+            its answer, if it has submitted none.
         group: Runs of each task.
-        max_concurrent: Runs at once, 4 by default.
+        max_concurrent: Runs at once in all; by default 4, or 4 for each worker.
         store: Where it is recorded: an open store, which stays open, its path or its URL; the
             default store by default.
-        on_progress: Called as a run begins or ends, or the server dies. What it raises ends the
-            job, which can be resumed.
+        on_progress: Called as a run begins or ends, or the server dies. An exception in it ends
+            the job, which can be resumed.
         resume: A job of this function or of `hud-mcp eval`, or its id: what is missing of it, or
             failed for infrastructure, is run. Its record says all but the agent, where that was an
             object.
@@ -117,6 +121,10 @@ async def evaluate(
         record: How steps are written: `durable` or `batched`.
         isolated: Whether an agent in Python, a function or a class of a module, has a process of
             its own for each run, with the credential of its session and nothing else.
+        in_process: Whether the environments run in this process too: several times as many short
+            runs a second, and a world that ends its process ends the job, which can be resumed.
+        workers: How many server processes share the runs, each with worlds of its own; `auto` is
+            one a core. Each run goes to the one that has least to do.
 
     Returns:
         The job, as it is recorded: `statistics()`, `load_trajectories()`; `runs`, `reward` and
@@ -128,12 +136,13 @@ async def evaluate(
             is no such set, environment or context. Nothing ran.
         HudMcpError: An option cannot work, or a job cannot be resumed as it is. Nothing ran.
         EnvironmentFailed: The server does not start. The job is recorded, and can be resumed.
-        JobStopped: There is no server any more. What was recorded stands; `job` is the job.
+        JobStopped: There is no server any more. The record stays; `job` is the job.
 
     If this call is cancelled, answers that are being graded have a moment to get their grade, and
     every other run under way is recorded as lost. The job can be resumed.
     """
     _check_place()
+    count = read_workers(workers)
     options, solver = None, None
     if agent is not None or resume is None:
         options, solver = await options_of_agent(agent, isolated=isolated)
@@ -146,6 +155,7 @@ async def evaluate(
                 sources=_sources(env),
                 max_concurrent=max_concurrent,
                 retries=retries,
+                workers=count,
                 agent=None if options is None else agent_name(options),
             )
         else:
@@ -154,7 +164,7 @@ async def evaluate(
                 "folder": str(Path.cwd()),
                 "timeout_s": _positive("timeout_s", timeout_s, 600.0),
                 "max_steps": _positive("max_steps", max_steps, None),
-                "max_concurrent": _positive("max_concurrent", max_concurrent, 4),
+                "max_concurrent": _positive("max_concurrent", max_concurrent, EACH * (count or 1)),
                 "retries": retries or 0,
                 "seed": seed,
                 "image": image,
@@ -162,6 +172,8 @@ async def evaluate(
                 "context_selector": context_selector if contexts else None,
                 "protocol": protocol,
                 "allow": read_hosts(allow),
+                "in_process": in_process,
+                "workers": count,
             }
             how = RunOptions.model_validate({**(options or RunOptions()).model_dump(), **given})
             tasks, files = await _tasks_of(taskset)

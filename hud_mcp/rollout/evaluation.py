@@ -1,8 +1,8 @@
 """A job while it runs: its server, its agent, its runs, and what is left of them at the end."""
 
 import tempfile
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TextIO
@@ -20,17 +20,25 @@ from hud_mcp.loading.source import load_environments
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.agent_check import process_command
 from hud_mcp.rollout.attempt import Attempt, Bounds, Solver
+from hud_mcp.rollout.in_process import local_server
 from hud_mcp.rollout.link import ServerCommand
 from hud_mcp.rollout.models import model_agent
 from hud_mcp.rollout.plan import RunOptions
+from hud_mcp.rollout.pool import Pool, Worker
 from hud_mcp.rollout.prepared import Prepared
-from hud_mcp.rollout.run import Runs, Watch
-from hud_mcp.rollout.server import RunServer, run_server
+from hud_mcp.rollout.run import Begin, Runs, Watch
+from hud_mcp.rollout.server import AnyServer, run_server
+from hud_mcp.rollout.session_ids import SessionIds
 from hud_mcp.session.limits import Limits
+from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
+from hud_mcp.task import RecordMode
 from hud_mcp.taskset import Taskset
 
 __all__ = ["Evaluation", "report_folder"]
+
+_PLANNED = 64
+"""So many runs are added to the plan by one commit."""
 
 
 def report_folder(store: Store) -> Path:
@@ -63,14 +71,14 @@ class Evaluation:
         prepared: Prepared,
         *,
         agent: Solver | None = None,
-        record: str | None = None,
+        record: RecordMode | None = None,
     ) -> None:
         self.prepared = prepared
         self.lost: str | None = None
         self.cut_off = 0
         self._store = store
         self._agent = agent
-        self._record = record
+        self._record: RecordMode | None = record
         self._runs: Runs | None = None
         self._model: ModelAgent | None = None
 
@@ -93,33 +101,68 @@ class Evaluation:
         Every other run that was under way is recorded as lost: resuming the job runs it again.
         """
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
-            command = self._server_command(Path(folder), log)
-            http = self.prepared.how.is_remote
             try:
                 async with (
-                    run_server(command, http=http, on_death=watch.on_death) as server,
+                    self._served(Path(folder), log, watch) as servers,
                     self._with_person(watch),
                 ):
-                    runs = self._runs = self._begin(server, watch)
+                    runs = self._runs = self._begin(servers, watch)
                     await runs.run(self.prepared.planned)
             finally:
                 await self._flush_ends()
                 if self._model is not None:
                     await self._model.aclose()
 
-    def _begin(self, server: RunServer, watch: Watch) -> Runs:
+    @asynccontextmanager
+    async def _served(
+        self, folder: Path, log: TextIO, watch: Watch
+    ) -> AsyncGenerator[Sequence[AnyServer]]:
+        """Have its environments served, in this process or in others."""
+        how = self.prepared.how
+        if not how.in_process:
+            command, count = self._server_command(folder, log), how.workers or 1
+            async with AsyncExitStack() as stack:
+                servers: list[AnyServer] = []
+                for number in range(1, count + 1):
+                    tell = watch.on_death if count == 1 else _telling(watch, number)
+                    kept = run_server(command, http=how.is_remote, on_death=tell)
+                    servers.append(await stack.enter_async_context(kept))
+                yield servers
+            return
+        environments = load_environments(how.sources)
+        sessions = Sessions(
+            environments,
+            store=self._store,
+            tasksets=[Taskset(self.prepared.tasks, "tasks")],
+            limits=_limits(how.max_concurrent),
+            job_id=self.job.id,
+            local_hosts=how.allow,
+            record=self._record,
+        )
+        is_model = how.model is not None
+        async with local_server(
+            sessions, environments, image=how.image, answers_requests=is_model
+        ) as local:
+            yield [local]
+
+    def _begin(self, servers: Sequence[AnyServer], watch: Watch) -> Runs:
         how, agent = self.prepared.how, self._agent
         if how.model is not None:
-            agent = self._model = model_agent(how.model, server, spent_usd=self.prepared.spent_usd)
+            spent_usd = self.prepared.spent_usd
+            agent = self._model = model_agent(how.model, servers[0], spent_usd=spent_usd)
+        at_once = min(_PLANNED, len(self.prepared.planned))
         begin = partial(
             Attempt,
-            solver=agent or _solver(how, server),
-            server=server,
             store=self._store,
             bounds=Bounds(how.timeout_s, how.max_steps),
-            job_id=self.job.id,
+            ids=SessionIds(self._store, self.job.id, at_once=at_once),
         )
-        return Runs(begin, max_concurrent=how.max_concurrent, retries=how.retries, watch=watch)
+        workers = [
+            Worker(server, partial(begin, solver=agent or _solver(how, server), server=server))
+            for server in servers
+        ]
+        begins: Begin = workers[0].begin if len(workers) == 1 else Pool(workers).begin
+        return Runs(begins, max_concurrent=how.max_concurrent, retries=how.retries, watch=watch)
 
     @asynccontextmanager
     async def _with_person(self, watch: Watch) -> AsyncGenerator[None]:
@@ -151,7 +194,12 @@ class Evaluation:
         )  # fmt: skip
 
 
-def _solver(how: RunOptions, server: RunServer) -> Solver:
+def _telling(watch: Watch, number: int) -> Callable[[str], None]:
+    """Says of which worker a line is."""
+    return lambda text: watch.on_death(f"Worker {number}: {text}")
+
+
+def _solver(how: RunOptions, server: AnyServer) -> Solver:
     if how.agent == "nop":
         return NopAgent()
     if how.agent == "oracle":
@@ -187,9 +235,17 @@ def _allowed(hosts: Sequence[str]) -> list[str]:
 
 def _room(max_concurrent: int) -> list[str]:
     """Limits that let so many sessions live at once; one that just ended may still count."""
+    limits = _limits(max_concurrent)
+    return [
+        "--limit", f"sessions={limits.sessions}",
+        "--limit", f"sessions_per_caller={limits.sessions_per_caller}",
+    ]  # fmt: skip
+
+
+def _limits(max_concurrent: int) -> Limits:
     wanted = 2 * max_concurrent
     default = Limits()
-    return [
-        "--limit", f"sessions={max(default.sessions, wanted)}",
-        "--limit", f"sessions_per_caller={max(default.sessions_per_caller, wanted)}",
-    ]  # fmt: skip
+    return Limits(
+        sessions=max(default.sessions, wanted),
+        sessions_per_caller=max(default.sessions_per_caller, wanted),
+    )

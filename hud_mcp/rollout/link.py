@@ -34,6 +34,7 @@ __all__ = [
     "Reply",
     "ServerCommand",
     "http_link",
+    "reply_of",
     "stdio_link",
     "stopped_at_the_end",
     "web_link",
@@ -213,6 +214,19 @@ class CurrentLink:
     async def changed(self) -> None:
         """Wait until `change` is called."""
         await self._changed.wait()
+
+
+def reply_of(result: Mapping[str, Any]) -> Reply:
+    """A tool's result in its wire form, as an agent sees it."""
+    texts = [each["text"] for each in result["content"] if each["type"] == "text"]
+    images = [each["data"] for each in result["content"] if each["type"] == "image"]
+    return Reply(
+        text="\n".join(texts),
+        image=base64.b64decode(images[0]) if images else None,
+        is_error=bool(result.get("isError")),
+        meta=result.get("_meta") or {},
+        structured=result.get("structuredContent") or {},
+    )
 
 
 @asynccontextmanager

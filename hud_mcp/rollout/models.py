@@ -9,7 +9,7 @@ from hud_mcp.agents.model.requests import Requests
 from hud_mcp.errors import HudMcpError
 from hud_mcp.rollout.conversation import repeat
 from hud_mcp.rollout.plan import RunOptions
-from hud_mcp.rollout.server import RunServer
+from hud_mcp.rollout.server import AnyServer
 from hud_mcp.session.caller import ONLY
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def with_limits(how: RunOptions, given: Mapping[str, Any]) -> RunOptions:
     return how.model_copy(update={"model": how.model.model_copy(update=wanted)})
 
 
-def model_agent(options: ModelOptions, server: RunServer, *, spent_usd: float) -> ModelAgent:
+def model_agent(options: ModelOptions, server: AnyServer, *, spent_usd: float) -> ModelAgent:
     """The agent that a model is, with what its job has cost before.
 
     Raises:

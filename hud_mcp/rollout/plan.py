@@ -59,6 +59,11 @@ class RunOptions(Value):
     protocol: str | None = Field(default=None, description="By whose protocol.")
     allow: tuple[str, ...] = Field(default=(), description="Local hosts that rows may open.")
 
+    workers: int | None = Field(default=None, ge=1, description="Server processes; one by default.")
+    in_process: bool = Field(
+        default=False, description="Whether the environments are in the process that runs it."
+    )
+
     @property
     def is_remote(self) -> bool:
         """Whether its agent is another process, which calls the server over HTTP by itself."""

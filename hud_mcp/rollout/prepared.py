@@ -34,7 +34,7 @@ from hud_mcp.loading.provenance import (
     why_not_runnable,
 )
 from hud_mcp.loading.source import load_environments, shipped_name
-from hud_mcp.record.job import IN_PROCESS, Job
+from hud_mcp.record.job import IN_PROCESS, Job, new_job_id
 from hud_mcp.rollout.models import check_model, with_limits
 from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
 from hud_mcp.rollout.resumption import end_left_runs, load_resumable
@@ -63,6 +63,7 @@ class JobRequest:
         split: Only tasks of it; None for all.
         own_timeout_s: The bound of a run, where somebody has set one: no protocol changes it.
         name: What to call the job; by its tasks and its agent by default.
+        job_id: Its id; a new one by default.
     """
 
     tasks: Taskset
@@ -73,6 +74,7 @@ class JobRequest:
     split: str | None = None
     own_timeout_s: float | None = None
     name: str | None = None
+    job_id: str | None = None
 
     @property
     def place(self) -> str:
@@ -109,6 +111,7 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
     """
     tasks, how = request.tasks, request.how
     check_model(how)
+    check_in_process(how)
     chosen, left_out = _runnable(_chosen(request))
     chosen, conduct, protocol = _as_published(chosen, request)
     sources = how.sources or _find_sources(chosen, request)
@@ -140,6 +143,7 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
         metadata[PROTOCOL] = protocol.model_dump(mode="json")
     agent = agent_name(how)
     job = Job(
+        id=request.job_id or new_job_id(),
         name=request.name or f"{tasks.name} {agent}",
         taskset=tasks.name,
         agent=agent,
@@ -150,6 +154,26 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
     await store.add_job(job, list(chosen))
     planned = plan_runs(list(chosen), [], group=job.group, seed=how.seed)
     return Prepared(job, list(chosen), planned, how)
+
+
+def check_in_process(how: RunOptions) -> None:
+    """Check that what a job is run with can be in the process that runs it.
+
+    Raises:
+        HudMcpError: Its agent is another process, or an environment is served elsewhere.
+    """
+    if not how.in_process:
+        return
+    if how.workers is not None:
+        raise HudMcpError("workers are processes of their own: give workers or in_process.")
+    if how.is_remote:
+        raise HudMcpError(
+            f"{agent_name(how)} works in a process of its own, which calls a server. Leave "
+            "in_process out, or give an agent that works in this process."
+        )
+    bridged = [source for source in how.sources if is_bridged(source)]
+    if bridged:
+        raise HudMcpError(f"{bridged[0]} runs elsewhere, so leave in_process out.")
 
 
 def agent_name(how: RunOptions) -> str:
@@ -172,6 +196,7 @@ async def resume_job(
     sources: Sequence[str] = (),
     max_concurrent: int | None = None,
     retries: int | None = None,
+    workers: int | None = None,
     agent: str | None = None,
     model_limits: Mapping[str, Any] | None = None,
 ) -> Prepared:
@@ -183,6 +208,7 @@ async def resume_job(
         sources: Where its environments are now; where its record says by default.
         max_concurrent: Runs at once; as its record says by default.
         retries: Of a run that failed for infrastructure; the same.
+        workers: Server processes; the same.
         agent: What the agent is called that is given again; None where none is given.
         model_limits: Limits of its model, as for `with_limits`; as its record says by default.
 
@@ -204,8 +230,9 @@ async def resume_job(
     await end_left_runs(store, job, runs)
     solvable(how, Taskset(tasks), every=True)
     planned = plan_runs(tasks, runs, group=job.group, seed=how.seed)
-    given = {"max_concurrent": max_concurrent, "retries": retries}
+    given = {"max_concurrent": max_concurrent, "retries": retries, "workers": workers}
     how = how.model_copy(update={name: n for name, n in given.items() if n is not None})
+    check_in_process(how)
     spent_usd = sum(run.use.cost_usd or 0.0 for run in runs if run.use is not None)
     return Prepared(job, tasks, planned, how, spent_usd)
 

@@ -36,7 +36,7 @@ class RunStep:
 
 @dataclass
 class Trace:
-    """What an agent did in one run.
+    """The actions of an agent in one run.
 
     Attributes:
         content: Its answer, which is graded.

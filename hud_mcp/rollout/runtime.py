@@ -115,7 +115,7 @@ class LocalRuntime:
 
 
 class SubprocessRuntime:
-    """One environment in a process of its own, which ends with the run.
+    """One environment in its own process, which ends with the run.
 
     Args:
         source: A source of one environment, as `hud-mcp serve` takes it.

@@ -7,12 +7,13 @@ waits while there is none, and what was lost with a connection is for its caller
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import anyio
 from anyio.abc import TaskStatus
 
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
+from hud_mcp.record.trajectory import Receipt
 from hud_mcp.rollout.link import (
     Address,
     CurrentLink,
@@ -26,7 +27,7 @@ from hud_mcp.rollout.link import (
 if TYPE_CHECKING:
     from mcp.client.client import Client
 
-__all__ = ["RunServer", "ServerLost", "run_server"]
+__all__ = ["AnyServer", "RunServer", "ServerLost", "run_server"]
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,53 @@ _PATIENCE = 8
 
 class ServerLost(HudMcpError):
     """The server of a run died, and cannot be had any more. What it recorded, stands."""
+
+
+class AnyServer(Protocol):
+    """What serves the sessions of a job: processes one after the other, or this process."""
+
+    @property
+    def address(self) -> Address | None:
+        """Where agents of their own reach it, or None."""
+        ...
+
+    @property
+    def principal(self) -> str | None:
+        """Whom it takes its clients for."""
+        ...
+
+    @property
+    def lost(self) -> str | None:
+        """Why there will be no server any more, or None."""
+        ...
+
+    @property
+    def deaths(self) -> int:
+        """How many servers have died."""
+        ...
+
+    async def call(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        meta: Mapping[str, Any] | None = None,
+        *,
+        suspect: bool = False,
+    ) -> Reply:
+        """Call a tool, once."""
+        ...
+
+    async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
+        """Ask for what is no tool."""
+        ...
+
+    def find_ended(self, session: str) -> tuple[str, Receipt] | None:
+        """The record's id of a session, and its receipt, where this process has ended it."""
+        ...
+
+    async def death_after(self, count: int) -> None:
+        """Wait until more than so many servers have died."""
+        ...
 
 
 class RunServer:
@@ -132,6 +180,9 @@ class RunServer:
         reply = await link.call(name, arguments, meta)
         self._answered = True
         return reply
+
+    def find_ended(self, session: str) -> None:
+        """Nothing is known here of what a server has ended: the record is."""
 
     async def death_after(self, count: int) -> None:
         """Wait until more than so many servers have died."""

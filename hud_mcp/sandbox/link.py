@@ -93,7 +93,7 @@ class Link:
         return reply, fds
 
     def close(self) -> None:
-        """Hang up: everything inside ends. Closing twice is no error."""
+        """Hang up: everything inside ends. It may be called twice."""
         if self.ended.is_set():
             return
         self.ended.set()

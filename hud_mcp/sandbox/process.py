@@ -38,7 +38,7 @@ class Finished:
 
     @property
     def text(self) -> str:
-        """The output, with a sign in place of what is no UTF-8."""
+        """The output, with a sign in place of bytes that are not UTF-8."""
         return self.output.decode("utf-8", "replace")
 
 
@@ -143,7 +143,7 @@ class Output:
             pass
 
     def close(self) -> None:
-        """Stop reading. Closing twice is no error."""
+        """Stop reading. It may be called twice."""
         if not self.ended.is_set():
             self.ended.set()
             self._loop.remove_reader(self._fd)

@@ -137,7 +137,7 @@ class Sandbox(Commands):
         return Usage(*(int(reply[name]) for name in names))
 
     async def close(self) -> None:
-        """End everything inside. Closing twice is no error."""
+        """End everything inside. It may be called twice."""
         if self._gateway is not None:
             await self._gateway.close()
         self.hang_up()

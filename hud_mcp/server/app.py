@@ -22,21 +22,16 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
 from hud_mcp import __version__
-from hud_mcp.errors import (
-    HudMcpError,
-    clipped,
-    sole_cause,
-)
+from hud_mcp.errors import HudMcpError, clipped
 from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
-from hud_mcp.record.model_turn import MODEL
 from hud_mcp.server.call import Call
 from hud_mcp.server.instructions import instructions
 from hud_mcp.server.introduction import introduced
 from hud_mcp.server.list_changes import ListChanges, changing
 from hud_mcp.server.listing import listed_core_tools, listed_own_tools
 from hud_mcp.server.own_tools import own_tools
+from hud_mcp.server.performing import perform_call
 from hud_mcp.server.prompts import Prompts
-from hud_mcp.server.reported import perform_reported
 from hud_mcp.server.resources import Resources
 from hud_mcp.server.results import error_result, structured_result
 from hud_mcp.server.subscriptions import Subscriptions
@@ -46,7 +41,7 @@ from hud_mcp.server.tracing import trace_where_seen
 from hud_mcp.server.view import View
 from hud_mcp.session.caller import CREDENTIAL, LOCAL, ONLY
 from hud_mcp.session.operations import OPERATIONS, Operations
-from hud_mcp.session.receipts import digest, told_to
+from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller
 
@@ -234,33 +229,15 @@ class _Surface:
         tool = (self._agent_tools if caller.is_agent else self._tools).get(name)
         if tool is None:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name}")
-        try:
-            call = Call(
-                sessions=self._sessions,
-                caller=caller,
-                arguments=tool.parse(
-                    params.arguments or {}, max_bytes=self._sessions.limits.argument_bytes
-                ),
-                progress=_progress(ctx),
-                image=self._image,
-                meta=meta,
-            )
-            if MODEL in meta:
-                return await perform_reported(call, tool.run, begins=name in self._begins)
-            return await tool.run(call)
-        except HudMcpError as exc:
-            # A program goes by the class: it calls again, or raises it.
-            return error_result(told_to(caller, str(exc)), kind=type(exc).__name__)
-        except BaseExceptionGroup as group:
-            # A task group somewhere below wraps what its body raised.
-            inner = sole_cause(group)
-            if isinstance(inner, HudMcpError):
-                return error_result(told_to(caller, str(inner)), kind=type(inner).__name__)
-            logger.exception("tool %s failed", name)
-            return error_result(f"{name} failed inside the server; its log says why.")
-        except Exception:  # the boundary of a tool call: a model must be told something
-            logger.exception("tool %s failed", name)
-            return error_result(f"{name} failed inside the server; its log says why.")
+        call = Call(
+            sessions=self._sessions,
+            caller=caller,
+            arguments=params.arguments or {},
+            progress=_progress(ctx),
+            image=self._image,
+            meta=meta,
+        )
+        return await perform_call(call, tool, begins=name in self._begins)
 
     def _operations_of(self, name: str, meta: Mapping[str, Any]) -> Operations | None:
         """What performs an operation, where its caller may; to others no such tool exists."""

@@ -48,7 +48,7 @@ async def serve_http(
         on_stop: Called with the signal that ends it, while what is under way can still be
             answered: ends that.
         max_body_bytes: A larger request is refused (413) before it is parsed.
-        beside: What else is served on the same port, and sees to its own safety.
+        beside: What else is served on the same port, before MCP, and sees to its own safety.
         sockets: Whether a route of these is a WebSocket's.
 
     Returns:
@@ -72,7 +72,7 @@ async def serve_http(
         allowed_hosts=allowed_hosts,
         max_body_bytes=max_body_bytes,
     )
-    app.router.routes.extend(beside)
+    app.router.routes[:0] = beside
     url = f"http://{shown_host(host)}:{bound}{PATH}"
     web = WebServer(
         PlainHosts(app),

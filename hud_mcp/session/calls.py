@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-from hud_mcp.action import Action
+from hud_mcp.action import Action, CustomAction
 from hud_mcp.contention import Contention
 from hud_mcp.errors import (
     AlreadyAnswered,
@@ -37,7 +37,7 @@ from hud_mcp.session.life import SessionSpec
 from hud_mcp.session.phase import Meets, Phase
 from hud_mcp.session.receipts import DONE, NEXT, died_text
 from hud_mcp.session.repeats import RepeatedStep, out_of_step
-from hud_mcp.session.stepped import Stepped
+from hud_mcp.session.stepped import Stepped, Taken
 from hud_mcp.session.view import SessionView
 from hud_mcp.store import Store
 from hud_mcp.tool import Tool
@@ -133,6 +133,29 @@ class SessionCalls(SessionView):
             with suppress(OutOfStep):  # that it is over says more
                 return await self._recall(asked, after_step)
             raise
+
+    async def take(self, action: CustomAction, look: Look) -> Taken | Stepped:
+        """Perform one action of many, in a session whose record is batched.
+
+        Where its world waits for nothing, the actions of the same 25 ms are one step of the record,
+        as if they had come in one call. Else this is a `step` of one action.
+
+        Args:
+            action: Of the environment's own; what it is was checked.
+            look: What to observe; without a picture.
+
+        Raises:
+            SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As
+                for `step`.
+        """
+        if self._spec.record == "batched" and self.is_open:
+            life = self._core.life
+            if life.acts_now((action,), look):
+                run = partial(life.steps.take, action, look)
+                taken = await self.enqueue(run, self.limits.step_s, now=lambda: True)
+                if taken is not None:
+                    return taken
+        return await self.step((action,), look, deliver_image=False)
 
     async def _recall(self, asked: RepeatedStep, after_step: int) -> Stepped:
         """What the last step gave, if it is this call's.

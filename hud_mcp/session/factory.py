@@ -7,6 +7,7 @@ from hud_mcp.errors import IdTaken
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Count
 from hud_mcp.session.changes import Changes
+from hud_mcp.session.group_setup import GroupSetups
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.reaper import Reaper
 from hud_mcp.session.roster import Roster
@@ -56,6 +57,7 @@ class SessionFactory:
         self._record: RecordMode | None = record
         self._local_hosts = tuple(local_hosts)
         self._changes = changes
+        self._setups = GroupSetups(store)
 
     def make(
         self,
@@ -92,6 +94,7 @@ class SessionFactory:
             local_hosts=self._local_hosts,
             program=self._reaper.watch(),
             record=record or self._record or environment.record or "durable",
+            group_setup=self._setups.of(task, environment, caller.principal, job_id),
             changes=self._changes,
         )
         if session_id is not None and session.secret_digest in self._roster:

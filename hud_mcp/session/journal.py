@@ -148,6 +148,26 @@ class Journal:
                 "the next call: do not repeat its actions."
             ) from exc
 
+    def grow(self, draft: Draft) -> bool:
+        """Owe a step that others are added to, where it may wait; it is written within 50 ms.
+
+        Returns:
+            Whether it may. Else nothing is owed.
+        """
+        if not self._writes.may_wait(draft):
+            return False
+        self._owed.grow(draft)
+        self._writes.write_soon()
+        return True
+
+    def grows(self, draft: Draft | None) -> bool:
+        """Whether a step may still be added to: nothing was recorded or read after it."""
+        return self._owed.grows(draft)
+
+    def seal(self) -> None:
+        """Let the step that grows be as it is."""
+        self._owed.seal()
+
     async def keep(self, draft: Draft) -> None:
         """Make a step durable whose call has failed; where that fails too, with the next one."""
         try:

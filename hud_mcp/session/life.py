@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from hud_mcp.action import Action, ResponseAction
@@ -17,6 +17,7 @@ from hud_mcp.session.direct import DirectAccess
 from hud_mcp.session.driver import Driver
 from hud_mcp.session.durability import Durability
 from hud_mcp.session.executor import Post
+from hud_mcp.session.group_setup import GroupSetup
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.live_world import LiveWorld
@@ -38,7 +39,7 @@ class SessionSpec:
     Attributes:
         environment: Whose world and template it uses.
         task: What is asked.
-        principal: Who started it; None for who has no name.
+        principal: Who started it; None for a caller without a name.
         token_digest: Of the token that it was started with; None without one.
         is_operated: Whether an operator started it: an answer is kept then, and not handed over.
         limits: What bounds it.
@@ -54,6 +55,7 @@ class SessionSpec:
         tries: How many of them there may be; None for any number.
         local_hosts: Hosts that any row may open, of this machine and of private networks too.
         record: How its steps are written.
+        group_setup: The setup that it shares with its group; None where it runs its own.
     """
 
     environment: Environment
@@ -74,6 +76,7 @@ class SessionSpec:
     tries: int | None
     local_hosts: tuple[str, ...]
     record: RecordMode
+    group_setup: GroupSetup | None = None
 
     @property
     def name(self) -> str:
@@ -168,6 +171,8 @@ class Life:
         self.world = LiveWorld(
             environment, replayable=spec.replayable, log=log, durability=durability
         )
+        if number == 0 and spec.group_setup is not None:  # later ones are as the record says
+            self.world.group_setup = replace(spec.group_setup, by=spec.trajectory_id)
         self.direct = DirectAccess(
             journal, self.world, post=post, life=number, log=log, limit_s=limits.step_s
         )

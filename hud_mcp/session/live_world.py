@@ -7,6 +7,7 @@ whatever the world's own are.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast
 
 import anyio
@@ -15,12 +16,14 @@ import anyio.to_thread
 from hud_mcp.action import Action, ActionEffect, scale_action
 from hud_mcp.clipping import clip_text
 from hud_mcp.environment import Environment
+from hud_mcp.environment.calls import CallTemplate
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
 from hud_mcp.observation import Look, Observation, Screenshot, fit_screenshot, fitted_size
 from hud_mcp.session.deaths import standing
 from hud_mcp.session.durability import Durability
+from hud_mcp.session.group_setup import GroupSetup
 from hud_mcp.session.play import Play
-from hud_mcp.session.pointer import Pointer, aimed
+from hud_mcp.session.pointer import Pointer, aimed, in_picture_pixels
 from hud_mcp.session.replay import can_resume, rebuild
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
@@ -31,6 +34,7 @@ from hud_mcp.world import (
     ActsAtOnce,
     ActsNow,
     Elsewhere,
+    Explained,
     Mortal,
     Opening,
     Placed,
@@ -70,6 +74,7 @@ class LiveWorld:
         services: What the session's tools have opened, by name; closed with the world.
         template_process: The template's own process, which uses it; closed before it.
         pointer: Where the pointer was put last.
+        group_setup: The setup that it shares with its group, or None.
     """
 
     def __init__(
@@ -91,6 +96,7 @@ class LiveWorld:
         self.scale = 1.0
         self.latest: Screenshot | None = None
         self.pointer = Pointer()
+        self.group_setup: GroupSetup | None = None
 
     async def play(self, template: Template, task: Task, opening: Opening) -> Play:
         """Open it, once, and make the generator of the template that uses it.
@@ -98,8 +104,11 @@ class LiveWorld:
         Raises:
             EnvironmentFailed: It cannot be opened.
         """
-        world = self._world = await self._environment.world.open(opening)
-        current_world.set(world)
+        world = await self._open(opening)
+        if self.group_setup is not None and isinstance(template, CallTemplate):
+            again = partial(self._open, opening)
+            world = await self.group_setup.apply(world, template, reopen=again, log=self._log)
+            return template.ask(world)
         context = self._environment.context_space.fill(task.context)
         if not (opening.apart and isinstance(world, Placed) and world.place is not None):
             return template.run(task.args, world, context)
@@ -112,6 +121,13 @@ class LiveWorld:
             shared=opening.shared,
         )
         return process
+
+    async def _open(self, opening: Opening) -> World:
+        """Open it, in place of one that is open."""
+        await self.close()
+        world = self._world = await self._environment.world.open(opening)
+        current_world.set(world)
+        return world
 
     @property
     def opens_nothing(self) -> bool:
@@ -129,7 +145,7 @@ class LiveWorld:
         self._world = None
 
     async def close(self) -> None:
-        """Close it, if it is open. Closing twice is no error."""
+        """Close it, if it is open. It may be called twice."""
         if self.template_process is not None:
             try:
                 await self.template_process.aclose()
@@ -175,6 +191,11 @@ class LiveWorld:
         world = self._world
         size = cast("Screened", world).screen_size() if _is(world, Screened) else None
         return None if size is None else fitted_size(*size, Look().max_edge_px)
+
+    def explain(self, prompt: str) -> str:
+        """What the world tells of its rules before a look; empty where it tells nothing."""
+        world = self._world
+        return cast("Explained", world).explain(prompt) if _is(world, Explained) else ""
 
     async def is_dead(self) -> bool:
         """Whether it can be used no more. One that does not say in time counts as alive."""
@@ -232,7 +253,7 @@ class LiveWorld:
                 refusal = await world.act_all(scaled, done.append)
             finally:  # what was done before it broke or was cancelled, is recorded
                 for effect in tuple(done):
-                    keep(_in_picture_pixels(effect, scale))
+                    keep(in_picture_pixels(effect, scale))
             if refusal is not None:
                 raise refusal
             return
@@ -241,7 +262,7 @@ class LiveWorld:
             meant = await self.pointer.aim(given, world)
             effect = aimed(await world.act(meant), given, meant)
             self.pointer.note(meant, effect.place)
-            keep(_in_picture_pixels(effect, scale))
+            keep(in_picture_pixels(effect, scale))
             if effect.terminated or effect.truncated:
                 return
 
@@ -379,15 +400,3 @@ def _is(world: World | None, kind: type) -> bool:
     if known is None:
         known = _KINDS[key] = isinstance(world, kind)
     return known
-
-
-def _in_picture_pixels(effect: ActionEffect, scale: float) -> ActionEffect:
-    """Say a place in pixels of the picture that the agent was shown."""
-    point = effect.info.get("point")
-    if scale == 1 or not isinstance(point, dict):
-        return effect
-    place = {
-        axis: round(value / scale, 1) for axis, value in cast("dict[str, float]", point).items()
-    }
-    text = f"The pointer is at ({place['x']:g}, {place['y']:g})."
-    return effect.model_copy(update={"text": text, "info": {**effect.info, "point": place}})

@@ -1,12 +1,13 @@
 """Where a session's pointer was put last: what a click that names no place is aimed at."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from hud_mcp.action import Action, ActionEffect, Point, PositionFetch, Targeted, needs_target
 from hud_mcp.errors import ActionFailed, InvalidAction
 from hud_mcp.world import World
 
-__all__ = ["Pointer", "aimed"]
+__all__ = ["Pointer", "aimed", "in_picture_pixels"]
 
 
 class Pointer:
@@ -73,3 +74,15 @@ def aimed(effect: ActionEffect, given: Action, meant: Action) -> ActionEffect:
     if given is meant or effect.place is not None or not isinstance(meant, Targeted):
         return effect
     return effect.model_copy(update={"place": meant.point})
+
+
+def in_picture_pixels(effect: ActionEffect, scale: float) -> ActionEffect:
+    """Say a place in pixels of the picture that the agent was shown."""
+    point = effect.info.get("point")
+    if scale == 1 or not isinstance(point, dict):
+        return effect
+    place = {
+        axis: round(value / scale, 1) for axis, value in cast("dict[str, float]", point).items()
+    }
+    text = f"The pointer is at ({place['x']:g}, {place['y']:g})."
+    return effect.model_copy(update={"text": text, "info": {**effect.info, "point": place}})

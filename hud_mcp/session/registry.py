@@ -189,6 +189,7 @@ class Sessions:
         provisional: bool = False,
         session_id: str | None = None,
         drawn: bool = False,
+        first: bool = False,
         job_id: str | None = None,
         named_job_id: str | None = None,
         environment: Environment | None = None,
@@ -205,6 +206,7 @@ class Sessions:
                 that was lost, returns the session that the first one began; of several at once,
                 one begins it.
             drawn: Whether that id was drawn for this call alone, so that none can have begun.
+            first: Whether its caller says so: what it says is checked as the session is recorded.
             job_id: The job that it belongs to, in place of the registry's.
             named_job_id: The same, of a job that its caller has named: it is no other place to
                 try a task in once more.
@@ -236,6 +238,7 @@ class Sessions:
             provisional=provisional,
             session_id=session_id,
             record=record,
+            first=first,
         )
         if session_id is None or drawn:
             return await self._starts.begin(start)

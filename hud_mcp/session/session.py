@@ -30,6 +30,7 @@ from hud_mcp.session.calls import RESUMING, SessionCalls
 from hud_mcp.session.changes import Changes
 from hud_mcp.session.core import Core
 from hud_mcp.session.events import Claimed, EndWanted, Prompted, Staged
+from hud_mcp.session.group_setup import GroupSetup
 from hud_mcp.session.life import SessionSpec
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.phase import Phase, SessionState
@@ -68,6 +69,7 @@ class Session(SessionCalls):
         program: A task that is cancelled with the whole event loop alone; None where none is.
         record: How its steps are written; of a session that goes on, as before.
         changes: Is told what is recorded; None for nobody.
+        group_setup: The setup that it shares with its group; None where it runs its own.
 
     Attributes:
         id: Its id, as far as this process has been told it.
@@ -95,6 +97,7 @@ class Session(SessionCalls):
         program: "asyncio.Task[None] | None" = None,
         record: RecordMode = "durable",
         changes: Changes | None = None,
+        group_setup: GroupSetup | None = None,
     ) -> None:
         begun = stored.trajectory if stored is not None else None
         self.id = "" if stored is not None else session_id or f"sess-{random_hex(16)}"
@@ -119,6 +122,7 @@ class Session(SessionCalls):
             tries=tries,
             local_hosts=tuple(local_hosts),
             record=record if begun is None else begun.record,
+            group_setup=group_setup,
         )
         core = Core(
             spec,
@@ -182,6 +186,11 @@ class Session(SessionCalls):
         """See to it that `screen_size` is known, where its world can find it out soon."""
         if self.screen_size is None and self.environment.world.has_screen and not self.is_over:
             await measure_screen(self._core.life.world, self._core.life.commands)
+
+    def explain(self) -> str:
+        """The rules of its world, where that tells them before a look; else empty."""
+        prompt = self.prompt.text if self.prompt else ""
+        return "" if self.is_over else self._core.life.world.explain(prompt)
 
     def _end_start(self, end: SessionEnd) -> None:
         """End a session that could not be started; one that has an end by now keeps it."""

@@ -43,6 +43,7 @@ class Start:
         provisional: Whether it expires early until somebody acts on it.
         session_id: The id that its caller chose; None where one is to be drawn.
         record: How its steps are written; None for the process's own choice.
+        first: Whether its caller says that no start with this id was made before.
     """
 
     task: Task
@@ -53,6 +54,7 @@ class Start:
     provisional: bool = False
     session_id: str | None = None
     record: RecordMode | None = None
+    first: bool = False
 
 
 class Starts:
@@ -120,7 +122,8 @@ class Starts:
         return await self._turns.take(same, lambda: self._begin_once(start, session_id))
 
     async def _begin_once(self, start: Start, session_id: str) -> Session:
-        if (found := await self._begun(start, session_id)) is not None:
+        is_new = start.first and self._roster.get(digest(session_id)) is None
+        if not is_new and (found := await self._begun(start, session_id)) is not None:
             return found
         try:
             return await self.begin(start)

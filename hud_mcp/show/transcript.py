@@ -36,6 +36,7 @@ from hud_mcp.task import Task
 __all__ = [
     "PICTURES_LIMIT_BYTES",
     "Line",
+    "notebook_html",
     "transcript",
     "transcript_html",
     "transcript_text",
@@ -45,6 +46,15 @@ __all__ = [
 
 PICTURES_LIMIT_BYTES = 20_000_000
 """Of all pictures of one record together, before base64; notebooks keep them in their file."""
+
+_FRAME_HEIGHT_PX = 640
+_FRAME_HEAD = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>A run</title>'
+    '<meta name="color-scheme" content="light dark">'
+    "<style>body { font: 14px/1.4 system-ui, sans-serif; background: Canvas; color: CanvasText }"
+    " pre { white-space: pre-wrap; overflow-wrap: anywhere } th { text-align: left;"
+    " white-space: nowrap; vertical-align: top }</style>"
+)
 
 
 def transcript_text(record: Record, *, full: bool = False) -> str:
@@ -256,6 +266,28 @@ def transcript_html(
         lines = "\n".join(line.text for line in _receipt_lines(record.receipt, full=full))
         parts.append(f"<h4>Receipt</h4>{_html_pre(lines)}")
     return "\n".join([*parts, "</div>"])
+
+
+def notebook_html(record: Record, *, full: bool = False) -> str:
+    """Write a record for a notebook: a summary line, and the transcript in a frame that scrolls.
+
+    The frame runs no script and cannot lead the notebook elsewhere. Where a notebook removes
+    frames, the summary stays.
+
+    Args:
+        record: What to show; it may still go on, and have no steps.
+        full: Whether long texts are shown whole.
+    """
+    count = len(record.steps)
+    steps = "1 step" if count == 1 else f"{count:,} steps"
+    said = f"{_html(record.task.id)} · {_html(_end_text(record))} · {steps} · {_html(record.id)}"
+    page = f"{_FRAME_HEAD}{transcript_html(record, full=full)}"
+    return (
+        f'<div class="hud-mcp-trajectory"><p>{said}</p>'
+        f'<iframe sandbox title="The steps of the run" srcdoc="{escape(page)}" '
+        f'style="width: 100%; height: {_FRAME_HEIGHT_PX}px; border: 1px solid #8888">'
+        "</iframe></div>"
+    )
 
 
 class _Pictures:

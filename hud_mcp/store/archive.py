@@ -1,6 +1,7 @@
 """What a record has to read: sessions, jobs, trajectories, their steps, lines and pictures."""
 
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,6 +20,7 @@ from hud_mcp.record.trajectory import (
 from hud_mcp.store import sql
 from hud_mcp.store.characters import printable
 from hud_mcp.store.database import Database
+from hud_mcp.store.outlines import Outlines, no_job
 from hud_mcp.store.screenshots import read_file
 from hud_mcp.store.stored_session import OwnSession, StoredSession
 from hud_mcp.task import Task
@@ -26,14 +28,14 @@ from hud_mcp.task import Task
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from hud_mcp.store.sql.jobs import RunRow
+    from hud_mcp.store.sql.jobs import JobProgress, RunRow
 
 __all__ = ["Archive", "no_trajectory"]
 
 T = TypeVar("T")
 
 
-class Archive:
+class Archive(Outlines):
     """A record that is read.
 
     Args:
@@ -42,7 +44,7 @@ class Archive:
     """
 
     def __init__(self, database: Database, screenshots: Path) -> None:
-        self._database = database
+        super().__init__(database)
         self.screenshots = screenshots
 
     @property
@@ -230,6 +232,14 @@ class Archive:
             lambda c: sql.jobs.count_rewards(c)  # noqa: PLW0108  # SQLAlchemy loads on that thread
         )
 
+    async def count_progress(self, alive_since: datetime) -> "dict[str, JobProgress]":
+        """Return how far each job is, by its id; a server is alive by its signs since then.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        return await self._database.read(lambda c: sql.jobs.count_progress(c, alive_since))
+
     async def load_job(self, job_id: str, *, turns: bool = False) -> tuple[Job, list[Trajectory]]:
         """Return a job and its trajectories, in the order in which they began.
 
@@ -274,7 +284,7 @@ class Archive:
 
         found = await self._database.read(read)
         if found is None:
-            raise _no_job(job_id)
+            raise no_job(job_id)
         return found
 
     async def load_runs(self, job_id: str) -> "tuple[list[str], list[RunRow]]":
@@ -376,12 +386,8 @@ class Archive:
 
         found = await self._database.read(run)
         if found is None:
-            raise _no_job(job_id)
+            raise no_job(job_id)
         return found
-
-
-def _no_job(job_id: str) -> SourceNotFound:
-    return SourceNotFound(f"The store has no job {job_id!r}.")
 
 
 def no_trajectory(trajectory_id: str) -> SourceNotFound:

@@ -35,6 +35,7 @@ class Database:
     Args:
         url: A path of a SQLite file, or a SQLAlchemy URL.
         lease_s: How long a server may give no sign of life before it owns nothing any more.
+        is_scratch: Whether it ends with its process, so that nothing need survive a power cut.
 
     Attributes:
         url: Its SQLAlchemy URL.
@@ -43,12 +44,13 @@ class Database:
         lease: This server's.
     """
 
-    def __init__(self, url: str, lease_s: float) -> None:
+    def __init__(self, url: str, lease_s: float, *, is_scratch: bool = False) -> None:
         self.url, self._path = read_place(url)
         # One folder however the file is called: a link to it must not be another store.
         real = Path(os.path.realpath(self._path)).parent if self._path else None
         self.folder = real or user_data_path("hud-mcp")
         self._lease_s = lease_s
+        self._is_scratch = is_scratch
         self._begin()
         _databases.add(self)
 
@@ -142,7 +144,7 @@ class Database:
     async def close(self, within_s: float | None) -> None:
         """Finish what was accepted, let go of this server's sessions, then of the database.
 
-        Closing twice is no error.
+        It may be called twice.
 
         Args:
             within_s: How long to wait for it; what a locked database has not taken by then is
@@ -163,7 +165,9 @@ class Database:
         # A lock of its own: opening may wait on a file, and the event loop must not.
         with self._opening:
             if self._engine is None:
-                self._engine = sql.engine.open_engine(self.url, self._path)
+                self._engine = sql.engine.open_engine(
+                    self.url, self._path, is_scratch=self._is_scratch
+                )
             return self._engine
 
 

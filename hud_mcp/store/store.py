@@ -49,6 +49,7 @@ class Store(Archive):
             user's data folder.
         lease_s: How long a server may give no sign of life before another one may take its
             sessions over; the same for all servers of a store.
+        is_scratch: Whether it is deleted with its process: it then does not wait for the disk.
     """
 
     def __init__(
@@ -57,8 +58,11 @@ class Store(Archive):
         *,
         screenshots: Path | None = None,
         lease_s: float = LEASE_S,
+        is_scratch: bool = False,
     ) -> None:
-        database = Database(str(url) if url else default_store_url(), lease_s)
+        database = Database(
+            str(url) if url else default_store_url(), lease_s, is_scratch=is_scratch
+        )
         super().__init__(database, screenshots or database.folder / "screenshots")
         self._soon = Soon()
 
@@ -83,7 +87,18 @@ class Store(Archive):
             SourceNotFound: There is no such job.
             StoreFailed: Nothing was written.
         """
-        await self._database.write(lambda c: sql.plans.add_run(c, job_id, run))
+        await self.plan_runs(job_id, [run])
+
+    async def plan_runs(self, job_id: str, runs: Sequence[str]) -> None:
+        """Add several runs to a job's plan in one commit, as `plan_run` adds one.
+
+        One that is never begun counts nowhere.
+
+        Raises:
+            SourceNotFound: There is no such job.
+            StoreFailed: Nothing was written.
+        """
+        await self._database.write(lambda c: sql.plans.add_runs(c, job_id, runs))
 
     async def is_planned(self, run: str) -> bool:
         """Whether a session is in the plan of a job, by the SHA-256 of its id.
@@ -145,7 +160,7 @@ class Store(Archive):
             token_digest: Of the token that it is started with; None without one.
 
         Returns:
-            What ends once it is durable, with the how manieth start it is, from 1; or with the
+            What ends once it is durable, with the number of this start, from 1; or with the
             error. It is written also where nobody waits for it.
 
         Raises:
@@ -399,7 +414,7 @@ class Store(Archive):
     async def close(self, *, within_s: float | None = None) -> None:
         """Finish what was accepted, let go of this server's sessions, then of the database.
 
-        Closing twice is no error.
+        It may be called twice.
 
         Args:
             within_s: How long to wait for it; what a locked database has not taken by then is

@@ -2,26 +2,22 @@
 
 import asyncio
 import base64
-import os
-import sys
-import tempfile
+import json
 import threading
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hud_mcp.core_tools import STEP
 from hud_mcp.env.mcp_client import over_http
 from hud_mcp.errors import EnvironmentFailed, sole_cause
-from hud_mcp.lazy import libraries
-from hud_mcp.session.caller import OPERATOR_TOKEN
 
 if TYPE_CHECKING:
     from mcp.client.client import Client
 
-__all__ = ["Connection", "Reply", "remote_server", "spawned_server"]
+__all__ = ["Connection", "Reply", "remote_server"]
 
 _START_S = 60.0
 _CALL_S = 600.0
@@ -33,7 +29,7 @@ OpenClient = Callable[[], "AbstractAsyncContextManager[Client]"]
 
 @dataclass(frozen=True)
 class Reply:
-    """What a tool gave back."""
+    """The result of a tool."""
 
     text: str
     image: bytes | None
@@ -91,8 +87,18 @@ class Connection:
         found = self._wait(self._client.read_resource(uri), uri)
         return "".join(part.text for part in found.contents)
 
+    def take(self, session: str, action: Any) -> Reply:
+        """Take one step of a world whose actions are values; raises as `call`."""
+        given = {"type": "custom", "action": "step", "args": {"action": action}}
+        arguments = {"actions": [given], "session": session}
+        return self.call(STEP, arguments, {"hud-mcp/values": True})
+
+    def manifest(self, environment: str) -> dict[str, Any]:
+        """What an environment is; raises as `read`."""
+        return json.loads(self.read(f"hud://environments/{environment}"))
+
     def close(self) -> None:
-        """Disconnect, and stop a server that was started here. Closing twice is no error."""
+        """Disconnect, and stop a server that was started here. It may be called twice."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._closing.set)
             self._thread.join(_STOP_S)
@@ -122,44 +128,6 @@ class Connection:
         except Exception as exc:  # noqa: BLE001  # raised where the connection was asked for
             if not self._ready.done():
                 self._ready.set_exception(exc)
-
-
-def spawned_server(source: str, store: str | None) -> OpenClient:
-    """A server in a process of its own, over stdio.
-
-    Args:
-        source: The environment, as `hud-mcp serve` takes it.
-        store: Where it records; a file that is deleted at the end, by default.
-    """
-
-    @asynccontextmanager
-    async def connect() -> "AsyncGenerator[Client]":
-        with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
-            place = store or f"{folder}/store.sqlite3"
-            arguments = ["-P", "-m", "hud_mcp", "serve", source, "--store", place]
-            arguments += ["--reward", "per_step"]
-            kept = {k: v for k, v in os.environ.items() if k != OPERATOR_TOKEN}
-            parameters = libraries.StdioServerParameters(
-                command=sys.executable, args=arguments, env=kept
-            )
-            with Path(folder, "log").open("w+", encoding="utf-8") as log:  # noqa: ASYNC230  # this loop has one caller
-                client = libraries.Client(
-                    libraries.stdio_client(parameters, errlog=log), read_timeout_seconds=_START_S
-                )
-                try:
-                    await client.__aenter__()
-                except Exception as exc:
-                    log.seek(0)
-                    said = log.read()[-2000:].strip()
-                    raise EnvironmentFailed(
-                        f"The server did not start: {sole_cause(exc)}.\n{said}"
-                    ) from exc
-                try:
-                    yield client
-                finally:
-                    await client.__aexit__(None, None, None)
-
-    return connect
 
 
 def remote_server(url: str, token: str | None) -> OpenClient:

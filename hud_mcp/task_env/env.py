@@ -1,13 +1,13 @@
 """One task of a server, again and again, as a Gymnasium environment."""
 
 import io
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 import gymnasium
 import numpy as np
+import orjson
 from gymnasium import spaces
 
 from hud_mcp.action import is_answer
@@ -20,7 +20,9 @@ from hud_mcp.errors import (
     did_you_mean,
 )
 from hud_mcp.lazy import libraries
-from hud_mcp.task_env.connection import Connection, Reply, remote_server, spawned_server
+from hud_mcp.task import RecordMode
+from hud_mcp.task_env.connection import Connection, Reply, remote_server
+from hud_mcp.task_env.pipe import Pipe
 from hud_mcp.worlds.gymnasium.spaces import (
     PRINTABLE,
     space_from_json,
@@ -48,7 +50,10 @@ class TaskEnv(gymnasium.Env[Any, Any]):
     the only reward.
 
     An episode that ends is answered and graded: its last `info` has the `grade`. One that is
-    left early is cancelled.
+    left after a step, as by `max_episode_steps` of `gymnasium.make`, is graded too: the next
+    reset's `info["left"]` has its `grade` and `trajectory`. Without a step, it is cancelled.
+
+    A copy by `pickle` opens a server of its own, or connects anew, and begins with `reset`.
 
     Args:
         source: An environment for a server of its own, as `hud-mcp serve` takes it. Of `gym:ID`,
@@ -61,6 +66,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         arguments: The template's.
         context: Features that each episode binds; what the server chooses, by default.
         store: Where a server of its own records; nothing is kept by default.
+        record: How its steps are written: `batched`, within 50 ms, or each `durable`.
         render_mode: `rgb_array`, or None.
 
     `reset` takes `options` of the same names, for one episode: `task`, `template`, `arguments`,
@@ -88,6 +94,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         arguments: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
         store: str | None = None,
+        record: RecordMode = "batched",
         render_mode: str | None = None,
     ) -> None:
         if (source is None) == (url is None):
@@ -97,10 +104,16 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             "task": task, "template": template, "arguments": arguments, "context": context
         }  # fmt: skip
         self._session: str | None = None
-        self._connection = Connection(
-            remote_server(url, token)
+        self._taken = 0
+        self._left: dict[str, Any] = {}
+        self._made_with = {
+            "source": source, "url": url, "token": token, "environment": environment,
+            **self._start, "store": store, "record": record, "render_mode": render_mode,
+        }  # fmt: skip
+        self._connection = (
+            Connection(remote_server(url, token))
             if url is not None
-            else spawned_server(_with_screen(source or "", draws=render_mode is not None), store)
+            else Pipe(_with_screen(source or "", draws=render_mode is not None), store, record)
         )
         try:
             self._environment = self._choose(environment)
@@ -112,7 +125,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Cancel the episode before, if it has not ended, and start a task.
+        """Leave the episode before, if it has not ended, and start a task.
 
         Args:
             seed: The task's; one is drawn from the environment's own generator where it is None.
@@ -144,7 +157,9 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             "prompt": started.structured["prompt"],
             "session": self._session,
             "trajectory": started.meta["hud-mcp/start"]["trajectory"],
+            **({"left": self._left} if self._left else {}),
         }
+        self._trajectory, self._taken, self._left = info["trajectory"], 0, {}
         seen = self._call([])
         text = f"{info['prompt']}\n\n{seen.text}"
         return self._observation(seen, text), info
@@ -163,8 +178,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         if self._session is None:
             raise ActionFailed("There is no episode; call reset.")
         if self._reads_values:
-            args = {"action": plain(action)}
-            reply = self._call([{"type": "custom", "action": "step", "args": args}])
+            reply = self._checked_reply(self._connection.take(self._session, plain(action)))
         else:
             actions = _actions_of(action)
             answers = [each for each in actions or () if is_answer(each)]
@@ -178,6 +192,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         told: Mapping[str, Any] = meta.get("info", {}).get("info", {})
         info: dict[str, Any] = dict(told)
         terminated, truncated = bool(meta.get("terminated")), bool(meta.get("truncated"))
+        self._taken += 1
         reward = meta.get("reward")
         seen = self._observation(reply, reply.text)
         if terminated or truncated:
@@ -203,7 +218,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             return np.asarray(image.convert("RGB"))
 
     def close(self) -> None:
-        """Cancel the episode, and let go of the server. Closing twice is no error."""
+        """Leave the episode, and let go of the server. It may be called twice."""
         try:
             self._leave()
         except EnvironmentFailed:
@@ -243,7 +258,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return tasks, templates
 
     def _find_spaces(self) -> None:
-        manifest = json.loads(self._connection.read(f"hud://environments/{self._environment}"))
+        manifest = self._connection.manifest(self._environment)
         described = manifest.get("spaces")
         self._reads_values = described is not None
         if described is None:
@@ -259,6 +274,9 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             {"actions": actions, "session": self._session},
             {"hud-mcp/values": True} if self._reads_values else None,
         )
+        return self._checked_reply(reply, refused=refused)
+
+    def _checked_reply(self, reply: Reply, *, refused: bool = False) -> Reply:
         if not reply.is_error or (refused and "hud-mcp/step" in reply.meta):
             return reply
         if "hud-mcp/step" in reply.meta or reply.meta.get("hud-mcp/error") == WorldDied.__name__:
@@ -291,9 +309,24 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return {**shown, **({} if self._reads_values else {"said": reply.text})}
 
     def _leave(self) -> None:
-        if self._session is not None:
-            self._connection.call(CANCEL_TASK, {"session": self._session})
-            self._session = None
+        """End the episode: graded where a step was taken, as a limit outside has cut it off."""
+        if self._session is None:
+            return
+        session, self._session = self._session, None
+        if not self._taken:
+            self._connection.call(CANCEL_TASK, {"session": session})
+            return
+        reply = self._connection.call(RESPONSE, {"answer": "", "session": session})
+        self._left = {"trajectory": self._trajectory}
+        if not reply.is_error and "reward" in reply.structured:
+            self._left["grade"] = reply.structured["reward"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"made_with": self._made_with, "spec": self.spec, "random": self._np_random}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        TaskEnv.__init__(self, **state["made_with"])
+        self.spec, self._np_random = state["spec"], state["random"]
 
 
 def _printable(text: str) -> str:
@@ -320,7 +353,7 @@ def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
 def _actions_of(text: Any) -> list[dict[str, Any]] | None:
     """The actions that a text means; None where it is an answer."""
     try:
-        read: Any = json.loads(text)
+        read: Any = orjson.loads(text)
     except (ValueError, TypeError):
         return None
     listed = cast("list[Any]", read) if isinstance(read, list) else [read]

@@ -118,7 +118,7 @@ class Launcher:
         return launched
 
     async def close(self) -> None:
-        """Start no more; those that run go on. Closing twice is no error."""
+        """Start no more; those that run go on. It may be called twice."""
         self._ours.close()
         if self._process.poll() is None:
             try:

@@ -113,7 +113,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
         raise typ
 
     async def aclose(self) -> None:
-        """End the process, and whatever it has started. Closing twice is no error."""
+        """End the process, and whatever it has started. It may be called twice."""
         if self._closed or self._launched is None:
             self._closed = True
             return

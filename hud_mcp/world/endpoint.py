@@ -119,7 +119,7 @@ class Endpoint(Protocol):
         ...
 
     async def close(self) -> None:
-        """Listen no more. Closing twice is no error."""
+        """Listen no more. It may be called twice."""
         ...
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "ActsNow",
     "Addressed",
     "Elsewhere",
+    "Explained",
     "Measured",
     "Mortal",
     "Place",
@@ -22,6 +23,7 @@ __all__ = [
     "Restorable",
     "RestorableInPart",
     "Screened",
+    "SetupShared",
     "Stoppable",
     "World",
     "current_world",
@@ -64,7 +66,7 @@ class World(Protocol):
         ...
 
     async def close(self) -> None:
-        """Release everything that belongs to this world alone. Closing twice is no error."""
+        """Release everything that belongs to this world alone. It may be called twice."""
         ...
 
 
@@ -164,6 +166,26 @@ class RestorableInPart(Restorable, Protocol):
 
 
 @runtime_checkable
+class SetupShared(Restorable, Protocol):
+    """A world that another one's setup can be restored into, freshly opened, by `restore`.
+
+    Its spec says by `shares_setup` for which setup that is the same as running it.
+    """
+
+    async def snapshot_setup(self) -> bytes:
+        """Return the state after setup, whole; change nothing.
+
+        Raises:
+            SnapshotFailed: Setup has left what cannot be kept; the text names it.
+            LimitReached: It is too large.
+            EnvironmentFailed: The world is broken; only `close` may be called from now on.
+
+        If this call is cancelled, nothing has changed.
+        """
+        ...
+
+
+@runtime_checkable
 class Mortal(World, Protocol):
     """A world that can die while nobody calls it, as one in another process can.
 
@@ -256,6 +278,19 @@ class Screened(World, Protocol):
 
     def screen_size(self) -> tuple[int, int] | None:
         """Width and height of its next picture, in pixels; None where that is not known."""
+        ...
+
+
+@runtime_checkable
+class Explained(World, Protocol):
+    """A world that can tell its rules before the agent looks at it."""
+
+    def explain(self, prompt: str = "") -> str:
+        """The rules and what actions mean; looks need not tell them after this.
+
+        Args:
+            prompt: What the agent was told already, and needs no second time.
+        """
         ...
 
 

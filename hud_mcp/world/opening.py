@@ -21,7 +21,7 @@ class SharedService(Protocol):
     """Something that the worlds of one process share, such as a browser."""
 
     async def close(self) -> None:
-        """Release it. Closing twice is no error."""
+        """Release it. It may be called twice."""
         ...
 
 
@@ -117,7 +117,7 @@ def _kill(service: SharedService) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Opening:
-    """What a world is opened with.
+    """The conditions under which a world is opened.
 
     Attributes:
         context: Every feature of the spec's context space, checked and complete.
@@ -133,7 +133,7 @@ class Opening:
         apart: Whether the template runs in a process of its own, in the world's `Place`.
         local_hosts: Hosts that any row may name, wherever they lead: the operator says so.
         names_targets: Whether each action's effect says what it hit, for functions that ask.
-        principal: Who started the session; None for who has no name.
+        principal: Who started the session; None for a caller without a name.
     """
 
     context: Mapping[str, Any] = field(default_factory=dict[str, Any])

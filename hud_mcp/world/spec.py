@@ -105,6 +105,14 @@ class WorldSpec(ABC):
         """What `replayable` is for a session whose task's own row names these hosts."""
         return self.replayable
 
+    def shares_setup(self, functions: "Sequence[Function]") -> bool:  # noqa: ARG002  # most do not
+        """Whether runs of a group may share a setup that calls these functions.
+
+        Only where it changes nothing but what `SetupShared.snapshot_setup` keeps, and where
+        neither a world's opening nor the functions depend on the session's seed.
+        """
+        return False
+
     def runs_apart(self, template: "Template") -> bool:  # noqa: ARG002  # for those that are placed
         """Whether a template runs in a process of its own, in the world's `Place`."""
         return False

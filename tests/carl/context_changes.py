@@ -11,11 +11,20 @@ import hud_mcp.carl
 from hud_mcp.carl import CARLEnv
 from hud_mcp.context import ContextFeature, Scalar
 
-__all__ = ["Change", "change_of", "features_of", "make", "other_value"]
+__all__ = ["ROBOTS", "Change", "change_of", "features_of", "make", "other_value"]
+
+ROBOTS = ("CARLAnt", "CARLHalfCheetah", "CARLHopper", "CARLHumanoid", "CARLWalker2d")
 
 SEED = 3
-STEPS = {"CARLCarRacing": 60}
+STEPS = {"CARLCarRacing": 60, **dict.fromkeys(ROBOTS, 40)}
 """How long a trajectory is, at the most; a step of CarRacing draws a picture."""
+
+_MEDIUM: dict[str, Scalar] = {
+    "density": 30.0,
+    **{f"wind_{axis}": 10.0 for axis in "xyz"},
+}
+_AIR = {"density": 1.2}
+"""A wind has an effect where there is something to blow."""
 
 # A limit has an effect where it is reached, so that is where it is moved to.
 _VALLEY: dict[str, Scalar] = {
@@ -32,6 +41,7 @@ _REACHED: dict[str, dict[str, Scalar]] = {
     "CARLMountainCar": _VALLEY,
     "CARLMountainCarContinuous": _VALLEY,
     "CARLCarRacing": {"DRIVE": "front"},
+    **dict.fromkeys(ROBOTS, _MEDIUM),
 }
 
 
@@ -83,8 +93,10 @@ def other_value(name: str, feature: ContextFeature) -> Scalar:
 def change_of(name: str, feature: ContextFeature) -> Change:
     """Measure one feature of one environment."""
     value = other_value(name, feature)
-    base, states, rewards = _default(name)
-    other_states, other_rewards = _trajectory(make(name, contexts={0: {feature.name: value}}), base)
+    around = _AIR if feature.name.startswith("wind_") and name in ROBOTS else {}
+    base, states, rewards = _default(name, tuple(around.items()))
+    other = make(name, contexts={0: {**around, feature.name: value}})
+    other_states, other_rewards = _trajectory(other, base)
     both = list(zip(states, other_states, strict=False))
     differs = [
         not np.array_equal(one, other) or (i > 0 and rewards[i - 1] != other_rewards[i - 1])
@@ -103,9 +115,11 @@ def change_of(name: str, feature: ContextFeature) -> Change:
 
 
 @cache
-def _default(name: str) -> tuple[list[Any], list[Any], list[float]]:
+def _default(
+    name: str, around: tuple[tuple[str, Scalar], ...]
+) -> tuple[list[Any], list[Any], list[float]]:
     actions = _actions(name)
-    return (actions, *_trajectory(make(name), actions))
+    return (actions, *_trajectory(make(name, contexts={0: dict(around)}), actions))
 
 
 def _actions(name: str) -> list[Any]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 __all__ = ["PAGES", "ROOT", "Block", "Page", "page"]
@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _COMMENT = re.compile(r"(?:# |<!-- )([\w.-]+(?:/[\w.-]+)*\.\w+)(?: -->)?\n")
+_MARK = re.compile(r"<!-- no-run(?: `([^`\n]+)`)?: (.+?) -->\n")
+_MARKS = re.compile(rf"(?:{_MARK.pattern})+\Z")
 _ANNOUNCED = re.compile(r"`([\w./-]+\.\w+)`:\n*\Z")
 _LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]*)\)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')]*\s+")
@@ -26,12 +28,19 @@ class Block:
         text: What stands in it.
         file: The file that it is to be saved as: its first line is a comment that names it, or
             the text before it ends with that name and a colon.
+        marks: Why it is not run, as comments right before it say: `<!-- no-run: REASON -->` of the
+            whole block, or ``<!-- no-run `COMMAND`: REASON -->`` of the commands that begin so.
     """
 
     line: int
     language: str
     text: str
     file: str | None
+    marks: dict[str, str] = field(default_factory=dict)
+
+    def why_not_run(self, command: str = "") -> str | None:
+        """Why the block, or a command of it, is not run; None where it is."""
+        return next((why for begins, why in self.marks.items() if command.startswith(begins)), None)
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,7 @@ class Page:
                 language=found[1],
                 text=found[2],
                 file=_file_of(found[2], self.text[: found.start()]),
+                marks=_marks_of(self.text[: found.start()]),
             )
             for found in _FENCED.finditer(self.text)
         ]
@@ -85,12 +95,17 @@ class Page:
                 yield from (each for each in _SENTENCE_END.split(words) if re.search(r"\w", each))
 
     def _without_code(self) -> str:
-        return _FENCED.sub("", self.text)
+        return _MARK.sub("", _FENCED.sub("", self.text))
 
 
 def _file_of(text: str, before: str) -> str | None:
-    found = _COMMENT.match(text) or _ANNOUNCED.search(before)
+    found = _COMMENT.match(text) or _ANNOUNCED.search(_MARKS.sub("", before))
     return found[1] if found else None
+
+
+def _marks_of(before: str) -> dict[str, str]:
+    found = _MARKS.search(before)
+    return {each[1] or "": each[2] for each in _MARK.finditer(found[0])} if found else {}
 
 
 def page(name: str) -> Page:
@@ -103,7 +118,7 @@ PAGES = [
     page(path.relative_to(ROOT).as_posix())
     for path in (
         ROOT / "README.md",
-        *sorted((ROOT / "docs").glob("*.md")),
+        *sorted((ROOT / "docs").rglob("*.md")),
         ROOT / "client" / "README.md",
         ROOT / "examples" / "README.md",
         ROOT / "taskset_data" / "README.md",

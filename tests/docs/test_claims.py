@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 import pytest
-from not_run import why_not_run
 from page_blocks import PAGES, ROOT, Page, page
 
 import hud_mcp
@@ -70,9 +69,10 @@ def test_a_command_that_is_not_run_has_options_that_exist() -> None:
     shown = [
         line
         for each in PAGES
-        for block in each.programs("console")
-        for line in block.splitlines()
-        if why_not_run(line.removeprefix("$ ")) is not None and "hud" in line
+        for block in each.blocks
+        if block.language == "console"
+        for line in block.text.splitlines()
+        if block.why_not_run(line.removeprefix("$ ")) is not None and "hud" in line
     ]
     assert any(line.startswith("$ docker") for line in shown)
     for line in shown:
@@ -124,10 +124,10 @@ def test_a_path_that_was_documented_before_still_works(module: str, names: str) 
 
 @pytest.mark.long
 def test_the_configuration_of_claude_desktop_starts_a_server(tmp_path: Path) -> None:
-    """README and docs/serve.md: one block of JSON, whose command serves until its input ends."""
+    """The same block of JSON wherever it stands; its command serves until its input ends."""
     (block,) = {
         each
-        for name in ("README.md", "docs/serve.md")
+        for name in ("README.md", "docs/index.md", "docs/serve.md")
         for each in page(name).programs("json")
         if "mcpServers" in each
     }
@@ -146,7 +146,9 @@ def test_the_links_of_readme_and_clients_add_what_install_writes() -> None:
     entry = Entry("hud-mcp", ["serve", "browser"])
     readme, clients = page("README.md").text, page("docs/clients.md").text
     for name in LINKED:
-        assert f"]({install_link(CLIENTS[name], 'hud-mcp', entry, web=True)})" in readme
+        link = f"]({install_link(CLIENTS[name], 'hud-mcp', entry, web=True)})"
+        assert link in readme
+        assert link in page("docs/index.md").text
         assert f"`{install_link(CLIENTS[name], 'hud-mcp', entry)}`" in clients
 
 

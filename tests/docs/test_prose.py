@@ -1,9 +1,18 @@
 """README and docs are short, in the project's words, and their links lead somewhere."""
 
+import inspect
 import re
+from collections.abc import Iterator
+from types import ModuleType
 
+import click
 import pytest
 from page_blocks import PAGES, ROOT, Page, page
+
+import hud_mcp
+import hud_mcp.carl
+import hud_mcp_client
+from hud_mcp.cli import main
 
 LONGEST = 20
 """Words of a sentence (docs say so of themselves; a longer one has two things to say)."""
@@ -31,6 +40,20 @@ ALLOWED = {
 }
 """Phrases in which one of those words is someone's own term, and why it stays."""
 
+OLD_WORDS = re.compile(r"\b(?:anew|for who|how manieth|of one's own)\b")
+"""Words that have a plainer one: again, for those who, which, your own."""
+
+TWISTED = re.compile(
+    rf"^(?:What|Who|Whoever|Whatever) (?!a grader may believe)[^?]*[.:]$|{OLD_WORDS.pattern}"
+    r"|\b(?:[Ww]hoever|so many|nothing but|of its own(?! \w)|of their own(?! \w))\b"
+    r"|(?<!here )\b(?:is|are|was|were) no (?!longer|more)\w"
+)
+"""Kinds of sentences that have to be read twice.
+
+A clause is their subject ("What follows cleans up."), a thing is said to be no other thing
+("A measurement is no grade."), or a word is an old one ("loaded anew", "in a process of its own").
+"""
+
 
 @pytest.mark.parametrize("each", PAGES, ids=lambda each: each.name)
 def test_no_sentence_of_a_page_is_longer_than_twenty_words(each: Page) -> None:
@@ -50,6 +73,60 @@ def test_a_page_uses_the_words_of_the_design(each: Page) -> None:
         for word in replaced.finditer(allowed.sub("…", said))
     ]
     assert found == []
+
+
+@pytest.mark.parametrize("each", PAGES, ids=lambda each: each.name)
+def test_a_page_has_no_sentence_that_is_read_twice(each: Page) -> None:
+    """Subject, verb, object, in words that a reader of school English knows."""
+    assert [said for said in each.sentences() if TWISTED.search(said)] == []
+
+
+def test_the_help_of_no_command_has_such_a_sentence() -> None:
+    """Of commands, options and groups, as `--help` prints them."""
+    told = [(name, said) for name, text in helps(main, "hud-mcp") for said in sentences_of(text)]
+    assert len(told) > 200
+    assert [(name, said) for name, said in told if TWISTED.search(said)] == []
+
+
+@pytest.mark.parametrize(
+    "module", [hud_mcp, hud_mcp.carl, hud_mcp_client], ids=lambda m: m.__name__
+)
+def test_the_docstring_of_no_public_name_has_such_a_word(module: ModuleType) -> None:
+    """Of every name that a module exports, and of its public methods."""
+    told = [(name, said) for name, text in docstrings(module) for said in sentences_of(text)]
+    assert len(told) > 20
+    assert [(name, said) for name, said in told if OLD_WORDS.search(said)] == []
+
+
+def sentences_of(text: str) -> Iterator[str]:
+    """The sentences of a text; a piece of code counts as one word."""
+    for paragraph in re.split(r"\n\s*\n", re.sub(r"`[^`]+`", "CODE", text)):
+        yield from re.split(r"(?<=[.!?])\s+", " ".join(paragraph.split()))
+
+
+def helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
+    """What `--help` says of a command, its options and its own commands."""
+    yield name, command.help or ""
+    for option in command.params:
+        yield f"{name} --{option.name}", getattr(option, "help", None) or ""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for each in command.list_commands(context):
+            found = command.get_command(context, each)
+            assert found is not None, each
+            yield from helps(found, f"{name} {each}")
+
+
+def docstrings(module: ModuleType) -> Iterator[tuple[str, str]]:
+    """The docstrings of what a module exports, and of the public methods of its classes."""
+    for name in module.__all__:
+        found = getattr(module, name)
+        if not str(getattr(found, "__module__", "")).startswith("hud_mcp"):
+            continue
+        yield name, inspect.getdoc(found) or ""
+        for member, value in vars(found).items() if isinstance(found, type) else ():
+            if not member.startswith("_") and callable(value):
+                yield f"{name}.{member}", inspect.getdoc(value) or ""
 
 
 @pytest.mark.parametrize("phrase", ALLOWED)
@@ -87,7 +164,7 @@ def test_the_index_lists_every_page_once() -> None:
     """A page that nothing leads to is not found."""
     linked = [link for link in page("docs/README.md").links() if "/" not in link]
     pages = {each.path.name for each in PAGES if each.path.parent.name == "docs"}
-    assert sorted(linked) == sorted(pages - {"README.md"})
+    assert sorted(linked) == sorted(pages - {"README.md", "index.md"})
 
 
 def test_the_picture_of_readme_is_small() -> None:

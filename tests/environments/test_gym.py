@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import gymnasium
+import numpy as np
 import pytest
 from direct import Tools
 from waiting import PATIENCE_S
@@ -35,6 +36,8 @@ SETS = {
     "contextual_mountain_car_continuous": "CARLMountainCarContinuous",
     "contextual_pendulum": "CARLPendulum",
 }
+FOLDERS = (ROOT / "tests", ROOT / "tests" / "interaction")
+"""Where modules of the tests are."""
 ROWS = [row for name in SETS for row in Taskset.load(find_taskset(name))]
 
 
@@ -112,6 +115,7 @@ def test_a_set_trains_inside_its_ranges_and_tests_on_both_sides(name: str) -> No
     splits = {split: [r.context for r in rows if r.metadata["split"] == split] for split in
               ("train", "test", "test-outside")}  # fmt: skip
     assert {k: len(v) for k, v in splits.items()} == {"train": 8, "test": 4, "test-outside": 4}
+    load(f"gym:{SETS[name]}")
     ranges = sys.modules["gym_contexts"].RANGES[SETS[name]]
     for split, contexts in splits.items():
         for context in contexts:
@@ -331,8 +335,8 @@ class Bare(gymnasium.Env[int, int]):
         self.render_mode = render_mode
 
 
-def test_a_scale_is_required_where_nobody_knows_one() -> None:
-    """There is no default to be rewarded by; the other arguments keep theirs."""
+def test_a_task_needs_no_scale_where_nobody_knows_one() -> None:
+    """The first template takes no argument; those that compare with a return require it."""
     gymnasium.register("test/Bare-v0", entry_point=Bare)
     try:
         environment = load("gym:test/Bare-v0")
@@ -340,7 +344,107 @@ def test_a_scale_is_required_where_nobody_knows_one() -> None:
         del gymnasium.registry["test/Bare-v0"]
     assert environment.name == "test-Bare-v0"
     required = {t.id: sorted(t.arguments.required) for t in environment.templates.values()}
-    assert required == {"reach_return": ["at_least"], "highest_return": ["high", "low"]}
+    assert required == {
+        "episode_return": [],
+        "reach_return": ["at_least"],
+        "highest_return": ["high", "low"],
+    }
+    assert next(iter(required)) == "episode_return"
+
+
+class Pixels(gymnasium.Env[np.ndarray, int]):
+    """Of the shape of an Atari game: pictures, named actions, and no threshold."""
+
+    observation_space = gymnasium.spaces.Box(0, 255, (84, 84, 3), np.uint8)
+    action_space = gymnasium.spaces.Discrete(4)
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}  # noqa: RUF012  # as Gymnasium has it
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        """Begin dark."""
+        self.render_mode = render_mode
+        self.steps = 0
+
+    def get_action_meanings(self) -> list[str]:
+        """As Atari's games say it."""
+        return ["NOOP", "FIRE", "RIGHT", "LEFT"]
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin."""
+        super().reset(seed=seed)
+        self.steps = 0
+        return self.render(), {"lives": 1}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Reward the way to the right; five steps are all."""
+        self.steps += 1
+        reward = {2: 1.0, 3: -1.0}.get(action, 0.0)
+        return self.render(), reward, self.steps >= 5, False, {"lives": 1}
+
+    def render(self) -> np.ndarray:
+        """Brighter with each step."""
+        return np.full((84, 84, 3), 50 * self.steps, np.uint8)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("actions", "reward"),
+    [
+        ([{"actions": ["right"] * 5}], (1 + 5 / 6) / 2),
+        ([{"action": 0, "repeat": 5}], 0.5),
+        ([{"action": "left", "repeat": 5}], (1 - 5 / 6) / 2),
+        ([{"action": "right", "repeat": 4}], 0.0),
+        ([], 0.0),
+    ],
+)
+async def test_an_environment_of_pictures_starts_without_arguments(
+    actions: list[Any], reward: float
+) -> None:
+    """The reward grows with the return; no answer before the end is worth as much as the worst."""
+    gymnasium.register("test/Pixels-v5", entry_point=Pixels)
+    try:
+        environment = load("gym:test/Pixels-v5")
+        template = next(iter(environment.templates.values()))
+        prompt, grade = await play(environment, template(), acting(*actions))
+    finally:
+        del gymnasium.registry["test/Pixels-v5"]
+    assert grade.reward == pytest.approx(reward)
+    assert "0 noop; 1 fire; 2 right; 3 left" in prompt
+    assert "(1 + R / (1 + |R|)) / 2" in prompt
+
+
+CHILD = """
+import sys, anyio
+from pathlib import Path
+from mcp import Client
+from slate import registry
+from hud_mcp.loading.source import load_environments
+from hud_mcp.server.app import build_server
+
+async def main():
+    (environment,) = load_environments([sys.argv[1]])
+    async with registry(Path("s.sqlite3"), environment) as sessions:
+        async with Client(build_server(sessions)) as client:
+            begun = await client.call_tool("start_task", {"template": "reach_return"})
+            action = {"type": "custom", "action": "step", "args": {"action": 0}}
+            stepped = await client.call_tool("step", {"actions": [action]})
+            print(begun.is_error, stepped.is_error)
+
+anyio.run(main)
+print("ConfigSpace" in sys.modules, "mujoco" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("source", ["gym:CartPole-v1", "gym:CARLCartPole"])
+def test_what_no_task_needs_is_not_loaded(tmp_path: Path, source: str) -> None:
+    """Without `context=`, a task starts and takes a step without ConfigSpace and MuJoCo."""
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, source],
+        cwd=tmp_path, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, *FOLDERS)))},
+    )  # fmt: skip
+    assert done.stdout == "False False\nFalse False\n", done.stdout + done.stderr
 
 
 @pytest.mark.long

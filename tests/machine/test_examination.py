@@ -179,3 +179,50 @@ def test_a_package_manager_says_how_far_it_is(
     manager.install(["chromium"], lambda percent, what: told.append((percent, what)))
     assert told == [(40.5, "Retrieving file 1 of 2"), (80.0, "Installing chromium")]
     assert manager.complaint == "apt-get said: E: no"
+
+
+NOTHING_DRAWS = """
+import sys
+from pathlib import Path
+from hud_mcp.worlds.gymnasium import opengl
+there = Path(sys.argv.pop(1))
+opengl._try = lambda backend: None if there.exists() and backend == "egl" else "no library"
+from hud_mcp.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("fixes", [False, True])
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="not on this machine: apt-get")
+def test_the_opengl_packages_are_installed_on_request_alone(tmp_path: Path, *, fixes: bool) -> None:
+    """The finding names the packages; `--fix` has them installed and finds that something draws."""
+    pytest.importorskip("mujoco", reason="not on this machine: mujoco")
+    programs, asked, there = tmp_path / "programs", tmp_path / "asked", tmp_path / "there"
+    programs.mkdir()
+    scripts = {
+        "sudo": '[ "$1" = -n ] && shift; exec "$@"',
+        "apt-cache": "exit 0",
+        "apt-get": f'echo $@ >> {asked}\nif [ "$1" = install ]; then echo > {there}; fi',
+    }
+    for name, script in scripts.items():
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(0o755)
+    (tmp_path / "env.py").write_text(NONE)
+    given = {name: value for name, value in os.environ.items() if name != "MUJOCO_GL"}
+    done = subprocess.run(
+        [sys.executable, "-c", NOTHING_DRAWS, str(there), "doctor", "--json",
+         *(["--fix"] if fixes else [])],
+        cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        env={**given, "PATH": str(programs), "PYTHONPATH": str(ROOT),
+             "XDG_CACHE_HOME": str(tmp_path), "HUD_MCP_STORE": str(tmp_path / "s.sqlite3")},
+        timeout=3 * PATIENCE_S,
+    )  # fmt: skip
+    findings = {each["name"]: each for each in json.loads(done.stdout)["findings"]}
+    found = findings["MuJoCo's OpenGL"]
+    if fixes:
+        assert (found["state"], found["said"]) == ("ok", "egl draws")
+        assert "libegl1 libgl1 libgl1-mesa-dri" in asked.read_text()
+    else:
+        assert found["state"] == "absent"
+        assert "apt-get install -y libegl1 libgl1 libgl1-mesa-dri" in found["do"]
+        assert not asked.exists()

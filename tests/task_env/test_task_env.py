@@ -1,6 +1,7 @@
 """Tasks of real servers as Gymnasium environments."""
 
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import gymnasium
 import numpy as np
 import psutil
@@ -19,6 +21,8 @@ from waiting import PATIENCE_S
 
 import hud_mcp.task_env  # noqa: F401  # registers
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidTask
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.store import Store
 from hud_mcp.task_env import ENV_ID, TaskEnv
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,6 +122,64 @@ def test_several_work_side_by_side_in_processes_of_their_own() -> None:
         assert ended.tolist() == [1, 1]
     finally:
         envs.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*A Box observation space m")
+def test_an_episode_that_a_limit_outside_cuts_off_has_its_grade(tmp_path: Path) -> None:
+    """The next reset or the end grades it, and the reset's info tells the grade.
+
+    The record has each episode as a task of its own, graded once, with every action.
+    """
+    store = tmp_path / "store.sqlite3"
+    options = {"source": "gym:CartPole-v1", "store": str(store), "disable_env_checker": True}
+    with made(max_episode_steps=3, **options) as env:
+        env.reset(seed=1)
+        for i in range(3):
+            _, _, terminated, truncated, _ = env.step(i % 2)
+        assert (terminated, truncated) == (False, True)
+        assert env.reset(seed=2)[1]["left"]["grade"] == 3 / 200
+        assert "left" not in env.reset(seed=2)[1]
+    with made(**options) as inner:
+        env = gymnasium.wrappers.TimeLimit(inner, 2)
+        trajectory = env.reset(seed=3)[1]["trajectory"]
+        assert not env.step(0)[3]
+        assert env.step(1)[3]
+        left = env.reset(seed=4)[1]["left"]
+        assert left == {"trajectory": trajectory, "grade": 2 / 200}
+        env.step(0)
+    kept = anyio.run(_recorded, store)
+    outcomes = [each.receipt.outcome.value for each in kept if each.receipt is not None]
+    assert sorted(outcomes) == ["cancelled", "cancelled", "graded", "graded", "graded"]
+    taken = [
+        [act["args"]["action"] for step in each.steps for act in step.actions if "args" in act]
+        for each in sorted(kept, key=lambda each: each.seed or 0)
+    ]
+    assert taken == [[0, 1, 0], [], [], [0, 1], [0]]
+
+
+async def _recorded(place: Path) -> list[Trajectory]:
+    store = Store(place)
+    try:
+        return [await store.load_trajectory(row.id) for row in await store.list_trajectories()]
+    finally:
+        await store.close()
+
+
+def test_a_copy_by_pickle_is_reopened_on_the_other_side() -> None:
+    """Before and after it was used: with a server of its own, and the same seeds' episodes."""
+    options = {"source": "gym:CartPole-v1", "disable_env_checker": True}
+    with made(**options) as env:
+        early = pickle.dumps(env)
+        seen, _ = env.reset(seed=5)
+        after, *_ = env.step(1)
+        for text in (early, pickle.dumps(env)):
+            copy = pickle.loads(text)  # our own
+            try:
+                np.testing.assert_array_equal(copy.reset(seed=5)[0], seen)
+                np.testing.assert_array_equal(copy.step(1)[0], after)
+            finally:
+                copy.close()
+        env.step(0)
 
 
 @pytest.fixture(scope="module")

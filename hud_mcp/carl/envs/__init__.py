@@ -7,6 +7,8 @@ from hud_mcp.carl import ENVIRONMENTS
 
 _NAMES = ("CARLEnv", *ENVIRONMENTS)
 
+__all__ = [name for name in _NAMES if name in carl.__all__]  # pyright: ignore[reportUnsupportedDunderAll]  # what is installed
+
 
 def __getattr__(name: str) -> Any:
     if name not in _NAMES:

@@ -87,7 +87,7 @@ class BridgedEnvironment(Environment):
         return hashlib.sha256(f"{said}\n{self._origin.digest}".encode()).hexdigest()
 
     async def close(self) -> None:
-        """End the server, if it was started here. Closing twice is no error."""
+        """End the server, if it was started here. It may be called twice."""
         await self._origin.close()
 
 

@@ -63,6 +63,6 @@ class ForwardedScreen(Generic[WorldT]):
         """Go on after another process."""
 
     async def close(self) -> None:
-        """Leave what is behind the HUD server, which goes on. Closing twice is no error."""
+        """Leave what is behind the HUD server, which goes on. It may be called twice."""
         await self._world.close()
         await self._stack.aclose()

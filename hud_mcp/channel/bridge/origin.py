@@ -51,7 +51,7 @@ class Origin(Protocol):
         ...
 
     async def close(self) -> None:
-        """End what was started here. Closing twice is no error."""
+        """End what was started here. It may be called twice."""
         ...
 
 
@@ -138,7 +138,7 @@ class Spawned:
             return self._place
 
     async def close(self) -> None:
-        """Ask the process to end, with everything that it started. Twice is no error.
+        """Ask the process to end, with everything that it started. It may be called twice.
 
         Where its shutdown hooks take longer than a host is patient, it ends without us.
         """

@@ -119,7 +119,7 @@ class ToolServer:
         return seen
 
     async def close(self) -> None:
-        """Disconnect. Closing twice is no error."""
+        """Disconnect. It may be called twice."""
         self._leave.set()
         owner = self._owner
         if owner is None or owner.done():

@@ -262,7 +262,7 @@ class RobotScreen:
         """Go on after another process."""
 
     async def close(self) -> None:
-        """Leave it as it is. Closing twice is no error."""
+        """Leave it as it is. It may be called twice."""
         self._closed = True
         await self._stack.aclose()
 

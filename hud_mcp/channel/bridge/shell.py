@@ -160,7 +160,7 @@ class RemoteShell:
         return [Entry(name.rstrip("/"), _info(is_folder=name.endswith("/"))) for name in names]
 
     async def close(self) -> None:
-        """Disconnect. Closing twice is no error."""
+        """Disconnect. It may be called twice."""
         await self._stack.aclose()
 
     async def _read(self, path: str) -> bytes:

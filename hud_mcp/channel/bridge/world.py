@@ -223,7 +223,7 @@ class BridgeWorld:
         self._handle = handle
 
     async def close(self) -> None:
-        """Disconnect, and end the HUD session unless it is to be kept. Twice is no error."""
+        """Disconnect, and end the HUD session unless it is to be kept. It may be called twice."""
         if self._closed:
             return
         self._closed = True

@@ -65,7 +65,7 @@ class BrowserEndpoint:
         return self._opened.admit(self.name, find_world, use=use)
 
     async def close(self) -> None:
-        """Listen no more. Closing twice is no error."""
+        """Listen no more. It may be called twice."""
         if self._server is not None:
             await self._server.close()
 

@@ -94,7 +94,7 @@ class Endpoints:
             task.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
-        """Close every endpoint, with whoever is in. Closing twice is no error."""
+        """Close every endpoint, with whoever is in. It may be called twice."""
         self._closed = True
         for hud in list(self._accesses):
             self.dismiss(hud)

@@ -84,7 +84,7 @@ class FilesEndpoint:
         return access
 
     async def close(self) -> None:
-        """Listen no more. Closing twice is no error."""
+        """Listen no more. It may be called twice."""
         for access in [*self._accesses, *([self._nobody] if self._nobody else [])]:
             await access.close()
         self._nobody = None

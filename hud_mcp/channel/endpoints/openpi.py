@@ -110,7 +110,7 @@ class RobotEndpoint:
         return access
 
     async def close(self) -> None:
-        """Listen no more. Closing twice is no error."""
+        """Listen no more. It may be called twice."""
         if self._server is not None:
             self._server.close()
             with contextlib.suppress(TimeoutError):

@@ -88,7 +88,7 @@ class ShellEndpoint:
         return self._opened.admit(self.name, open_use, cwd=cwd, isolation=self._isolation)
 
     async def close(self) -> None:
-        """Listen no more. Closing twice is no error."""
+        """Listen no more. It may be called twice."""
         if self._server is not None:
             await self._server.close()
 

@@ -80,7 +80,7 @@ class SshAccess:
             self._channels -= 1
 
     async def close(self) -> None:
-        """Let the key open nothing any more, and drop its connections. Closing twice is no error.
+        """Let the key open nothing any more, and drop its connections. It may be called twice.
 
         What runs in the sandbox in the back goes on, until the sandbox is closed.
         """
@@ -180,7 +180,7 @@ class SshServer:
         return self._accesses.get(user)
 
     async def close(self) -> None:
-        """Drop every connection, and listen no more. Closing twice is no error."""
+        """Drop every connection, and listen no more. It may be called twice."""
         for access in list(self._accesses.values()):
             await access.close()
         if self._acceptor is not None:

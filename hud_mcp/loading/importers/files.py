@@ -142,7 +142,7 @@ class Cached(Files):
     Args:
         base: The address before their paths.
         published: The set.
-        refresh: Whether what is there is fetched anew.
+        refresh: Whether what is there is fetched again.
         report: Told of the progress.
     """
 
@@ -255,7 +255,7 @@ def open_files(
     Args:
         published: The set.
         place: A folder, or an address.
-        refresh: Whether what was fetched before is fetched anew.
+        refresh: Whether what was fetched before is fetched again.
         report: Told of the progress, a line for people.
 
     Raises:

@@ -64,7 +64,7 @@ def import_published(
         name: `WebVoyager`, `GAIA-level1`.
         choice: What of it is wanted, and how; the part that the name says counts.
         place: A folder or an address that has its files; see `open_files`.
-        refresh: Whether files that were fetched before are fetched anew.
+        refresh: Whether files that were fetched before are fetched again.
         report: Told of the progress, a line for people.
 
     Raises:

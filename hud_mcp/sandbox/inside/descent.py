@@ -49,7 +49,7 @@ class Descent:
         return self.fd
 
     def close(self) -> None:
-        """Go up to the root, and close. Closing twice is no error."""
+        """Go up to the root, and close. It may be called twice."""
         if self.fd < 0:
             return
         try:

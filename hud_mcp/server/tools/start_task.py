@@ -16,7 +16,7 @@ from hud_mcp.server.results import receipt_text, receipt_view, structured_result
 from hud_mcp.server.schemas import open_schema, string_schema
 from hud_mcp.server.texts import answer_schema, begun_text, live_address, screen_size
 from hud_mcp.server.view import View
-from hud_mcp.session.caller import CHOSEN_SESSION, NAMED_JOB
+from hud_mcp.session.caller import CHOSEN_SESSION, DRAWN, NAMED_JOB
 from hud_mcp.session.named_jobs import join_job
 from hud_mcp.session.receipts import ended_text
 from hud_mcp.session.registry import Sessions
@@ -43,17 +43,20 @@ async def start_task(call: Call) -> dict[str, Any]:
                 caller=call.caller,
                 session_id=None if chosen is None else str(chosen),
                 named_job_id=job,
+                first=call.meta.get(DRAWN) is True,
             )
         except SessionEnded:
             if chosen is None:
                 raise
             return await _ended_start(call, str(chosen))
         await session.measure_screen()
+    rules = session.explain()
     value = {
         "session": session.id,
         "task": task.id,
         "environment": task.env,
         "prompt": session.prompt.text if session.prompt else "",
+        **({"rules": rules} if rules else {}),
         "steps": session.steps,
         "next": begun_text(session),
         **screen_size(session),
@@ -64,7 +67,8 @@ async def start_task(call: Call) -> dict[str, Any]:
     of_job = {} if job is None else {"job": session.job_id}
     begun = {"trajectory": session.trajectory_id, **of_job}
     meta = {"hud-mcp/start": begun}
-    return structured_result(value, f"{value['prompt']}\n\n{value['next']}", meta)
+    told = (str(value["prompt"]), rules, str(value["next"]))
+    return structured_result(value, "\n\n".join(each for each in told if each), meta)
 
 
 async def _named_job(call: Call) -> str | None:
@@ -212,6 +216,7 @@ START_TASK = CoreTool(
             "task": string_schema("The task's id."),
             "environment": string_schema("Its environment."),
             "prompt": string_schema("What is asked."),
+            "rules": string_schema("How its world works, where that tells it."),
             "steps": {"type": "integer", "description": "How many steps there were."},
             "next": string_schema("What to do next."),
             "answer_schema": {"type": "object", "description": "What the answer must be."},

@@ -85,9 +85,11 @@ def _of_session(call: Call, session: Session) -> dict[str, Any]:
         value["next"] = "The answer is being graded; call task_status again in a few seconds."
         lines.append(value["next"])
     else:
+        rules = session.explain()
+        value |= {"rules": rules} if rules else {}
         value["next"] = begun_text(session)
         value |= answer_schema(session)
-        lines += [f"Prompt: {value['prompt']}", value["next"]]
+        lines += [f"Prompt: {value['prompt']}", *([rules] if rules else []), value["next"]]
     return structured_result(value, "\n".join(lines))
 
 
@@ -105,7 +107,7 @@ TASK_STATUS = CoreTool(
     run=task_status,
     title="Where a task stands",
     description="Tell where a session stands: open, being graded, or how it ended, with its "
-    "receipt. It repeats the prompt. Change nothing.",
+    "receipt. It repeats the prompt and the world's rules. Change nothing.",
     arguments=_arguments,
     returns=open_schema(
         {
@@ -114,6 +116,7 @@ TASK_STATUS = CoreTool(
             "task": string_schema("The task's id."),
             "environment": string_schema("Its environment."),
             "prompt": string_schema("What is asked."),
+            "rules": string_schema("How its world works, where that tells it."),
             "steps": {"type": "integer", "description": "How many steps there were."},
             "receipt": {"type": "object", "description": "How it ended, once it has."},
             "next": string_schema("What to do next."),

@@ -16,7 +16,7 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class ExportSummary:
-    """What became of an export.
+    """The result of an export.
 
     Attributes:
         format: Its name.

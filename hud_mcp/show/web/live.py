@@ -26,7 +26,7 @@ from hud_mcp.show.web.auth import Auth, Hosts, Reader
 from hud_mcp.show.web.pages import live_page
 from hud_mcp.show.web.responses import asset_route, html_answer, not_found, picture_answer
 from hud_mcp.show.web.steps import StepRows
-from hud_mcp.show.web.values import Json, encode
+from hud_mcp.show.web.values import Json, encode, seconds
 from hud_mcp.store import Store
 
 __all__ = ["live_routes", "live_url"]
@@ -355,6 +355,8 @@ def _end(summary: TrajectorySummary) -> Json:
     """How it ended; why it failed is for those who have the record."""
     receipt = summary.receipt
     end: Json = {"outcome": outcome_class(summary)}
+    if summary.ended_at is not None:
+        end["seconds"] = seconds(summary.started_at, summary.ended_at)
     policies = {summary.reward_policy or "hidden", receipt.reward_policy if receipt else "hidden"}
     if receipt is not None and receipt.said_cause and receipt.reward is None:
         end["content"] = f"It ended {receipt.said_cause}."

@@ -29,16 +29,18 @@ __all__ = [
 ]
 
 ASSETS = {
+    "job.css": "text/css; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
+    "trajectory.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
     **dict.fromkeys(
         (
             f"{name}.js"
             for name in (
-                "app", "compare", "contexts", "desk", "dom", "download", "fetched", "grade",
-                "groups", "inline", "jobs", "live",
-                "marks", "overview", "panel", "player", "plot", "stage", "table", "trajectory",
-                "turns", "words",
+                "align", "app", "compare", "contexts", "desk", "dom", "download", "fetched",
+                "film", "grade", "groups", "inline", "jobs", "lines", "live", "marks", "outline",
+                "overview", "panel", "pixels", "place", "player", "plot", "stage", "table", "tabs",
+                "text", "trajectory", "turns", "words", "zoom",
             )
         ),
         "text/javascript; charset=utf-8",
@@ -89,7 +91,8 @@ def report_page(data: Mapping[str, Any], pictures: Iterable[str]) -> str:
         data: What it shows, as JSON values.
         pictures: The elements that hold its pictures.
     """
-    style, script = read_asset("style.css"), joined("inline.js")
+    style = "\n".join(read_asset(f"{name}.css") for name in ("style", "job", "trajectory"))
+    script = joined("inline.js")
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"style-src '{_csp_hash(style)}'; script-src '{_csp_hash(script)}'; "

@@ -140,11 +140,16 @@ def _whole(
     trajectory: Trajectory | TrajectorySummary, expected: Mapping[str, float | None] | None
 ) -> Json:
     if isinstance(trajectory, TrajectorySummary):
-        return {**damaged_detail(trajectory, expected), "steps": [], "turns": []}
-    rows = StepRows(trajectory.started_at)
+        return {**damaged_detail(trajectory, expected), "steps": [], "turns": [], "spans": []}
+    rows = StepRows(trajectory.started_at, raw=True)
     rows.take_turns(trajectory.turns)
     steps = rows.extend(trajectory.steps)
-    return {**detail(trajectory, expected), "steps": steps, "turns": rows.turns_left}
+    return {
+        **detail(trajectory, expected),
+        "steps": steps,
+        "turns": rows.turns_left,
+        "spans": rows.spans,
+    }
 
 
 def _read_picture(store: Store, record: ScreenshotRecord) -> bytes | None:

@@ -1,5 +1,6 @@
 """What the pages show of a trajectory's steps, in order."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -26,20 +27,24 @@ class StepRows:
 
     Args:
         started_at: When the trajectory began.
+        raw: Whether each has its record too, which is for operators alone.
 
     Attributes:
         rows: What the pages show of each.
         pictures: The pictures that its steps have, by hash.
         turn_count: How many turns of its model were taken.
+        spans: When each of them was, and how long it took, in seconds.
     """
 
-    def __init__(self, started_at: datetime) -> None:
+    def __init__(self, started_at: datetime, *, raw: bool = False) -> None:
+        self._raw = raw
         self.rows: list[Json] = []
         self.turn_count = 0
         self.pictures: dict[str, ScreenshotRecord] = {}
         self._started_at = started_at
         self._names = RefNames()
         self._turns: dict[int, list[Json]] = {}
+        self.spans: list[tuple[float, float]] = []
         self._before: Json | None = None
         # CSS pixels per pixel of the picture that the agent's places are on, where a step
         # does not say it. A picture that was only taken for the record may be of another size.
@@ -55,6 +60,7 @@ class StepRows:
         for turn in turns:
             row = turn_row(turn, self._started_at)
             self._turns.setdefault(turn.before_step, []).append(row)
+            self.spans.append((row["after_s"], row["took_s"]))
             self.turn_count = turn.number + 1
 
     def extend(self, steps: Sequence[TrajectoryStep]) -> list[Json]:
@@ -74,6 +80,11 @@ class StepRows:
         scale = step.scale if known else self._scale or 1.0
         row = {**_step(step, self._names, scale, self._started_at)}
         row |= {"before": self._before, "after": after}
+        if self._raw:
+            raw = step.model_dump(mode="json", exclude={"observation_text", "info"})
+            # NaN and infinities, which JSON lacks, become null there.
+            finite_raw = json.loads(json.dumps(raw), parse_constant=lambda _: None)
+            row["raw"] = {**finite_raw, "info": row["info"]}
         row["turns"] = self._turns.pop(step.index, [])
         self._before = after or self._before
         if shot is not None and step.kind in ("step", "screenshot"):

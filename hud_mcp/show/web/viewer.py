@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any
 
 import anyio.to_thread
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
@@ -19,6 +20,7 @@ from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
 from hud_mcp.show.web.auth import Auth, Hosts, Reader
+from hud_mcp.show.web.job_list import jobs_data
 from hud_mcp.show.web.jobs import expected_rewards, job_data
 from hud_mcp.show.web.live import live_routes
 from hud_mcp.show.web.pages import viewer_page
@@ -32,6 +34,9 @@ from hud_mcp.task import Task
 __all__ = ["viewer_app"]
 
 logger = logging.getLogger(__name__)
+
+SMALLEST_BYTES = 2000
+"""Replies from here on are sent compressed."""
 
 PAGE_ROWS = 500
 """Trajectories in one reply."""
@@ -56,6 +61,7 @@ def viewer_app(
     allowed_hosts: Sequence[str] = (),
     token: str | None = None,
     live_log: bool = False,
+    coming: str | None = None,
 ) -> ASGIApp:
     """The app that shows what a store holds. It writes nothing.
 
@@ -65,11 +71,13 @@ def viewer_app(
         allowed_hosts: More values of the Host header that are answered.
         token: What opens it; None where whoever reaches it may read everything.
         live_log: Whether live pages show the log.
+        coming: The id of a job that is about to begin: its page waits for it.
     """
     hosts = Hosts(host, tuple(allowed_hosts))
     reader = Reader(token)
     live = live_routes(store, hosts=hosts, log=live_log, reader=reader)
-    return Auth(Router([*_Viewer(store).routes(), *live]), hosts=hosts, reader=reader)
+    pages = Router([*_Viewer(store, coming).routes(), *live])
+    return Auth(GZipMiddleware(pages, SMALLEST_BYTES), hosts=hosts, reader=reader)
 
 
 @dataclass(frozen=True)
@@ -82,8 +90,9 @@ class _JobPage:
 
 
 class _Viewer:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, coming: str | None) -> None:
         self._store = store
+        self._coming = coming
         self._jobs: OrderedDict[str, _JobPage] = OrderedDict()
         self._steps: OrderedDict[str, StepRows] = OrderedDict()
 
@@ -103,14 +112,7 @@ class _Viewer:
         return html_answer(viewer_page())
 
     async def _list_jobs(self, _request: Request) -> Response:
-        counts = await self._store.count_rewards()
-        jobs = [
-            {**_brief(job), **_counted(counts.get(job.id), is_proof=job.is_proof)}
-            for job in await self._store.list_jobs()
-        ]
-        return json_answer(
-            {"jobs": jobs, "loose": _counted(counts[None]) if None in counts else None}
-        )
+        return json_answer(await jobs_data(self._store))
 
     async def _job(self, request: Request) -> Response:
         """A job's head and its first rows; nothing where they are what the page has already."""
@@ -118,7 +120,12 @@ class _Viewer:
         job: Job | None = None
         tasks: list[Task] = []
         if job_id:
-            job, tasks, found = await self._store.load_job_summary(job_id)
+            try:
+                job, tasks, found = await self._store.load_job_summary(job_id)
+            except SourceNotFound:
+                if job_id != self._coming:
+                    raise
+                return json_answer({"waiting": True})
         else:
             found = (await self._store.list_trajectories())[::-1]
         page = await anyio.to_thread.run_sync(_job_page, job, tasks, found, self._jobs.get(job_id))
@@ -213,21 +220,6 @@ def _keep(cache: "OrderedDict[str, Any]", key: str, value: Any) -> None:
         cache.popitem(last=False)
 
 
-def _brief(job: Job) -> Json:
-    return {
-        "id": job.id,
-        "name": job.name,
-        "taskset": job.taskset,
-        "agent": job.agent,
-        "created_at": job.created_at.isoformat(timespec="seconds"),
-    }
-
-
-def _counted(counts: tuple[int, int, float | None] | None, *, is_proof: bool = False) -> Json:
-    total, graded, mean = counts or (0, 0, None)
-    return {"total": total, "graded": graded, "mean": None if is_proof else mean}
-
-
 def _job_page(
     job: Job | None,
     tasks: Sequence[Task],
@@ -251,11 +243,12 @@ def _row(summary: TrajectorySummary, expected: dict[str, float | None] | None) -
 
 def _detail(trajectory: Trajectory) -> tuple[StepRows, bytes]:
     """A trajectory's page: everything but its steps, and each of those in a line."""
-    rows = StepRows(trajectory.started_at)
+    rows = StepRows(trajectory.started_at, raw=True)
     rows.take_turns(trajectory.turns)
     rows.extend(trajectory.steps)
     data = detail(trajectory)
     data["turns"] = rows.turns_left
+    data["spans"] = rows.spans
     logs = data["logs"]
     if logs is not None:
         data["logs"] = clip_and_count(logs, _LOG_CHARS, before="\n")
@@ -265,4 +258,6 @@ def _detail(trajectory: Trajectory) -> tuple[StepRows, bytes]:
 
 
 def _line(row: Json) -> list[Any]:
-    return [row["words"][:_LINE_CHARS], row["error"] is not None]
+    """What the list of all steps, the film and the time axis show of one."""
+    failed = row["error"] is not None
+    return [row["words"][:_LINE_CHARS], failed, row["after_s"], row["took_s"], row["after"]]

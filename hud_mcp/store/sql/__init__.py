@@ -3,8 +3,8 @@
 Functions take an open connection, on the thread of whoever reads or writes. `schema.py` declares
 the tables and `columns.py` their types, `engine.py` opens and migrates a database. `statements.py`
 gives the driver what every call writes; the other statements are in `writing.py`, `sessions.py`,
-`servers.py`, `jobs.py`, `plans.py`, `turns.py` and `reading.py`. `damage.py` names the rows that
-cannot be read. Each module loads when it is first used.
+`servers.py`, `jobs.py`, `plans.py`, `turns.py`, `outline.py` and `reading.py`. `damage.py` names
+the rows that cannot be read. Each module loads when it is first used.
 """
 
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hud_mcp.store.sql import (
         engine,
         jobs,
+        outline,
         plans,
         reading,
         servers,
@@ -30,6 +31,7 @@ else:
         __name__,
         "hud_mcp.store.sql.engine",
         "hud_mcp.store.sql.jobs",
+        "hud_mcp.store.sql.outline",
         "hud_mcp.store.sql.plans",
         "hud_mcp.store.sql.reading",
         "hud_mcp.store.sql.servers",
@@ -46,6 +48,7 @@ __all__ = [
     "SQLAlchemyError",
     "engine",
     "jobs",
+    "outline",
     "plans",
     "reading",
     "servers",

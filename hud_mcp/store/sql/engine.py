@@ -45,12 +45,13 @@ _OPENING_LOCK = 4_873_120
 """The advisory lock of PostgreSQL under which the tables are made or changed."""
 
 
-def open_engine(url: str, path: Path | None) -> Engine:
+def open_engine(url: str, path: Path | None, *, is_scratch: bool = False) -> Engine:
     """Open a database, and make or migrate its tables.
 
     Args:
         url: Its SQLAlchemy URL.
         path: The file, where it is SQLite's.
+        is_scratch: Whether it ends with its process: SQLite then does not wait for the disk.
 
     Raises:
         StoreFailed: The URL is none, or the store was written by a newer version; that one
@@ -88,7 +89,8 @@ def open_engine(url: str, path: Path | None) -> Engine:
             _use_wal(connection)
             # What is overwritten or moved is zeroed, from the first row on: `redact` cannot find
             # the copies that SQLite leaves in pages when it divides them.
-            for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
+            synchronous = f"synchronous={'OFF' if is_scratch else 'FULL'}"
+            for pragma in (synchronous, "foreign_keys=ON", "secure_delete=ON"):
                 connection.execute(f"PRAGMA {pragma}")
             record.info["file"] = (path, path.stat())
             (record.info["timeout_ms"],) = connection.execute("PRAGMA busy_timeout").fetchone()

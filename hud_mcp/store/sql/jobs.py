@@ -15,11 +15,13 @@ from hud_mcp.record.job import Job
 from hud_mcp.store.sql import schema
 from hud_mcp.store.sql.damage import UNKNOWN, read_value, sound_json
 from hud_mcp.store.sql.plans import is_foreign
-from hud_mcp.store.sql.schema import job_tasks, jobs, sessions
+from hud_mcp.store.sql.schema import job_tasks, jobs, servers, sessions
 from hud_mcp.task import Task
 
 __all__ = [
+    "JobProgress",
     "RunRow",
+    "count_progress",
     "count_rewards",
     "insert_job",
     "join_job",
@@ -56,6 +58,27 @@ class RunRow:
     damaged: bool
     foreign: bool = False
     overloaded: int = 0
+
+
+@dataclass(frozen=True)
+class JobProgress:
+    """How far a job is.
+
+    Attributes:
+        tasks: How many tasks it is to run; 0 where that was not recorded.
+        ended: How many runs have ended, earlier tries too.
+        running: How many go on, on a server that is alive.
+        failed: How many ended without a grade.
+        begun_at: When the last one began.
+        ended_at: When the last one ended.
+    """
+
+    tasks: int
+    ended: int = 0
+    running: int = 0
+    failed: int = 0
+    begun_at: datetime | None = None
+    ended_at: datetime | None = None
 
 
 def insert_job(connection: Connection, job: Job, tasks: Sequence[Task]) -> None:
@@ -108,6 +131,32 @@ def count_rewards(connection: Connection) -> dict[str | None, tuple[int, int, fl
         .group_by(sessions.c.job_id)
     )
     return {job: (all_of, some, mean) for job, all_of, some, mean in connection.execute(query)}
+
+
+def count_progress(connection: Connection, alive_since: datetime) -> dict[str, JobProgress]:
+    """How far each job is; what is foreign to its plan is in no number.
+
+    Args:
+        connection: An open one.
+        alive_since: A server that gave a sign of life since then is taken to run.
+    """
+    wanted = select(job_tasks.c.job_id, func.count()).group_by(job_tasks.c.job_id)
+    tasks = {row[0]: row[1] for row in connection.execute(wanted)}
+    outcome = sound_json(connection, sessions.c.receipt)["outcome"].as_string()
+    ended = sessions.c.ended_at.is_not(None)
+    alive = sessions.c.owner.in_(select(servers.c.id).where(servers.c.beat_at >= alive_since))
+    failed = ended & (outcome.is_(None) | (outcome != Outcome.GRADED.value))
+    query = select(
+        sessions.c.job_id,
+        func.count(sessions.c.ended_at),
+        func.count(case((~ended & alive, 1))),
+        func.count(case((failed, 1))),
+        func.max(sessions.c.started_at),
+        func.max(sessions.c.ended_at),
+    ).where(~is_foreign(), sessions.c.job_id.is_not(None))
+    found = connection.execute(query.group_by(sessions.c.job_id))
+    begun = {row[0]: JobProgress(tasks.pop(row[0], 0), *row[1:]) for row in found}
+    return begun | {job: JobProgress(count) for job, count in tasks.items()}
 
 
 def load_job(connection: Connection, job_id: str) -> Job | None:

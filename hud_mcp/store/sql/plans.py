@@ -4,6 +4,8 @@ A run is in a plan before it begins, by the hash of the session id that its runn
 it. So nobody adds one who does not hold the store or the operator's credential.
 """
 
+from collections.abc import Sequence
+
 from sqlalchemy import ColumnElement, Connection, exists, select
 
 from hud_mcp.errors import LimitReached, SourceNotFound
@@ -12,15 +14,15 @@ from hud_mcp.store.sql.damage import sound_json
 from hud_mcp.store.sql.schema import job_runs, jobs, sessions, steps
 
 __all__ = [
-    "add_run",
+    "add_runs",
     "check_tries",
     "is_foreign",
     "is_planned",
 ]
 
 
-def add_run(connection: Connection, job_id: str, run: str) -> None:
-    """Add a run to a job's plan, before it begins; once more changes nothing.
+def add_runs(connection: Connection, job_id: str, runs: Sequence[str]) -> None:
+    """Add runs to a job's plan, before they begin; once more changes nothing.
 
     The first one gives the job its plan. What a job of before there were plans has begun until
     then is in it too, and goes on counting.
@@ -39,9 +41,11 @@ def add_run(connection: Connection, job_id: str, run: str) -> None:
         connection.execute(job_runs.insert().from_select(["job_id", "run"], begun))
     if not row.planned:
         connection.execute(jobs.update().where(here).values(planned=True))
-    there = select(job_runs.c.run).where(job_runs.c.job_id == job_id, job_runs.c.run == run)
-    if connection.execute(there).first() is None:
-        connection.execute(job_runs.insert().values(job_id=job_id, run=run))
+    there = select(job_runs.c.run).where(job_runs.c.job_id == job_id, job_runs.c.run.in_(runs))
+    known_now = set(connection.execute(there).scalars())
+    rows = [{"job_id": job_id, "run": run} for run in runs if run not in known_now]
+    if rows:
+        connection.execute(job_runs.insert(), rows)
 
 
 def is_planned(connection: Connection, run: str) -> bool:

@@ -52,6 +52,7 @@ def load_summaries(
     job_id: str | None = None,
     live_token: str | None = None,
     task_id: str | None = None,
+    ids: Sequence[str] | None = None,
     newest_first: bool = False,
     limit: int | None = None,
     uses: bool = False,
@@ -69,6 +70,8 @@ def load_summaries(
     )
     if live_token is not None:
         query = query.where(sessions.c.live_token == live_token)
+    elif ids is not None:
+        query = query.where(sessions.c.id.in_(list(ids)))
     elif task_id is not None:
         query = query.where(
             sound_json(connection, sessions.c.task)["id"].as_string() == printable(task_id)

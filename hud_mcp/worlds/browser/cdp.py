@@ -102,7 +102,7 @@ class CdpAccess:
     async def close(self) -> None:
         """Let the address open nothing any more, and drop its connections.
 
-        Closing twice is no error. The session's pages stay as they are.
+        It may be called twice. The session's pages stay as they are.
         """
         self._server.dismiss(self)
         clients = list(self.clients)
@@ -177,7 +177,7 @@ class CdpServer:
         self._accesses.pop(access, None)
 
     async def close(self) -> None:
-        """Drop every connection, and listen no more. Closing twice is no error."""
+        """Drop every connection, and listen no more. It may be called twice."""
         for access in list(self._accesses):
             await access.close()
         if self._server is not None:

@@ -84,7 +84,7 @@ class CdpConnection:
         return connection
 
     async def close(self) -> None:
-        """Leave the browser; its pages stay as they are. Closing twice is no error."""
+        """Leave the browser; its pages stay as they are. It may be called twice."""
         wire, self._wire = self._wire, None
         if wire is not None:
             closing = [self._browser.close(), wire.close()]

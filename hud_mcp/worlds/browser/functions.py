@@ -19,7 +19,7 @@ __all__ = ["BROWSER_FUNCTIONS"]
 Texts = str | list[str]
 
 _WAIT_S = 10.0
-_WORDS = "An agent can have a page show words of its own, such as what it searched for."
+_WORDS = "An agent can make a page show its own words, such as a search term."
 _PAGE = "Any page that the agent can open may have such an element."
 _ADDRESS = "An agent can open an address that holds the words."
 _COOKIES = "A page that the agent opens sets its cookies, and an agent over DevTools any."
@@ -187,7 +187,7 @@ async def verify_type_action(
 
 
 async def history_length(done: History, length: int | Length) -> float:
-    """1.0 where the agent performed so many actions; a dict has `min`, `max` or both."""
+    """1.0 where the agent performed this number of actions; a dict has `min`, `max` or both."""
     count = sum(not is_answer(action) for action in done)
     if isinstance(length, int):
         return float(count == length)

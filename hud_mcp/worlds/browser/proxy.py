@@ -140,7 +140,7 @@ class SessionProxy:
             raise
 
     async def close(self) -> None:
-        """Stop listening and drop every connection. Closing twice is no error."""
+        """Stop listening and drop every connection. It may be called twice."""
         if self._server is None:
             return
         self._closing = True

@@ -186,7 +186,7 @@ class Reserve:
             await asyncio.wait([self._task])
 
     async def close(self) -> None:
-        """Stop preparing, and close what is ready. Closing twice is no error."""
+        """Stop preparing, and close what is ready. It may be called twice."""
         self._closed = True
         if self._give_back is not None:
             self._give_back.cancel()

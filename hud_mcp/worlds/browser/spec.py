@@ -34,7 +34,7 @@ _SEEDED = Path(__file__).with_name("seeded.js").read_text().replace("__VISIT__",
 
 
 class Browser(WorldSpec):
-    """Declares that an environment's world is a browser, with a site of its own or on the web.
+    """Declares that an environment's world is a browser, with its own site or on the web.
 
     Sessions are isolated in cookies, storage, caches, network, clipboard and state. Chromium has
     one clipboard for all of them, so each session has one of its own in its place, of text and

@@ -231,7 +231,7 @@ class BrowserWorld(PageReader):
             await self._slot.context.add_cookies(ready)
 
     async def load_html(self, html: str) -> None:
-        """Show a document, at an address of its own, and return when it has settled.
+        """Show a document, at its own address, and return when it has settled.
 
         Raises:
             EnvironmentFailed: The browser is gone.
@@ -339,7 +339,7 @@ class BrowserWorld(PageReader):
             raise
 
     async def close(self) -> None:
-        """Close this session's pages and its site; others stay. Closing twice is no error."""
+        """Close this session's pages and its site; others stay. It may be called twice."""
         if self._calls.closed:
             return
         self._calls.close()

@@ -57,7 +57,7 @@ class Place(Protocol):
         ...
 
     async def close(self) -> None:
-        """Release it. Twice is no error."""
+        """Release it. It may be called twice."""
         ...
 
     @property
@@ -185,7 +185,7 @@ class Container:
         return await _communicate(command, call, within_s=_CALL_S)
 
     async def close(self) -> None:
-        """Stop and remove it. Twice is no error."""
+        """Stop and remove it. It may be called twice."""
         name, self._name = self._name, None
         if name is None:
             return

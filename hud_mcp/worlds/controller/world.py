@@ -117,7 +117,7 @@ class ControllerWorld:
         return _object(told) or {}
 
     async def close(self) -> None:
-        """End its place. Closing twice is no error."""
+        """End its place. It may be called twice."""
         if not self._closed:
             self._closed = True
             await self._place.close()

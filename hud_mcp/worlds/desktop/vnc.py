@@ -128,7 +128,7 @@ class Vnc(asyncio.Protocol):
         self._client.keyEvent(keysym, down)
 
     def close(self) -> None:
-        """Disconnect. Closing twice is no error."""
+        """Disconnect. It may be called twice."""
         self.is_open = False
         if self._transport is not None:
             self._transport.abort()

@@ -116,7 +116,7 @@ class DesktopWorld:
         return Observation(text=text if look.text else None, image=image)
 
     async def close(self) -> None:
-        """Let go of everything, and disconnect. Closing twice is no error."""
+        """Let go of everything, and disconnect. It may be called twice."""
         if self._vnc.is_open:
             for keysym in reversed(self._pressed):
                 self._vnc.key(keysym, down=False)

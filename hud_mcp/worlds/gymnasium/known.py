@@ -1,10 +1,13 @@
 """What the numbers and the actions of well-known environments mean, from their documentation."""
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
-__all__ = ["Known", "known", "most_steps"]
+from hud_mcp.worlds.gymnasium.rewarded import REWARDED
+from hud_mcp.worlds.gymnasium.robots import motor_names, number_names
+
+__all__ = ["Known", "known", "most_steps", "name_of"]
 
 
 @dataclass(frozen=True)
@@ -15,11 +18,13 @@ class Known:
         about: What it is, in a sentence or two, without advice.
         numbers: Name and unit of each number of the observation, in order.
         actions: What each action, or each number of an action, is called, in order.
+        rewarded: What a step is rewarded for.
     """
 
     about: str = ""
     numbers: tuple[tuple[str, str], ...] = ()
     actions: tuple[str, ...] = ()
+    rewarded: str = ""
 
 
 _HILL = "A car in a valley whose engine is too weak to climb the right hill at once."
@@ -38,6 +43,10 @@ _LANDER_NUMBERS = (
     ("left leg touches the ground", "yes or no"),
     ("right leg touches the ground", "yes or no"),
 )
+_ARM = (
+    "shoulder pan", "shoulder lift", "upper arm roll", "elbow flex", "forearm roll", "wrist flex",
+    "wrist roll",
+)  # fmt: skip
 _JOINTS = ("hip 1", "knee 1", "hip 2", "knee 2")
 _WALKER_NUMBERS = (
     ("hull angle", "rad"),
@@ -129,6 +138,50 @@ _KNOWN = {
         (),
         ("south", "north", "east", "west", "pick up", "drop off"),
     ),
+    "Reacher": Known(
+        "An arm of two links on a plane, to be brought with its fingertip to a target.",
+        (
+            ("cosine of the first joint's angle", ""),
+            ("cosine of the second joint's angle", ""),
+            ("sine of the first joint's angle", ""),
+            ("sine of the second joint's angle", ""),
+            ("target x", "m"),
+            ("target y", "m"),
+            ("first joint's velocity", "rad/s"),
+            ("second joint's velocity", "rad/s"),
+            ("fingertip's x less the target's", "m"),
+            ("fingertip's y less the target's", "m"),
+        ),
+    ),
+    "Pusher": Known(
+        "An arm of seven joints, to push an object to a goal on a table.",
+        (
+            *((f"{joint} angle", "rad") for joint in _ARM),
+            *((f"{joint} velocity", "rad/s") for joint in _ARM),
+            *((f"{thing} {axis}", "m") for thing in ("tip", "object", "goal") for axis in "xyz"),
+        ),
+    ),
+    "InvertedDoublePendulum": Known(
+        "Two poles, one on the other, stand on a cart. The episode ends when the tip is at 1 m or "
+        "lower.",
+        (
+            ("cart position", "m"),
+            ("sine of the lower pole's angle", ""),
+            ("sine of the upper pole's angle, relative to the lower", ""),
+            ("cosine of the lower pole's angle", ""),
+            ("cosine of the upper pole's angle, relative to the lower", ""),
+            ("cart velocity", "m/s"),
+            ("lower pole's angular velocity", "rad/s"),
+            ("upper pole's angular velocity", "rad/s"),
+            ("force of the rail's end on the cart", ""),
+        ),
+    ),
+    "MiniGrid": Known(
+        "Rooms of squares, of which you see those ahead of you. Left and right turn you where you "
+        "stand, forward goes one square ahead. Pickup takes the object right ahead of you, drop "
+        "puts it there, toggle opens a door or a box there; a locked door needs the key of its "
+        "colour."
+    ),
     "Blackjack": Known("Cards against a dealer.", (), ("stick", "hit")),
 }
 _SAME = {
@@ -138,20 +191,31 @@ _SAME = {
 }
 
 
+def name_of(env: Any) -> str:
+    """The name of an environment, without its version; empty where it has none."""
+    spec = env.unwrapped.spec
+    return "" if spec is None else str(spec.name)
+
+
 def known(env: Any) -> Known:
-    """What is known of an environment, from its id, or from what it says of its actions.
+    """What is known of an environment: by its name, from its model, or as it says itself.
 
     Args:
         env: A Gymnasium environment.
     """
-    spec = env.unwrapped.spec
-    name = "" if spec is None else str(spec.name)
+    name = name_of(env)
     if name == "LunarLander" and getattr(env.unwrapped, "continuous", False):
         name = "LunarLanderContinuous"
-    found = _KNOWN.get(_SAME.get(name, name), Known())
+    name = "MiniGrid" if name.startswith(("MiniGrid-", "BabyAI-")) else _SAME.get(name, name)
+    found = _KNOWN.get(name, Known())
     if name == "CarRacing" and not getattr(env.unwrapped, "continuous", True):
-        found = Known(found.about, (), ("nothing", "steer right", "steer left", "gas", "brake"))
-    return found if found.actions else Known(found.about, found.numbers, _own_meanings(env))
+        found = replace(found, actions=("nothing", "steer right", "steer left", "gas", "brake"))
+    return replace(
+        found,
+        numbers=found.numbers or number_names(env),
+        actions=found.actions or motor_names(env) or _own_meanings(env),
+        rewarded=REWARDED.get(name, ""),
+    )
 
 
 def most_steps(env: Any) -> int | None:

@@ -6,8 +6,10 @@ from hud_mcp.lazy import lazy_names
 
 if TYPE_CHECKING:
     import gymnasium
+    import mujoco  # pyright: ignore[reportMissingTypeStubs]
     import numpy as np
     from gymnasium import spaces
+    from gymnasium.envs.registration import load_env_creator
     from PIL import Image
 
     from hud_mcp.carl.environment import CARLEnv, unbounded
@@ -18,10 +20,12 @@ else:
         __name__,
         "gymnasium",
         "gymnasium:spaces",
+        "gymnasium.envs.registration:load_env_creator",
         "hud_mcp.carl.environment:CARLEnv",
         "hud_mcp.carl.environment:unbounded",
         "hud_mcp.carl.gym_setup:make_quietly",
         "hud_mcp.carl.gym_setup:render_modes",
+        "mujoco",
         "hud_mcp.worlds.gymnasium.spaces:space_to_json",
         "hud_mcp.worlds.gymnasium.spaces:value_to_json",
         "PIL.Image",
@@ -32,7 +36,9 @@ __all__ = [
     "CARLEnv",
     "Image",
     "gymnasium",
+    "load_env_creator",
     "make_quietly",
+    "mujoco",
     "np",
     "render_modes",
     "space_to_json",

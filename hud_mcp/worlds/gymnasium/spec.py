@@ -1,8 +1,8 @@
 """The declaration of a Gymnasium environment as a world."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -10,23 +10,39 @@ from typing import Any, Literal
 
 from hud_mcp import carl
 from hud_mcp.context import ContextFeature, ContextSpace
-from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidEnvironment, did_you_mean
+from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidEnvironment
 from hud_mcp.world import Opening, WorldSpec
 from hud_mcp.worlds.gymnasium import libraries
 from hud_mcp.worlds.gymnasium.actions import ActionForm
 from hud_mcp.worlds.gymnasium.episode import Episode
 from hud_mcp.worlds.gymnasium.frames import close_env, drawing
 from hud_mcp.worlds.gymnasium.known import Known, known, most_steps
+from hud_mcp.worlds.gymnasium.making import (
+    explained,
+    is_mujoco,
+    is_small,
+    spaces_to_json,
+    unknown,
+)
+from hud_mcp.worlds.gymnasium.opengl import choose_opengl, load_mujoco
 from hud_mcp.worlds.gymnasium.thread import OwnThread
 from hud_mcp.worlds.gymnasium.world import GymnasiumWorld
 
 __all__ = ["Gymnasium"]
 
+logger = logging.getLogger(__name__)
+
 _REGISTERED_BY = {"MiniGrid-": "minigrid", "BabyAI-": "minigrid", "ALE/": "ale_py"}
 """Packages that register their environments when they are loaded, by how the ids begin."""
 
-_SMALL = ("gymnasium.envs.classic_control.", "gymnasium.envs.toy_text.", "hud_mcp.carl.classic")
-"""Where environments are whose step is a few lines of arithmetic."""
+_warned: set[tuple[str, str]] = set()
+"""What this process has said once: an environment that has no pictures, and why."""
+
+_FORGETFUL = ("OrderEnforcing", "PassiveEnvChecker", "TimeLimit")
+"""Wrappers of Gymnasium that `make` puts around, which a reset makes as new."""
+
+_MOST_IDLE = 8
+"""How many environments wait at most for a session to come."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +58,7 @@ class _Probe:
     replayable: bool
     most_steps: int | None
     spaces: dict[str, Any] | None
+    screen_fault: str | None
 
 
 class Gymnasium(WorldSpec):
@@ -106,6 +123,8 @@ class Gymnasium(WorldSpec):
         self._screen = bool(screen)
         self._draws_asked = screen == "asked"
         self._quick = quick
+        self._screen_fault: str | None = None
+        self._idle: list[tuple[Any, OwnThread]] = []
         self._is_contextual = id.startswith("CARL")
         if self._is_contextual and attributes:
             raise InvalidEnvironment(
@@ -189,13 +208,15 @@ class Gymnasium(WorldSpec):
         _ = self._probe
 
     async def open(self, opening: Opening) -> GymnasiumWorld:
-        """Make the environment and reset it, on a thread of its own.
+        """Make the environment and reset it, on its own thread.
 
         Raises:
             EnvironmentFailed: It cannot be made or reset; the text says why.
 
         If this call fails or is cancelled, the environment is closed once it is made.
         """
+        if (again := self._begin_again(opening)) is not None:
+            return again
         thread = OwnThread(f"gymnasium {self.id}")
         made: list[Any] = []
 
@@ -217,8 +238,37 @@ class Gymnasium(WorldSpec):
                     f"{self.id} cannot be opened: {type(exc).__name__}: {exc}"
                 ) from exc
             raise
+        return self._world(made[0], thread, probe, episode)
+
+    def _begin_again(self, opening: Opening) -> GymnasiumWorld | None:
+        """An environment of a session before, reset; None where there is none."""
+        if not self._idle:
+            return None
+        env, thread = self._idle.pop()
+        try:
+            seen, info = env.reset(seed=_seed(opening.seed))
+        except Exception:  # noqa: BLE001  # whatever is wrong with it, another one is made
+            thread.leave(lambda: close_env(env))
+            return None
+        return self._world(env, thread, self._probe, Episode(seen, info))
+
+    def _keep(self, env: Any, thread: OwnThread) -> bool:
+        """Keep an environment for a session to come, if it is one that a reset makes as new.
+
+        Those are Gymnasium's own small ones: what a reset and a seed do not set, no step changes.
+        """
+        probe = self._probe
+        is_plain = probe.is_quick and not (probe.draws or self._is_contextual or self._attributes)
+        if not is_plain or not _begins_anew(env) or len(self._idle) >= _MOST_IDLE:
+            return False
+        self._idle.append((env, thread))
+        return True
+
+    def _world(
+        self, env: Any, thread: OwnThread, probe: _Probe, episode: Episode
+    ) -> GymnasiumWorld:
         return GymnasiumWorld(
-            made[0],
+            env,
             thread,
             probe.form,
             probe.known,
@@ -227,17 +277,21 @@ class Gymnasium(WorldSpec):
             draws=probe.draws,
             draws_asked=self._draws_asked,
             is_quick=self.is_quick and not probe.draws_steps,
+            screen_fault=probe.screen_fault,
+            keep=self._keep,
         )
 
     @cached_property
     def _probe(self) -> _Probe:
         """Make an environment once, look at it, and close it."""
-        with drawing, _explained(self.id):
+        with drawing, explained(self.id):
             env: Any = self._make({})
             try:
                 found = known(env)
-                made = Known(
-                    found.about, self._numbers or found.numbers, self._meanings or found.actions
+                made = replace(
+                    found,
+                    numbers=self._numbers or found.numbers,
+                    actions=self._meanings or found.actions,
                 )
                 space = getattr(env, "get_context_space", ContextSpace)()
                 seen = env.unwrapped.observation_space
@@ -247,10 +301,11 @@ class Gymnasium(WorldSpec):
                     context_space=space,
                     draws=self._screen and env.render_mode == "rgb_array",
                     draws_steps=getattr(seen, "dtype", None) == "uint8",
-                    is_quick=_is_small(env),
+                    is_quick=is_small(env),
                     replayable=env.spec is None or not env.spec.nondeterministic,
                     most_steps=most_steps(env),
-                    spaces=_spaces(env),
+                    spaces=spaces_to_json(env),
+                    screen_fault=self._screen_fault,
                 )
             finally:
                 env.close()
@@ -259,7 +314,7 @@ class Gymnasium(WorldSpec):
         wrapping: dict[str, Any] = {"contexts": {0: context}, "obs_context_features": self._shown}
         if self._is_contextual:
             if self.id not in carl.ENVIRONMENTS:
-                raise _unknown(self.id, carl.ENVIRONMENTS)
+                raise unknown(self.id, carl.ENVIRONMENTS)
             kind: Any = getattr(carl, self.id)
             mode = self._render_mode(kind.env_name)
             return kind(render_mode=mode, **wrapping, **self._options)
@@ -283,75 +338,38 @@ class Gymnasium(WorldSpec):
         if module:
             import_module(module)
         if env_id not in libraries.gymnasium.registry:
-            raise _unknown(self.id, libraries.gymnasium.registry)
+            raise unknown(self.id, libraries.gymnasium.registry)
         return env_id
 
     def _render_mode(self, env_id: str) -> str | None:
         """Pictures as arrays, where they are wanted and the environment can draw them."""
-        return (
-            "rgb_array" if self._screen and "rgb_array" in libraries.render_modes(env_id) else None
-        )
+        fault = None
+        if "gymnasium.envs.mujoco" in str(libraries.gymnasium.registry[env_id].entry_point):
+            fault = choose_opengl() if self._screen else None
+            load_mujoco(draws=self._screen and fault is None)
+        if not self._screen or "rgb_array" not in libraries.render_modes(env_id):
+            return None
+        if fault is None and is_mujoco(env_id):
+            fault = choose_opengl()
+        if fault is not None and (self.id, fault) not in _warned:
+            _warned.add((self.id, fault))
+            logger.warning("There are no pictures of %s: %s", self.id, fault)
+        self._screen_fault = fault
+        return None if fault else "rgb_array"
 
 
-def _spaces(env: Any) -> dict[str, Any] | None:
-    seen: Any = env.observation_space
-    if isinstance(env, libraries.CARLEnv):
-        seen = libraries.spaces.Dict(
-            {**seen.spaces, env.state_key: libraries.unbounded(seen[env.state_key])}
-        )
-    try:
-        return {
-            "action": libraries.space_to_json(env.action_space),
-            "observation": libraries.space_to_json(seen),
-        }
-    except InvalidEnvironment:
-        return None
-
-
-def _is_small(env: Any) -> bool:
-    """Whether an environment is one of Gymnasium's that compute a step in some microseconds.
-
-    What is wrapped around it must be Gymnasium's or ours too.
-    """
+def _begins_anew(env: Any) -> bool:
+    """Whether a reset leaves nothing behind: no wrapper that normalizes, no map that was drawn."""
     while (inner := getattr(env, "env", None)) is not None:
-        if not type(env).__module__.startswith(("gymnasium.wrappers.", "hud_mcp.carl.")):
+        kind: Any = env.__class__
+        if kind.__name__ not in _FORGETFUL or not kind.__module__.startswith("gymnasium.wrappers."):
             return False
         env = inner
-    return type(env).__module__.startswith(_SMALL)
-
-
-def _unknown(env_id: str, known_ids: Iterable[str]) -> InvalidEnvironment:
-    hint = did_you_mean(env_id, known_ids)
-    return InvalidEnvironment(
-        f"Gymnasium has no environment {env_id!r}.{hint} Name one that is registered, "
-        "`module:id` for one that a module registers, or a contextual one, such as CARLCartPole."
-    )
+    made_with: Mapping[str, Any] = env.spec.kwargs if env.spec is not None else {}
+    # Without a name and a text, FrozenLake draws its map as it is made, and no reset draws another.
+    return made_with.get("map_name", "") is not None or made_with.get("desc") is not None
 
 
 def _seed(seed: int | None) -> int:
     """Gymnasium takes no negative seed; without one, a replay still comes to the same state."""
     return 0 if seed is None else seed % 2**63
-
-
-@contextmanager
-def _explained(env_id: str) -> Generator[None]:
-    """Say what to do where an environment cannot be made."""
-    try:
-        yield
-    except InvalidEnvironment:
-        raise
-    except HudMcpError as exc:
-        raise InvalidEnvironment(f"Gymnasium({env_id!r}): {exc}") from exc
-    except ModuleNotFoundError as exc:
-        extra = "gymnasium" if exc.name in ("gymnasium", "numpy", "ConfigSpace", "pygame") else None
-        todo = f"pip install 'hud-mcp[{extra}]'" if extra else f"install {exc.name}"
-        raise InvalidEnvironment(
-            f"Gymnasium({env_id!r}): {exc.name} is not installed; {todo}."
-        ) from exc
-    except Exception as exc:
-        todo = ""
-        if type(exc).__name__ == "DependencyNotInstalled":
-            todo = " `pip install 'hud-mcp[box2d]'` installs Box2D and pygame."
-        raise InvalidEnvironment(
-            f"Gymnasium({env_id!r}) cannot be made: {type(exc).__name__}: {exc}.{todo}"
-        ) from exc

@@ -4,6 +4,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from hud_mcp.worlds.gymnasium.known import name_of
+from hud_mcp.worlds.gymnasium.robots import THE_REST
+
 __all__ = ["in_words", "plain"]
 
 MOST_NUMBERS = 64
@@ -30,7 +33,7 @@ def in_words(seen: Any, env: Any, names: Sequence[tuple[str, str]] = ()) -> list
         if _is_minigrid(parts):
             return list(_minigrid(parts))
         return [line for key, part in parts.items() for line in _labelled(key, part)]
-    special = _SPECIAL.get(_name_of(env))
+    special = _SPECIAL.get(name_of(env))
     if special is not None:
         return list(special(seen, env.unwrapped))
     return list(_values(seen, names))
@@ -56,22 +59,23 @@ def number(value: Any) -> str:
     return f"{float(value):.{_MORE_DIGITS}g}"
 
 
-def _name_of(env: Any) -> str:
-    spec = env.unwrapped.spec
-    return "" if spec is None else str(spec.name)
-
-
 def _values(seen: Any, names: Sequence[tuple[str, str]]) -> Iterator[str]:
     if not hasattr(seen, "shape") or seen.shape == ():
         yield from _labelled("observation", seen)
-    elif seen.ndim == 1 and names and len(names) == len(seen):
-        for (name, unit), value in zip(names, seen, strict=True):
-            if unit == YES_OR_NO:
+    elif seen.ndim == 1 and names and _fits(names, len(seen)):
+        for (name, unit), value in zip(names, seen, strict=False):
+            if unit == THE_REST:
+                yield f"{name}: {_array(seen[len(names) - 1 :])}"
+            elif unit == YES_OR_NO:
                 yield f"{name}: {'yes' if value else 'no'}"
             else:
                 yield f"{name}: {number(value)} {unit}".rstrip()
     else:
         yield from _labelled("observation", seen)
+
+
+def _fits(names: Sequence[tuple[str, str]], count: int) -> bool:
+    return len(names) == count or (names[-1][1] == THE_REST and len(names) < count)
 
 
 def _labelled(label: str, part: Any) -> Iterator[str]:

@@ -2,20 +2,23 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
 
 from hud_mcp.action import Action, ActionEffect, CustomAction, ScreenshotFetch
 from hud_mcp.clipping import clip_text
-from hud_mcp.errors import ActionFailed, EnvironmentFailed, did_you_mean
+from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.observation import Look, Observation
 from hud_mcp.worlds.gymnasium import libraries
 from hud_mcp.worlds.gymnasium.actions import ActionForm
 from hud_mcp.worlds.gymnasium.episode import Episode
 from hud_mcp.worlds.gymnasium.frames import Frames, close_env, drawing, encode
 from hud_mcp.worlds.gymnasium.known import Known, most_steps
+from hud_mcp.worlds.gymnasium.legend import legend_of
 from hud_mcp.worlds.gymnasium.pace import Pace
+from hud_mcp.worlds.gymnasium.plans import MOST_ACTIONS, how_to_act, planned
 from hud_mcp.worlds.gymnasium.thread import OwnThread
 from hud_mcp.worlds.gymnasium.words import in_words, plain
 
@@ -26,23 +29,18 @@ __all__ = ["MOST_ACTIONS", "GymnasiumWorld"]
 
 T = TypeVar("T")
 
-MOST_ACTIONS = 100_000
-"""How many actions one call may hold; the session bounds its time."""
-
 _CLOSE_BOUND_S = 5.0
 """How long a step that is under way may take to end before the world is left to itself."""
+_NO_STEP = -1
+"""Where the rules were told apart from any look."""
 
 
+@dataclass
 class _Halt:
-    """Whether whoever asked for a list of actions has gone.
+    """Whether whoever asked for a list has gone, and whether it is performed on the event loop."""
 
-    Args:
-        on_loop: Whether the list is performed on the event loop, where others wait.
-    """
-
-    def __init__(self, *, on_loop: bool) -> None:
-        self.asked = False
-        self.on_loop = on_loop
+    on_loop: bool
+    asked: bool = False
 
 
 class GymnasiumWorld:
@@ -67,6 +65,8 @@ class GymnasiumWorld:
         draws: bool = False,
         draws_asked: bool = False,
         is_quick: bool = False,
+        screen_fault: str | None = None,
+        keep: "Callable[[Any, OwnThread], bool] | None" = None,
     ) -> None:
         self.episode = episode
         self._env = env
@@ -77,12 +77,16 @@ class GymnasiumWorld:
         if draws_steps:
             self._step = self._drawn_step
         self._draws = draws
+        self._keep = keep
         self._draws_asked = draws_asked
         self._frames = Frames(env)
         self._pace = Pace(is_quick=is_quick)
         self._broken: str | None = None
         self._closed = False
         self._last: list[str] | None = None
+        self._explained_at: int | None = None
+        self._screen_fault = screen_fault
+        self._legend = legend_of(env, known)
 
     @property
     def action_schema(self) -> dict[str, Any]:
@@ -112,6 +116,7 @@ class GymnasiumWorld:
             EnvironmentFailed: The world is broken or closed. What `work` raises is raised as it is.
         """
         self._check_open()
+        self._keep = None  # nobody knows what is done to it
         return await self._thread.do(lambda: work(self._env))
 
     async def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
@@ -137,15 +142,11 @@ class GymnasiumWorld:
         """Draw a frame for nobody; where frames are drawn only when asked for, draw none.
 
         Raises:
-            EnvironmentFailed: The world is closed or broken, or drawing failed.
+            EnvironmentFailed: The world is closed or broken.
         """
         self._check_open()
-        if not self._draws or self._draws_asked:
-            return
-        try:
+        if self._draws and not self._draws_asked:
             await self._thread.do(self._frames.draw)
-        except Exception as exc:
-            raise EnvironmentFailed(f"Drawing raised {type(exc).__name__}: {exc}.") from exc
 
     def acts_now(self, actions: Sequence[Action], look: Look) -> bool:
         """Whether actions and a look after them wait for nothing, and are short."""
@@ -227,67 +228,23 @@ class GymnasiumWorld:
         return await self._guarded(lambda: self._look(look), at_once=at_once)
 
     async def close(self) -> None:
-        """End the environment and its thread. Closing twice is no error."""
+        """End the environment and its thread. It may be called twice."""
         if self._closed:
             return
         self._closed = True
+        is_sound = self._broken is None and self._thread.is_idle
+        if is_sound and self._keep is not None and self._keep(self._env, self._thread):
+            return
         ended = self._thread.leave(lambda: close_env(self._env))
         with anyio.move_on_after(_CLOSE_BOUND_S):
             while not ended.done():  # noqa: ASYNC110  # another thread ends it, or never does
                 await anyio.sleep(0.002)
 
-    # What an action means.
-
     def _plan(self, action: Action) -> Sequence[Any]:
         """The environment's actions that an action stands for."""
-        if not isinstance(action, CustomAction):
-            raise ActionFailed(
-                f"There is nothing to {action.type!r} here. {self._how()} 'screenshot' looks."
-            )
-        if self.episode.over:
+        if isinstance(action, CustomAction) and self.episode.over:
             raise ActionFailed(f"{self._ended()} Nothing can be done any more; send your answer.")
-        args = dict(action.args or {})
-        if action.action != "step":
-            args = {"action": self._number_of(action.action), **args}
-        return self._planned(args)
-
-    def _planned(self, args: dict[str, Any]) -> Sequence[Any]:
-        known = ("action", "actions", "repeat")
-        for name in args:
-            if name not in known:
-                raise ActionFailed(
-                    f"args: there is no {name!r}.{did_you_mean(name, known)} {self._how()}"
-                )
-        if ("action" in args) == ("actions" in args):
-            raise ActionFailed(f"args: give one of `action` and `actions`. {self._how()}")
-        once = (
-            [self._form.read(args["action"])]
-            if "action" in args
-            else self._form.read_list(args["actions"])
-        )
-        repeat = args.get("repeat", 1)
-        if not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1:
-            raise ActionFailed(f"repeat: expected a whole number from 1, got {repeat!r}.")
-        if not once or len(once) * repeat > MOST_ACTIONS:
-            raise ActionFailed(
-                f"{len(once) * repeat} actions were given; give at least one, and at most "
-                f"{MOST_ACTIONS} in one call."
-            )
-        return list(once) * repeat if repeat > 1 else once
-
-    def _number_of(self, name: str) -> Any:
-        choices = self._form.choices
-        if name.replace("_", " ") in choices:
-            return choices[name.replace("_", " ")]
-        raise ActionFailed(
-            f"There is no action {name!r}.{did_you_mean(name, ['step', *choices])} {self._how()}"
-        )
-
-    def _how(self) -> str:
-        example = (
-            f'{{"type": "custom", "action": "step", "args": {{"action": {self._form.example}}}}}'
-        )
-        return f'Send {example}, or "actions" with a list; an action is {self._form.description}'
+        return planned(self._form, action)
 
     # On the thread, or at once.
 
@@ -334,11 +291,11 @@ class GymnasiumWorld:
 
     def _look(self, look: Look) -> Observation:
         image = None
-        if look.image is not None:
+        if look.image is not None and self._env.render_mode is not None:
             frame = self._frames.draw()
             image = None if frame is None else encode(frame, look)
         text = clip_text(self._words(look), look.max_text_chars) if look.text else None
-        values = _values(self.episode.seen) if look.values else None
+        values = libraries.value_to_json(self.episode.seen) if look.values else None
         return Observation(text=text, image=image, values=values)
 
     async def _guarded(
@@ -367,9 +324,29 @@ class GymnasiumWorld:
         self._last = lines
         head = [self._ended() if self.episode.over else self._going_on()]
         if not look.changes:
-            head += [self._known.about] if self._known.about else []
-            shown = [*shown, *([] if self.episode.over else [self._how()])]
+            explains = self._explained_at in (None, self.episode.steps)
+            if explains:
+                self._explained_at = self.episode.steps
+                head += self._explanation()
+            shown = [
+                *shown,
+                *([how_to_act(self._form)] if explains and not self.episode.over else []),
+            ]
         return "\n".join([*head, *shown])
+
+    def explain(self, prompt: str = "") -> str:
+        """The rules, the map, what actions mean and what is rewarded; looks omit them after this.
+
+        Args:
+            prompt: What the agent was told already; where it says what actions mean, this does not.
+        """
+        self._explained_at = _NO_STEP
+        how = [] if self._form.description in prompt else [how_to_act(self._form)]
+        return "\n".join([*self._explanation(), *how])
+
+    def _explanation(self) -> list[str]:
+        fault = self._frames.fault or self._screen_fault
+        return [*self._legend, *([f"There are no pictures: {fault}"] if fault else [])]
 
     def _going_on(self) -> str:
         most = self.most_steps
@@ -392,7 +369,3 @@ def _count(action: Action) -> int:
     listed, repeat = args.get("actions"), args.get("repeat")
     once = len(cast("list[Any]", listed)) if isinstance(listed, list) else 1
     return once * repeat if isinstance(repeat, int) else once
-
-
-def _values(seen: Any) -> Any:
-    return libraries.value_to_json(seen)

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-__all__ = ["CommandResult"]
+from hud_mcp.sandbox import Finished
+
+__all__ = ["CommandResult", "how_ended"]
 
 
 @dataclass(frozen=True)
@@ -29,3 +31,10 @@ class CommandResult:
         else:
             end = f"[exit code {self.exit_code}]"
         return "\n".join(part for part in (self.output.rstrip("\n"), end) if part)
+
+
+def how_ended(finished: Finished) -> str:
+    """How a command that was run ended, in a few words."""
+    if finished.reason is not None:
+        return f"stopped: {finished.reason}"
+    return f"exit code {finished.code}"

@@ -91,7 +91,7 @@ SHELL_FUNCTIONS = (
     Function(write_file, use="setup"),
     Function(file_exists, use="evaluate", weak="An agent can make an empty file of that name."),
     Function(file_contains, use="evaluate", weak="An agent can write the words and nothing else."),
-    Function(run, weak="What it runs of the agent's can exit 0 by itself: use `prints` for that."),
+    Function(run, weak="The agent's code can exit with 0 without the work: use `prints` for that."),
     Function(prints, use="evaluate"),
 )
 """In every environment whose world is a shell."""

@@ -62,7 +62,7 @@ class InPlace:
         return folder
 
     async def put_back(self) -> None:
-        """Make the folder what it was, and leave it to the next session. Twice is no error."""
+        """Make the folder what it was, and leave it to the next session. It may be called twice."""
         if self._lock < 0:
             return
         lock, self._lock = self._lock, -1

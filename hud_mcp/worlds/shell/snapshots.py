@@ -62,6 +62,18 @@ class FolderSnapshots:
         }
         return write_snapshot(packed.data, fields)
 
+    async def take_whole(self, last: str) -> bytes:
+        """The same, where a restore of it would miss nothing.
+
+        Raises:
+            SnapshotFailed: It would; the text says what.
+            LimitReached, EnvironmentFailed: As for `take`.
+        """
+        data = await self.take(last)
+        if missing := missed(read_snapshot(data)[0]):
+            raise SnapshotFailed(f"A snapshot would be without {', '.join(missing)}.")
+        return data
+
     async def restore(self, data: bytes) -> str:
         """Make the folder what it was at a snapshot; return how the last command had ended.
 

@@ -3,7 +3,7 @@
 import io
 import os
 import tarfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +28,7 @@ MIB = 1024 * 1024
 
 
 class Shell(WorldSpec):
-    """Declares that an environment's world is a shell in a sandbox, with files of its own.
+    """Declares that an environment's world is a shell in a sandbox, with its own files.
 
     Every session has a folder of its own, `/workspace` inside, which begins as a copy of
     `root`. Programs are those of the machine's /usr; nothing of the machine can be written,
@@ -130,6 +130,13 @@ class Shell(WorldSpec):
                 f"Shell: there is no {str(named)!r} beside the environment's file."
                 f"{did_you_mean(named.name, beside)}"
             )
+
+    def shares_setup(self, functions: Sequence[Function]) -> bool:
+        """Where nothing but the sandbox can change: no host, nothing more of the machine."""
+        options = self.options
+        alone = options.isolation == "bwrap" and not options.hosts.patterns and not self._readonly
+        own = all(any(each is known for known in SHELL_FUNCTIONS) for each in functions)
+        return alone and own and type(self).open is Shell.open
 
     def _options_from(self, folder: Path) -> SandboxOptions:
         """The options of a sandbox, where paths start in a folder."""

@@ -135,7 +135,7 @@ class Stage:
         return {**found, site: self.site}
 
     def close(self) -> None:
-        """Remove everything. Closing twice is no error."""
+        """Remove everything. It may be called twice."""
         shutil.rmtree(self._top, ignore_errors=True)
 
 

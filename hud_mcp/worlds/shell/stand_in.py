@@ -148,7 +148,7 @@ class StandInVerifier:
         return VerifierResult(**done)
 
     async def read_text(self, path: object) -> str:
-        """A text file's content, with a sign in place of what is no UTF-8."""
+        """A text file's content, with a sign in place of bytes that are not UTF-8."""
         return str(await self._ask("read_text", path=self._there(str(path))))
 
     async def read_bytes(self, path: object) -> bytes:

@@ -154,7 +154,7 @@ class Verifier:
         )
 
     async def read_text(self, path: str) -> str:
-        """A text file's content, with a sign in place of what is no UTF-8.
+        """A text file's content, with a sign in place of bytes that are not UTF-8.
 
         Raises:
             ActionFailed: As for `read_bytes`.

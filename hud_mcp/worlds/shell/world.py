@@ -18,7 +18,7 @@ from hud_mcp.observation import Look, Observation
 from hud_mcp.sandbox import Entry, Finished, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
 from hud_mcp.worlds.shell.actions import one_line, replace_text, run_action
-from hud_mcp.worlds.shell.command_result import CommandResult
+from hud_mcp.worlds.shell.command_result import CommandResult, how_ended
 from hud_mcp.worlds.shell.folder_listing import folder_lines
 from hud_mcp.worlds.shell.refusals import is_agents, refusal
 from hud_mcp.worlds.shell.snapshots import FolderSnapshots
@@ -142,7 +142,7 @@ class ShellWorld:
 
     def _ended(self, command: str | Sequence[str], finished: Finished) -> CommandResult:
         line = command if isinstance(command, str) else " ".join(command)
-        self._last = f"Last command: {one_line(line)} → {_how_ended(finished)}"
+        self._last = f"Last command: {one_line(line)} → {how_ended(finished)}"
         return CommandResult(finished.code, finished.text, finished.reason)
 
     async def read(self, path: str) -> str:
@@ -242,7 +242,7 @@ class ShellWorld:
         It has the author's files, and of the agent's folder the named outputs alone, copied as
         data: regular files and folders. Links, pipes and the like are not copied, nor is what
         programs run by themselves (`conftest.py`, `sitecustomize.py`, `*.pth`, git's hooks …),
-        unless it is named. What the agent left running is stopped while they are copied.
+        unless it is named. The agent's processes are stopped while they are copied.
 
         Args:
             files: A file, or a folder whose content is put into the verifier's folder, from the
@@ -352,8 +352,13 @@ class ShellWorld:
             self._broken = f"The folder was not restored: {exc or 'it was interrupted.'}"
             raise
 
+    async def snapshot_setup(self) -> bytes:
+        """As `snapshot`; it fails too where a process runs, or a file lies elsewhere."""
+        self._check_usable()
+        return await self._snapshots.take_whole(self._last)
+
     async def close(self) -> None:
-        """End everything that runs and remove every file. Closing twice is no error."""
+        """End everything that runs and remove every file. It may be called twice."""
         self._closed = True
         try:
             while self._at_close:
@@ -391,9 +396,3 @@ class ShellWorld:
             isolated = self._sandbox.isolation == "bwrap"
             failure = BrokenByAgent if is_agents(exc, isolated=isolated) else ActionFailed
             raise failure(text) from exc
-
-
-def _how_ended(finished: Finished) -> str:
-    if finished.reason is not None:
-        return f"stopped: {finished.reason}"
-    return f"exit code {finished.code}"

@@ -169,7 +169,7 @@ async def test_the_address_keeps_what_is_grouped_and_open(
         page = seen.page
         await page.get_by_label("Group by").select_option("difficulty")
         await page.get_by_role("button", name="hard", exact=True).click()
-        assert page.url.endswith(f"#job-{run.job.id}/by-difficulty/hard")
+        assert page.url.endswith(f"#{run.job.id}/by-difficulty/hard")
         shown = ["+ easy", "+ medium", "- hard", "buy", "pay", "+ no difficulty"]
         await page.reload()
         await page.wait_for_selector("html[data-rendered]")
@@ -311,15 +311,32 @@ async def test_a_row_says_why_it_has_no_reward_or_not_all(run: Run, browser: Bro
 
 
 async def test_runs_that_ended_alike_have_one_strip(run: Run, browser: Browser) -> None:
-    """Columns of one height say no more; one run that differs brings them back."""
+    """A cell each, and a sentence; columns of one height say no more. One that differs has one."""
     for number in range(9):
         await run.add(f"t{number}", reward=1)
     async with opened(browser, await run.write()) as seen:
-        assert await seen.page.locator("#plot .strip").count() == 1
-        assert await seen.text("#legend") == "All 9 runs have reward 1."
+        assert await seen.text("#plot .ends-of-all .keys") == "9 passed"
+        assert await seen.page.locator("#plot a.cell.passed").count() == 9
+        assert (await seen.text("#legend")).startswith("All 9 runs have reward 1.")
     await run.add("other", outcome=Outcome.LOST)
     async with opened(browser, await run.write()) as seen:
-        assert await seen.page.locator("#plot a").count() == 10
+        assert await seen.page.locator("#plot .column").count() == 10
+        assert await seen.text("#plot .ends-of-all .keys") == "9 passed\n1 lost"
+
+
+async def test_many_runs_have_a_strip_cells_and_a_histogram(run: Run, browser: Browser) -> None:
+    """Each cell leads to its run, and how often each reward was stands below."""
+    for number in range(37):
+        await run.add(f"t{number}", reward=(number % 3) / 2)
+    async with opened(browser, await run.write()) as seen:
+        page = seen.page
+        assert (await seen.text("#plot .keys")).split("\n") == [
+            "12 passed", "12 in part", "13 with reward 0",
+        ]  # fmt: skip
+        await page.get_by_role("button", name="reward 0.50 to 0.60: 12 runs").click()
+        assert await seen.text("#shown") == "12 of 37 runs shown"
+        await page.locator("#plot a.cell").nth(4).click()
+        await expect(page.locator("#task-name")).to_have_text("t4")
 
 
 async def saved(page: Page, name: str, folder: Path) -> str:

@@ -138,7 +138,7 @@ async def test_steps_come_as_they_are_recorded_and_then_the_end(run: Run) -> Non
             states.append((await until(events, "state"))[2]["state"])
         await end(run, name)
         assert (await until(events, "end"))[2] == {
-            "outcome": "graded", "reward": 0.75, "content": None,
+            "outcome": "graded", "reward": 0.75, "content": None, "seconds": 10.0,
         }  # fmt: skip
         assert [event async for event in events] == []
 
@@ -368,11 +368,16 @@ async def test_the_page_follows_a_session(run: Run, browser: Browser) -> None:
         await page.keyboard.press("ArrowLeft")
         await run.store.add_step(name, *step(2, see=shot("green"), observation_text="text 2"))
         await expect(page.locator("#position")).to_have_text("1 / 3")
+        await expect(page.locator("#follows")).to_have_text("Not following. 2 newer steps.")
         await page.get_by_role("button", name="Follow the latest step").click()
+        await expect(page.locator("#follows")).to_contain_text("Following: the newest step")
         await expect(page.locator("#seen")).to_have_text("text 2")
         await end(run, name)
         await expect(page.locator("#state .badge")).to_have_text("graded")
         assert "reward 0.75" in await now(page, "#state")
+        card = await now(page, "#card")
+        assert [card.split()[0], "graded" in card, "10.0 s" in card] == ["0.75", True, True]
+        await expect(page.locator("#follows")).to_have_text("The session is over.")
         assert "Nothing" not in await now(page, "main")
 
 
@@ -387,7 +392,7 @@ async def test_a_lost_connection_is_taken_up_where_it_broke(run: Run, browser: B
             await run.store.add_step(name, *step(2))
         await expect(seen.page.locator("#position")).to_have_text("3 / 3")
         await expect(seen.page.locator("#notice")).to_be_hidden()
-        await seen.page.get_by_text("All steps in words").click()
+        await seen.page.get_by_role("tab", name="All steps").click()
         await expect(seen.page.locator("#outline li")).to_have_count(3)
         seen.problems[:] = [p for p in seen.problems if "net::ERR" not in p]
 
@@ -436,9 +441,9 @@ async def test_what_happens_never_becomes_markup(run: Run, browser: Browser) -> 
                 await expect(page.locator("#position")).to_have_text("2 / 2")
                 for selector in ("#prompt", "#seen", "#step-error"):
                     assert await page.text_content(selector) == text
-                await page.get_by_text("All steps in words").click()
+                await page.get_by_role("tab", name="All steps").click()
                 await expect(page.locator("#log")).to_contain_text(text[:40])
-                assert await page.locator("img, svg image, iframe, b").count() == 1
+                assert await page.locator("img:not(.film img), svg image, iframe, b").count() == 1
                 assert await page.evaluate("document.documentElement.dataset.ran") is None
 
 

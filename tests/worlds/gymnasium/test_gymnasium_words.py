@@ -114,6 +114,7 @@ async def test_cartpole_reads_like_this() -> None:
         "Step 1 of at most 500.\n"
         "A pole stands on a cart. The episode ends when the pole leans more than 12° (0.2095 rad) "
         "or the cart is more than 2.4 m from the middle.\n"
+        "Each step is rewarded with 1, the last one included.\n"
         f"cart position: {position} m\n"
         f"cart velocity, positive to the right: {velocity} m/s\n"
         f"pole angle, positive to the right: {angle} rad\n"

@@ -473,7 +473,7 @@ async def test_a_start_tells_how_large_the_pictures_will_be(
 
 
 async def test_a_world_that_cannot_draw_can_be_played() -> None:
-    """What is drawn at a start is for nobody: where that fails, nothing is broken."""
+    """Where drawing fails nothing is broken: there is no picture, and the text says why."""
     async with opened(Gymnasium("CartPole-v1")) as world:
 
         def fail() -> None:
@@ -483,9 +483,11 @@ async def test_a_world_that_cannot_draw_can_be_played() -> None:
             env.unwrapped.render = fail
 
         await world.call(break_drawing)
-        with pytest.raises(EnvironmentFailed, match="no display"):
-            await world.measure_screen()
+        await world.measure_screen()
         assert world.screen_size() is None
+        seen = await world.observe(Look(image="png"))
+        assert seen.image is None
+        assert "There are no pictures: Drawing raised RuntimeError: no display" in str(seen.text)
         assert (await world.act(step(action=0))).reward == 1.0
 
 

@@ -7,6 +7,7 @@ import { ComparePage } from './compare.js';
 import { $, isTyping, say } from './dom.js';
 import { JobsPage } from './jobs.js';
 import { Overview } from './overview.js';
+import { readParts } from './place.js';
 import { TrajectoryPage } from './trajectory.js';
 import { readPlace, titleOf } from './words.js';
 
@@ -66,11 +67,17 @@ export class App {
   async load(place) {
     const { source } = this;
     if (place.page === 'trajectory') {
+      if (this.at === 'detail' && this.detail.shown?.id === place.id && this.detail.player.steps) {
+        return () => this.detail.put(this.detail.player.steps, readParts(place.parts));
+      }
       const found = await source.trajectory(place.id);
-      return moved => this.showTrajectory(found, place.step, moved);
+      return moved => this.showTrajectory(found, readParts(place.parts), moved);
     }
     if (place.page === 'compare') {
-      const runs = await Promise.all(place.ids.map(id => source.trajectory(id)));
+      const runs = await Promise.all(place.ids.map(async id => {
+        const run = await source.trajectory(id);
+        return { ...run, job: run.trajectory.ran ?? (await source.job(run.trajectory.job ?? '')).job };
+      }));
       return moved => this.showPair(runs, moved);
     }
     if (place.page === 'job' || source.home === 'job') {
@@ -107,12 +114,12 @@ export class App {
     if (this.source.refresh_s && moved) this.refresh({ anyway: true });
   }
 
-  showTrajectory({ trajectory, steps }, step, moved) {
+  showTrajectory({ trajectory, steps }, place, moved) {
     const isOther = this.detail.shown?.id !== trajectory.id;
     this.enter('detail', titleOf(trajectory));
     this.left.trajectory = trajectory.id;
     this.left.job = trajectory.job ?? '';
-    this.detail.show(trajectory, steps, step);
+    this.detail.show(trajectory, steps, place);
     const isHome = this.source.home === 'job' && !this.overview.by;
     $('back').setAttribute('href', isHome ? '#' : this.overview.address({ id: trajectory.job ?? '' }));
     if (moved && isOther) this.arrive($('task-name'), () => false);
@@ -152,7 +159,7 @@ export class App {
   /** Looks for what a running job has done since. */
   async refresh({ anyway = false } = {}) {
     const { at, turn, overview } = this;
-    const running = at === 'overview' && (anyway || overview.job.outcomes.unfinished > 0);
+    const running = at === 'overview' && (anyway || overview.job.outcomes.unfinished > 0 || overview.job.outcomes.not_begun > 0);
     if (document.hidden || !(running || at === 'jobs')) return;
     try {
       if (at === 'jobs') {

@@ -1,6 +1,7 @@
 // The viewer: the record is on a server, which is asked for what is looked at.
 
 import { App } from './app.js';
+import { $, say } from './dom.js';
 import { hasHash } from './words.js';
 
 const JOB_PAGE = 500, STEP_PAGE = 50;
@@ -11,7 +12,7 @@ async function ask(path, parameters = {}) {
   try {
     response = await fetch(`${path}?${query}`);
   } catch {
-    throw new Error('The server does not answer. Is `hud-mcp view` still running?');
+    throw new Error('The server has ended or does not answer. What is shown stays as it was; `hud-mcp view` shows the record again.');
   }
   const text = await response.text();
   if (!response.ok && !text.startsWith('{')) throw new Error(text);
@@ -29,6 +30,11 @@ async function fetchJob(id) {
   const before = jobs.get(id);
   for (;;) {
     const found = await ask('/api/job', { id, known: before?.revision ?? '' });
+    if (found.waiting) {
+      say($('notice'), 'The job is being prepared; its runs appear here as they begin.');
+      await new Promise(done => setTimeout(done, 500));
+      continue;
+    }
     if (before?.revision === found.revision) return before;
     const { total, revision } = found;
     const rest = [];
@@ -53,7 +59,8 @@ class PagedSteps {
   constructor(trajectory) {
     this.id = trajectory.id;
     this.count = trajectory.step_count;
-    this.lines = trajectory.outline;
+    this.lines = trajectory.outline.map(([words, failed, at, took, shot]) => [words, failed, at, took, shot && { ...shot, of: trajectory.id }]);
+    this.times = trajectory.spans;
     this.pictured = trajectory.has_pictures;
     this.found = new Map();
     this.asked = new Map();
@@ -84,6 +91,10 @@ class PagedSteps {
 
   outline() {
     return this.lines;
+  }
+
+  spans() {
+    return this.times;
   }
 
   errors() {
@@ -117,7 +128,7 @@ function preload(shot) {
 
 new App({
   home: 'jobs',
-  refresh_s: 4,
+  refresh_s: 2,
   jobs: () => ask('/api/jobs'),
   job: async (id, { fresh = false } = {}) => (fresh ? fetchJob(id) : jobs.get(id) ?? fetchJob(id)),
   trajectory: async id => {

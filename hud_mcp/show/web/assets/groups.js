@@ -45,12 +45,6 @@ export function stripKeys(ends) {
     el('span', { class: 'key' }, el('span', { class: `swatch part ${kind}` }), words));
 }
 
-/** One strip for runs that all ended alike. */
-export const alikeStrip = (reward, count) => {
-  const kind = reward === null ? 'failed' : reward >= 1 ? 'passed' : reward > 0 ? 'in-part' : 'unrewarded';
-  return strip([{ kind, words: plural(count, 'run'), count }]);
-};
-
 // ---- The plot
 
 /** Draws every grouping that has one; hidden where rows say nothing of themselves. */

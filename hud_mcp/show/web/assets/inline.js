@@ -21,7 +21,7 @@ const source = {
   trajectory: async id => {
     const trajectory = places.get(id);
     if (!trajectory) throw new Error(`This report has no trajectory ${id}.`);
-    return { trajectory, steps: wholeSteps(trajectory.steps) };
+    return { trajectory, steps: wholeSteps(trajectory.steps, trajectory.spans) };
   },
   picture: pictureOf,
 };

@@ -2,7 +2,7 @@
 
 import { $, el } from './dom.js';
 import { Table } from './table.js';
-import { linkToJob, meter, momentText, plural, rewardText } from './words.js';
+import { linkToJob, meter, momentText, plural, rewardText, secondsText } from './words.js';
 
 export class JobsPage {
   constructor() {
@@ -43,26 +43,43 @@ export class JobsPage {
 /** Sessions that no job ran, such as a person's: they are listed as one. */
 const LOOSE = { id: '', name: 'Sessions without a job', taskset: null, agent: null };
 
+const STATES = { running: 'open', ended: 'good', stopped: 'bad' };
+
+/** Whether it goes on, and how far it is; sessions without a job have neither. */
+function stateCell({ state, ended, wanted, total }) {
+  if (!state) return [el('span', { class: 'quiet' }, plural(total, 'session'))];
+  const far = wanted && ended < wanted ? `${ended.toLocaleString('en')} of ${plural(wanted, 'run')} ended` : plural(ended, 'run');
+  return [el('span', { class: `badge ${state} ${STATES[state]}` }, state), el('span', { class: 'over' }, far)];
+}
+
 const JOB_COLUMNS = [
   {
     key: 'job', label: 'Job', isHead: true, value: row => row.job.name.toLowerCase(),
     cell: ({ job }) => [
       el('a', { href: linkToJob(job) }, job.name),
       el('span', { class: 'brief' }, [
-        job.agent, job.created_at && momentText(job.created_at), plural(job.total, 'session'),
+        job.agent, job.created_at && momentText(job.created_at), job.state, plural(job.total, 'session'),
+        job.failed && `${job.failed.toLocaleString('en')} without a grade`,
       ].filter(Boolean).join(' · ')),
     ],
   },
-  { key: 'taskset', label: 'Taskset', value: row => row.job.taskset, cell: ({ job }) => [job.taskset ?? '—'] },
+  { key: 'taskset', label: 'Task sets', value: row => row.job.taskset, cell: ({ job }) => [job.taskset ?? '—'] },
   { key: 'agent', label: 'Agent', value: row => row.job.agent, cell: ({ job }) => [job.agent ?? '—'] },
   {
     key: 'when', label: 'When', value: row => row.job.created_at,
     cell: ({ job }) => [job.created_at ? momentText(job.created_at) : '—'],
   },
-  { key: 'sessions', label: 'Sessions', value: row => row.job.total, cell: ({ job }) => [job.total.toLocaleString('en')] },
   {
-    key: 'graded', label: 'Graded', value: row => row.job.graded,
-    cell: ({ job }) => [job.graded.toLocaleString('en')],
+    key: 'progress', label: 'State', value: row => row.job.state ?? null,
+    cell: ({ job }) => stateCell(job),
+  },
+  {
+    key: 'took', label: 'Duration', value: row => row.job.seconds ?? null,
+    cell: ({ job }) => [job.seconds === null || job.seconds === undefined ? '—' : secondsText(job.seconds)],
+  },
+  {
+    key: 'failures', label: 'No grade', value: row => row.job.failed ?? null,
+    cell: ({ job }) => (job.failed ? [el('span', { class: 'unmet' }, job.failed.toLocaleString('en'))] : [job.failed === 0 ? '0' : '—']),
   },
   {
     key: 'average', label: 'Mean reward', value: row => row.job.mean,

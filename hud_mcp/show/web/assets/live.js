@@ -1,9 +1,9 @@
 // The live page: a running session's steps as they are recorded. It only watches.
 
-import { $, facts, isTyping, say } from './dom.js';
+import { $, el, facts, isTyping, say } from './dom.js';
 import { Player } from './player.js';
 import { turnItem } from './turns.js';
-import { badge, clip, hasHash, moment, rewardText } from './words.js';
+import { badge, clip, hasHash, moment, plural, rewardText, secondsText } from './words.js';
 
 const base = location.pathname.replace(/\/$/, '');
 const STATES = { starting: 'starting', running: 'running', grading: 'being graded', ended: 'ended' };
@@ -25,37 +25,44 @@ const steps = {
   load: async () => {},
   outline: () => Array.from({ length: steps.count - steps.first }, (_, index) => {
     const step = steps.found.get(steps.first + index);
-    return step ? [step.words, Boolean(step.error)] : ['…', false];
+    return step ? [step.words, Boolean(step.error), step.after_s, step.took_s, step.after] : ['…', false, NaN, 0, null];
   }),
   errors: () => [...steps.found.values()].filter(step => step.error).map(step => step.index),
   hasPictures: () => steps.pictured,
 };
 
-let follows = true, waiting = false, lines = [], nextLine = 0;
+let follows = true, waiting = false, over = false, lines = [], nextLine = 0;
 
 const player = new Player({ picture, moved: step => follow(step === steps.count - 1) });
+for (const name of ['grade', 'raw', 'log']) player.tabs.offer(name, false);
 
+/** Says plainly whether the page goes along with the session. */
 function follow(wanted) {
   follows = wanted;
   $('follow').setAttribute('aria-pressed', wanted);
+  const newer = steps.count - 1 - player.step;
+  const behind = newer > 0 ? `${plural(newer, 'newer step')}.` : '';
+  $('follows').textContent = over ? 'The session is over.'
+    : wanted ? 'Following: the newest step is shown as it comes.' : `Not following. ${behind}`;
+  $('follow').hidden = over || wanted;
 }
 
 function showLatest() {
   waiting = false;
-  player.resize();
-  $('outline').replaceChildren();
   if (follows) {
     player.step = steps.count - 1;
     player.side = 'after';
   }
+  player.resize();
   player.draw();
-  if ($('all-steps').open) player.buildOutline();
+  follow(follows);
 }
 
 function addStep(step) {
   if (!steps.found.size) {
     steps.first = step.index;
     $('waiting').hidden = true;
+    $('workbench').hidden = false;
     steps.pictured = false;
     player.open(steps, step.index);
   }
@@ -80,15 +87,25 @@ function showState(head) {
   if (head.state === 'ended' && !steps.count) $('waiting').textContent = 'It ended without a step.';
 }
 
-function showEnd({ outcome, reward, content }) {
-  const said = reward === undefined || reward === null ? '' : `reward ${rewardText(reward)}`;
-  $('state').replaceChildren(badge(outcome), said ? ` ${said}` : '', content ? ` ${clip(content, 300)}` : '');
+/** The score card: what came of it, as far as the agent may know. */
+function showEnd({ outcome, reward, content, seconds }) {
+  over = true;
+  const has = reward !== undefined && reward !== null, failed = steps.errors().length;
+  $('state').replaceChildren(badge(outcome), has ? ` reward ${rewardText(reward)}` : '');
+  const figures = [['steps', steps.count], ['failed', failed], ['took', secondsText(seconds ?? null)]];
+  $('card').replaceChildren(
+    has ? el('span', { class: 'big' }, rewardText(reward)) : el('span', { class: 'no-reward' }, 'no reward shown'), badge(outcome),
+    el('dl', {}, ...figures.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, String(value))))),
+    content ? el('p', { class: 'content' }, clip(content, 600)) : '');
+  $('card').hidden = false;
+  if (steps.count) showLatest();
+  follow(follows);
 }
 
 function addLines({ first, lines: more }) {
   lines = [...(first === nextLine ? lines : []), ...more].slice(-MOST_LINES);
   nextLine = first + more.length;
-  $('logged').hidden = false;
+  player.tabs.offer('log', true);
   const end = $('log').scrollHeight - $('log').scrollTop - $('log').clientHeight < 40;
   $('log').textContent = lines.join('\n');
   if (end) $('log').scrollTop = $('log').scrollHeight;
@@ -109,8 +126,8 @@ function listen() {
     showEnd(end);
   });
   events.addEventListener('error', () => {
-    const over = events.readyState === EventSource.CLOSED;
-    say($('notice'), over ? 'This session cannot be watched any more.' : 'The connection was lost; trying again.');
+    const closed = events.readyState === EventSource.CLOSED;
+    say($('notice'), closed ? 'This session cannot be watched any more.' : 'The connection was lost; trying again.');
   });
 }
 
@@ -122,6 +139,6 @@ document.addEventListener('keydown', event => {
   if (event.altKey || event.ctrlKey || event.metaKey || isTyping(event)) return;
   if (player.pressed(event)) event.preventDefault();
 });
-$('player').hidden = true;
+$('workbench').hidden = true;
 listen();
 document.documentElement.dataset.rendered = 'yes';

@@ -53,6 +53,7 @@ export class Overview {
       this.drawPlot();
       return;
     }
+    showLatest(data);
     showGroupings(data);
     showContexts(data.contexts);
     $('tasks').classList.toggle('expects', data.expects);
@@ -163,8 +164,9 @@ export class Overview {
   drawPlot() {
     // A try that a later one stands in for, or that no plan has, is in the table alone.
     const rows = (this.job?.trajectories ?? []).map((row, index) => ({ ...row, number: index + 1 })).filter(row => !row.earlier && !row.foreign);
-    $('chart').hidden = rows.length === 0;
-    drawPlot({ node: $('plot'), legend: $('legend'), rows, choose: bar => this.pick(bar) });
+    const wanted = Math.max(this.job?.wanted ?? 0, rows.length);
+    $('chart').hidden = wanted === 0;
+    drawPlot({ node: $('plot'), legend: $('legend'), rows, wanted, choose: bar => this.pick(bar) });
   }
 
   /** Brings the focus to a trajectory's row. */
@@ -189,6 +191,17 @@ const STRAY = {
   name: '-', title: 'not in the plan', holds: ({ trajectory }) => Object.values(trajectory.groups).some(places => !places.length),
   cells: ({ count }) => ({ task: [el('span', { class: 'over' }, `${plural(count, 'run')}, counted nowhere`)] }),
 };
+
+const LATEST = 8;
+
+/** While a job runs: which runs failed last, and why. */
+function showLatest({ trajectories, outcomes }) {
+  const failed = trajectories.filter(row => row.outcome !== 'unfinished' && (row.reward === null || row.reward < 1 - 1e-6));
+  $('latest').hidden = !outcomes.unfinished || !failed.length;
+  $('latest-rows').replaceChildren(...failed.slice(-LATEST).reverse().map(row => el('li', {},
+    el('a', { href: linkTo(row) }, titleOf(row)), ' ', badge(row.outcome), row.reward === null ? '' : ` reward ${rewardText(row.reward)}`,
+    row.why ? el('span', { class: 'note' }, row.why) : null)));
+}
 
 function drawHead(data) {
   const { job } = data;

@@ -1,4 +1,4 @@
-// What one step did, and what the agent read then, in words.
+// What one step did, and what its model thought, said and used, in words.
 
 import { el, facts, say } from './dom.js';
 import { turnItem } from './turns.js';
@@ -17,10 +17,8 @@ export class Panel {
       part('turns', 'div'),
       part('actions', 'ol', { class: 'actions' }),
       part('step-error', 'p', { class: 'error', hidden: true }),
-      part('seen-title', 'h3', {}, 'What it read then'),
-      part('seen', 'pre', { tabindex: 0, role: 'region', 'aria-label': 'What it read then' }),
       part('step-info', 'details', { hidden: true },
-        el('summary', {}, 'More of this step'), part('step-info-text', 'pre')));
+        el('summary', {}, 'More of this step'), part('step-info-text', 'pre', { tabindex: 0 })));
   }
 
   /** Draws a step; `link` is where it can be found again, or null. */
@@ -38,10 +36,8 @@ export class Panel {
     ]);
     this.turns.replaceChildren(...(step.turns ?? []).map(turnItem));
     this.actions.replaceChildren(...step.actions.map(actionItem));
+    this.actions.hidden = !step.actions.length;
     say(this['step-error'], step.error);
-    say(this.seen, step.text);
-    this.seen.scrollTop = 0;
-    this['seen-title'].textContent = step.text ? 'What it read then' : 'It read no text';
     this['step-info'].hidden = !step.info;
     this['step-info-text'].textContent = step.info ?? '';
   }

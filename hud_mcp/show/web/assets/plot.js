@@ -1,36 +1,84 @@
-// The rewards of a job: a column for each trajectory, or, of many, how often each reward was.
+// The runs of a job: how they ended in one strip, then a column or a cell for each, and how often
+// each reward was.
 
 import { el, svg } from './dom.js';
-import { alikeStrip } from './groups.js';
+import { endsOf, strip } from './groups.js';
 import { OUTCOMES, expectedText, letterOf, linkTo, plural, rewardText, titleOf, wordsOf } from './words.js';
 
 const CHART = { height: 168, top: 20, bottom: 20, left: 42, widest: 96, widestBar: 52, narrowest: 9 };
 const TIGHT = 13;
-const MANY = 240;
+const MOST_COLUMNS = 24, MOST_CELLS = 1200;
 const FEW_ALIKE = 8;
 
-/** Draws into a node that is laid out; `choose` is told which rewards were picked of many. */
-export function drawPlot({ node, legend, rows, choose }) {
+/**
+ * Draws into a node that is laid out: how the runs ended, in one strip, then each of them.
+ *
+ * wanted: how many runs there are to be; `choose` is told which rewards were picked of many.
+ */
+export function drawPlot({ node, legend, rows, wanted, choose }) {
   const room = node.clientWidth - CHART.left - 2;
-  if (!rows.length || room <= 0) return;
-  if (rows.length >= FEW_ALIKE && areAlike(rows)) drawAlike(node, legend, rows);
-  else if (rows.length > MANY) drawHistogram(node, legend, rows, room, choose);
-  else drawColumns(node, legend, rows, room);
+  if (room <= 0) return;
+  const ends = endsOf(countEnds(rows, wanted));
+  const parts = [el('div', { class: 'ends-of-all' }, strip(ends), el('p', { class: 'keys legend' }, ...countedKeys(ends)))];
+  const told = [], isFilling = wanted > rows.length || rows.some(row => row.outcome === 'unfinished');
+  const isVaried = !areAlike(rows);
+  const draw = (maker, ...more) => {
+    const part = el('div', {});
+    parts.push(part);
+    told.push(maker(part, rows, room, ...more));
+  };
+  if (rows.length && isVaried && !isFilling && rows.length <= MOST_COLUMNS) draw(drawColumns);
+  else if (Math.max(wanted, rows.length) <= MOST_CELLS) draw(drawCells, wanted);
+  if (rows.length > MOST_COLUMNS && new Set(rows.map(row => row.reward)).size > 1) draw(drawHistogram, choose);
+  if (rows.length >= FEW_ALIKE && !isVaried && !isFilling) told.unshift(alikeText(rows));
+  node.replaceChildren(...parts);
+  legend.textContent = told.filter(Boolean).join(' ');
 }
 
 /** Whether all ended in one way, with one reward, as was expected. */
 const areAlike = rows => rows.every(row =>
   row.reward === rows[0].reward && row.outcome === rows[0].outcome && !row.surprise);
 
-/** Columns of one height would say no more than a sentence does. */
-function drawAlike(node, legend, rows) {
+function alikeText(rows) {
   const [{ reward, outcome }] = rows;
-  node.replaceChildren(alikeStrip(reward, rows.length));
   const end = reward === null ? `ended alike, without a reward: ${wordsOf(outcome)}` : `have reward ${rewardText(reward)}`;
-  legend.textContent = `All ${plural(rows.length, 'run')} ${end}.`;
+  return `All ${plural(rows.length, 'run')} ${end}.`;
 }
 
-function drawColumns(node, legend, rows, room) {
+const PASSES = 1 - 1e-6;
+
+function countEnds(rows, wanted) {
+  const graded = rows.filter(row => row.reward !== null), outcomes = {};
+  for (const row of rows) if (row.reward === null) outcomes[row.outcome] = (outcomes[row.outcome] ?? 0) + 1;
+  if (wanted > rows.length) outcomes.not_begun = wanted - rows.length;
+  return {
+    graded: graded.length, passed: graded.filter(row => row.reward >= PASSES).length,
+    unrewarded: graded.filter(row => row.reward <= 0).length, outcomes,
+  };
+}
+
+const countedKeys = ends => ends.map(({ kind, count, words }) => el('span', { class: 'key' },
+  el('span', { class: `swatch part ${kind}` }), `${count.toLocaleString('en')} ${words}`));
+
+// ---- A cell for each run
+
+function drawCells(node, rows, _room, wanted) {
+  const cells = rows.map(row => el('a', {
+    href: linkTo(row), tabindex: -1, class: `cell part ${kindOfRun(row)}${row.surprise ? ' surprise' : ''}`, title: columnTitle(row),
+  }));
+  const left = Math.max(0, wanted - rows.length);
+  const waiting = Array.from({ length: left }, () => el('span', { class: 'cell part waiting' }));
+  // The table says the same to those who do not see this.
+  node.replaceChildren(el('div', { class: 'cells', 'aria-hidden': 'true' }, ...cells, ...waiting));
+  return `One cell per run, in the order in which they began${left ? `; ${left.toLocaleString('en')} have not begun` : ''}.`;
+}
+
+function kindOfRun({ reward, outcome }) {
+  if (reward === null) return outcome === 'unfinished' ? 'open' : 'failed';
+  return reward >= PASSES ? 'passed' : reward > 0 ? 'in-part' : 'unrewarded';
+}
+
+function drawColumns(node, rows, room) {
   const column = Math.max(CHART.narrowest, Math.min(CHART.widest, room / rows.length));
   const rewards = rows.map(row => row.reward ?? 0);
   const low = Math.min(0, ...rewards), high = Math.max(1, ...rewards);
@@ -41,7 +89,7 @@ function drawColumns(node, legend, rows, room) {
   for (const value of new Set([low, 0, 0.5, 1, high])) picture.append(gridline(value, y(value), width));
   rows.forEach((row, index) => picture.append(drawColumn(row, index, column, y)));
   node.replaceChildren(picture);
-  legend.textContent = legendOf(rows, barWidth(column) < TIGHT);
+  return legendOf(rows, barWidth(column) < TIGHT);
 }
 
 function scaleBetween(low, high) {
@@ -143,7 +191,7 @@ export function binsOf(rewards) {
   ];
 }
 
-function drawHistogram(node, legend, rows, room, choose) {
+function drawHistogram(node, rows, room, choose) {
   const rewards = rows.flatMap(row => (row.reward === null ? [] : [row.reward]));
   const bars = binsOf(rewards).map(bin => ({
     ...bin, kind: 'reward', title: `reward ${bin.words}`, count: rewards.filter(bin.holds).length,
@@ -166,8 +214,8 @@ function drawHistogram(node, legend, rows, room, choose) {
   bars.forEach((bar, index) => picture.append(drawBar(bar, index, column, y, choose)));
   node.replaceChildren(picture);
   const failures = bars.filter(bar => bar.kind === 'failure').map(bar => `${bar.label} ${wordsOf(bar.outcome)}`);
-  legend.textContent = [
-    'How many tasks got each reward; choose a bar to list them.',
+  return [
+    'Below: how many runs got each reward; choose a bar to list them.',
     failures.length ? `Hatched: no reward (${failures.join(', ')}).` : '',
   ].join(' ').trim();
 }
@@ -177,7 +225,7 @@ function drawBar(bar, index, column, y, choose) {
   const height = bar.count ? Math.max(2, y(0) - y(bar.count)) : 0;
   const pick = () => bar.count && choose(bar);
   return svg('g', {
-    class: `bar-of ${bar.kind}${bar.exact ? ' full' : ' partial'}`, role: 'button', tabindex: bar.count ? 0 : -1,
+    class: `bar-of ${bar.kind}${bar.exact ? (bar.label === '0' ? ' unrewarded' : ' full') : ' partial'}`, role: 'button', tabindex: bar.count ? 0 : -1,
     'aria-label': `${bar.title}: ${plural(bar.count, 'run')}`, 'aria-disabled': !bar.count && 'true',
     click: pick,
     keydown: event => {

@@ -2,6 +2,7 @@
 
 import { $, el, facts, say } from './dom.js';
 import { gradeOf } from './grade.js';
+import { linkToPlace } from './place.js';
 import { Player } from './player.js';
 import { turnItem } from './turns.js';
 import { linkTo, linkToPair, moment, momentText, plural, rewardText, secondsText, titleOf, verdict, wordsOf } from './words.js';
@@ -12,20 +13,46 @@ export class TrajectoryPage {
     this.player = new Player({
       picture: source.picture, preload: source.preload, failed,
       link: step => linkTo(this.shown, step),
+      moved: (_step, { jump = false } = {}) => this.write(jump),
     });
+    this.later = null;
     $('compare-with').addEventListener('change', () => {
       const { value } = $('compare-with');
       if (value) location.hash = value;
     });
   }
 
-  show(trajectory, steps, step) {
+  show(trajectory, steps, place) {
     this.shown = trajectory;
     drawTask(trajectory);
     $('grade').replaceChildren(...gradeOf(trajectory));
     say($('log'), trajectory.logs ?? 'Nothing was logged.');
     $('turns-left').replaceChildren(...(trajectory.turns ?? []).map(turnItem));
-    this.player.open(steps, step);
+    this.put(steps, place);
+  }
+
+  /** Goes to a place within the trajectory that is shown. */
+  put(steps, place) {
+    clearTimeout(this.later);
+    this.player.open(steps, place.step, place.view ?? 'before');
+    this.player.outline.put(place);
+    this.player.tabs.show(place.tab ?? (steps.count ? 'step' : 'grade'));
+  }
+
+  get here() {
+    const { step, side, tabs, outline } = this.player;
+    return { step, view: side === 'before' ? null : side, tab: tabs.name === 'step' ? null : tabs.name, ...outline.place };
+  }
+
+  /** Keeps the address at what is shown: a jump can be gone back from, and going step by step cannot. */
+  write(jump) {
+    clearTimeout(this.later);
+    const now = () => {
+      const link = this.shown && linkToPlace(this.shown, this.here);
+      if (link && link !== location.hash && location.protocol !== 'about:') history[jump ? 'pushState' : 'replaceState'](null, '', link);
+    };
+    if (jump) now();
+    else this.later = setTimeout(now, 60); // a browser counts how often an address changes
   }
 
   /** Shows what is known from its job: its neighbours, and other runs of its task. */

@@ -70,9 +70,13 @@ export const hasHash = shot => /^[0-9a-f]{64}$/.test(shot.sha256);
 
 const quoted = text => encodeURIComponent(text.toWellFormed?.() ?? text);
 
+/** An id as an address has it: what the record itself has chosen says what it is by its beginning. */
+const named = (kind, id) => (new RegExp(`^${kind}-[0-9a-f]{12,16}$`).test(id) ? `#${id}` : `#${kind}-${quoted(id)}`);
+const whole = (kind, text) => (/^[0-9a-f]{12,16}$/.test(text) ? `${kind}-${text}` : unquoted(text));
+
 export const linkTo = (trajectory, step) =>
-  `#traj-${quoted(trajectory.id)}${step === undefined ? '' : `/step-${step + 1}`}`;
-export const linkToJob = job => `#job-${quoted(job.id)}`;
+  `${named('traj', trajectory.id)}${step === undefined ? '' : `/step-${step + 1}`}`;
+export const linkToJob = job => named('job', job.id);
 /** A job with its runs in groups, of which some are open. */
 export const linkToGroup = (job, by, open = []) => `${linkToJob(job)}/by-${[by, ...open.map(quoted)].join('/')}`;
 export const linkToPair = (first, second) => `#compare-${quoted(first.id)}/${quoted(second.id)}`;
@@ -87,11 +91,11 @@ function unquoted(text) {
 
 /** Reads an address's fragment; what is none of these is the first page. */
 export function readPlace(hash) {
-  const one = /^#traj-([^/]*)(?:\/step-(\d{1,9}))?$/.exec(hash);
-  if (one) return { page: 'trajectory', id: unquoted(one[1]), step: one[2] ? Number(one[2]) - 1 : 0 };
+  const one = /^#traj-([^/]*)((?:\/[^/]*)*)$/.exec(hash);
+  if (one) return { page: 'trajectory', id: whole('traj', one[1]), parts: one[2].split('/').slice(1).map(unquoted) };
   const two = /^#compare-([^/]*)\/([^/]*)$/.exec(hash);
   if (two) return { page: 'compare', ids: [unquoted(two[1]), unquoted(two[2])] };
   const job = /^#job-([^/]*)(?:\/by-([a-z]+)((?:\/[^/]*)*))?$/.exec(hash);
-  if (job) return { page: 'job', id: unquoted(job[1]), by: job[2] ?? null, open: (job[3] ?? '').split('/').slice(1).map(unquoted) };
+  if (job) return { page: 'job', id: whole('job', job[1]), by: job[2] ?? null, open: (job[3] ?? '').split('/').slice(1).map(unquoted) };
   return { page: 'home' };
 }

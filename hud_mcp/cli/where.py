@@ -1,0 +1,49 @@
+"""Where the environments of a job run: in one server, in several, or in the command's process."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from hud_mcp.errors import HudMcpError
+from hud_mcp.rollout.workers import EACH, read_workers
+
+__all__ = ["where_options", "with_room"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def where_options(function: F) -> F:
+    """Add `--workers` and `--in-process` to a command."""
+    for option in (
+        click.option(
+            "--in-process",
+            is_flag=True,
+            help="Run the environments in this process, without a server: for many short runs of "
+            "an agent that works here too (oracle, nop, random, a model).",
+        ),
+        click.option(
+            "--workers",
+            metavar="N|auto",
+            callback=_read,
+            help="Server processes that share the runs, each with its own browser; auto is one a "
+            "core. Then --max-concurrent is 4 for each of them, in all, unless it is given.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def _read(_ctx: click.Context, _option: click.Parameter, given: str | None) -> int | None:
+    try:
+        return read_workers(given)
+    except HudMcpError as exc:
+        raise click.BadParameter(f"{given!r}; give a number from 1, or auto.") from exc
+
+
+def with_room(ctx: click.Context, options: dict[str, Any]) -> None:
+    """Let so many runs go on at once as the workers take, unless somebody said how many."""
+    given = ctx.get_parameter_source("max_concurrent") is ParameterSource.COMMANDLINE
+    if options["workers"] is not None and not given and options["max_concurrent"] is not None:
+        options["max_concurrent"] = EACH * options["workers"]

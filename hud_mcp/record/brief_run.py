@@ -1,0 +1,58 @@
+"""One run in short, as many of them are counted: what figures need, and nothing else."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from hud_mcp.grade import Cause, Outcome
+from hud_mcp.record.model_use import ModelUse
+from hud_mcp.task import Task
+
+__all__ = ["BriefRun"]
+
+
+@dataclass(slots=True)
+class BriefRun:
+    """A run without its prompt, its grade's words, its steps and its log.
+
+    Attributes:
+        id: The trajectory's id.
+        task: The row that was run; runs of one row share it.
+        environment: What it ran in.
+        started_at: When it began.
+        ended_at: When it ended; None while it goes on.
+        outcome: How it ended; None while it goes on.
+        cause: Whose doing that was; None while it goes on.
+        reward: None unless it was graded.
+        overloaded: How many calls were refused while the machine took much of their time.
+        context: The values of its context.
+        foreign: Whether its job has a plan, and it is not in it.
+        step_count: How many steps it has.
+        version: The version of this package that ended it; None while it goes on.
+        use: What its model used; None if not told.
+    """
+
+    id: str
+    task: Task
+    environment: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    outcome: Outcome | None = None
+    cause: Cause | None = None
+    reward: float | None = None
+    overloaded: int = 0
+    context: dict[str, Any] = field(default_factory=dict[str, Any])
+    foreign: bool = False
+    step_count: int = 0
+    version: str | None = None
+    use: ModelUse | None = None
+
+    @property
+    def task_id(self) -> str:
+        """The task's id."""
+        return self.task.id
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took; None while it goes on."""
+        return None if self.ended_at is None else (self.ended_at - self.started_at).total_seconds()

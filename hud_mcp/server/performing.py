@@ -1,0 +1,68 @@
+"""A call of a tool, from what was given to what is replied: alike over a wire and without one."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from hud_mcp.errors import HudMcpError, sole_cause
+from hud_mcp.record.model_turn import MODEL
+from hud_mcp.server.call import Call
+from hud_mcp.server.reported import perform_reported
+from hud_mcp.server.results import error_result
+from hud_mcp.session.receipts import told_to
+
+__all__ = ["AnyTool", "perform_call"]
+
+logger = logging.getLogger(__name__)
+
+
+class AnyTool(Protocol):
+    """A core tool, or one of an environment's own."""
+
+    @property
+    def name(self) -> str:
+        """What clients call it."""
+        ...
+
+    @property
+    def run(self) -> Callable[[Call], Awaitable[dict[str, Any]]]:
+        """Performs a call whose arguments are read."""
+        ...
+
+    def parse(self, given: Mapping[str, Any], *, max_bytes: int) -> dict[str, Any]:
+        """Read arguments.
+
+        Raises:
+            HudMcpError: Naming what is wrong with them.
+        """
+        ...
+
+
+async def perform_call(call: Call, tool: AnyTool, *, begins: bool) -> dict[str, Any]:
+    """Read a call's arguments, and perform it; whatever goes wrong is told in the reply.
+
+    Args:
+        call: The call, with its arguments as they came.
+        tool: What is called.
+        begins: Whether it begins a session.
+    """
+    try:
+        limit = call.sessions.limits.argument_bytes
+        call = replace(call, arguments=tool.parse(call.arguments, max_bytes=limit))
+        if MODEL in call.meta:
+            return await perform_reported(call, tool.run, begins=begins)
+        return await tool.run(call)
+    except HudMcpError as exc:
+        # A program goes by the class: it calls again, or raises it.
+        return error_result(told_to(call.caller, str(exc)), kind=type(exc).__name__)
+    except BaseExceptionGroup as group:
+        # A task group somewhere below wraps what its body raised.
+        inner = sole_cause(group)
+        if isinstance(inner, HudMcpError):
+            return error_result(told_to(call.caller, str(inner)), kind=type(inner).__name__)
+        logger.exception("tool %s failed", tool.name)
+        return error_result(f"{tool.name} failed inside the server; its log says why.")
+    except Exception:  # the boundary of a tool call: a model must be told something
+        logger.exception("tool %s failed", tool.name)
+        return error_result(f"{tool.name} failed inside the server; its log says why.")

@@ -1,0 +1,87 @@
+"""Jobs of very many runs: read in short, searched, and asked whether they have changed."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hud_mcp.errors import SourceNotFound
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import TrajectorySummary
+from hud_mcp.store import sql
+from hud_mcp.store.database import Database
+from hud_mcp.task import Task
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from hud_mcp.record.brief_run import BriefRun
+
+__all__ = ["Outlines", "no_job"]
+
+
+class Outlines:
+    """A record whose jobs are read in short.
+
+    Args:
+        database: Where its rows are.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def load_rows(self, trajectory_ids: Sequence[str]) -> list[TrajectorySummary]:
+        """Return trajectories in short, in the order of their ids; what is gone is left out.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        found = await self._database.read(
+            lambda c: sql.reading.load_summaries(c, ids=trajectory_ids)
+        )
+        by_id = {each.id: each for each in found}
+        return [by_id[name] for name in trajectory_ids if name in by_id]
+
+    async def stamp_job(self, job_id: str | None) -> tuple[int, str]:
+        """Return how many runs a job has, or none has, and a text that changes with them.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        return await self._database.read(lambda c: sql.outline.stamp_of(c, job_id))
+
+    async def load_outline(
+        self, job_id: str | None
+    ) -> "tuple[Job | None, list[Task], list[BriefRun]]":
+        """Return a job, the tasks that it is to run, and all of its runs in short.
+
+        Without a job, it returns the runs of none.
+
+        Raises:
+            SourceNotFound: There is no such job.
+            StoreFailed: The store cannot be read.
+        """
+
+        def read(
+            connection: "Connection",
+        ) -> "tuple[Job | None, list[Task], list[BriefRun]] | None":
+            if job_id is None:
+                return None, [], sql.outline.load_outline(connection, None)
+            found = sql.jobs.load_job_with_tasks(connection, job_id)
+            return found and (*found, sql.outline.load_outline(connection, job_id))
+
+        found = await self._database.read(read)
+        if found is None:
+            raise no_job(job_id or "")
+        return found
+
+    async def find_runs(self, job_id: str | None, text: str) -> set[str]:
+        """Return the ids of a job's runs that have a text in what tables show of them.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        return await self._database.read(lambda c: set(sql.outline.find_runs(c, job_id, text)))
+
+
+def no_job(job_id: str) -> SourceNotFound:
+    """The error that says that there is no such job."""
+    return SourceNotFound(f"The store has no job {job_id!r}.")

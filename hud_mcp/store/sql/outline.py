@@ -1,0 +1,148 @@
+"""All runs of a job in short, however many they are. Each function takes an open connection."""
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any, cast
+
+import orjson
+from pydantic import ValidationError
+from sqlalchemy import ColumnElement, Connection, Text, func, or_, select
+from sqlalchemy import cast as as_type
+
+from hud_mcp.grade import Cause, Outcome, cause_of
+from hud_mcp.record.brief_run import BriefRun
+from hud_mcp.record.model_use import ModelUse
+from hud_mcp.store.characters import printable
+from hud_mcp.store.sql.damage import UNKNOWN, sound_json
+from hud_mcp.store.sql.plans import is_foreign
+from hud_mcp.store.sql.schema import jobs, sessions, steps, turns
+from hud_mcp.store.sql.turns import load_uses
+from hud_mcp.task import Task
+
+__all__ = ["find_runs", "load_outline", "stamp_of"]
+
+_AT_ONCE = 1000
+"""Rows that are held before they are read."""
+
+
+def of_job(job_id: str | None) -> ColumnElement[bool]:
+    """Which sessions are of a job, or of none."""
+    return sessions.c.job_id.is_(None) if job_id is None else sessions.c.job_id == job_id
+
+
+def load_outline(connection: Connection, job_id: str | None) -> list[BriefRun]:
+    """All runs of a job, or of none, in the order in which they began.
+
+    Of a row that a hand has damaged, what can be read is there.
+    """
+    last = select(func.max(steps.c.step)).where(steps.c.session_id == sessions.c.id)
+    query = select(
+        sessions.c.id,
+        sessions.c.environment,
+        sessions.c.started_at,
+        sessions.c.ended_at,
+        as_type(sessions.c.task, Text).label("task"),
+        as_type(sessions.c.receipt, Text).label("receipt"),
+        as_type(sessions.c.context, Text).label("context"),
+        is_foreign().label("foreign"),
+        func.coalesce(last.scalar_subquery() + 1, 0).label("step_count"),
+    ).where(of_job(job_id))
+    rows = connection.execute(query.order_by(sessions.c.started_at, sessions.c.id))
+    known: dict[str, Task] = {}
+    used = {} if job_id is None else load_uses(connection, sessions.c.job_id == job_id)
+    return [_run(row, known, used) for row in rows.yield_per(_AT_ONCE)]
+
+
+def stamp_of(connection: Connection, job_id: str | None) -> tuple[int, str]:
+    """How many runs a job has, and what changes with them: ends, steps, what models used."""
+    mine = of_job(job_id)
+    counts = connection.execute(
+        select(
+            func.count(),
+            func.count(sessions.c.ended_at),
+            func.max(sessions.c.started_at),
+            func.max(sessions.c.ended_at),
+        ).where(mine)
+    ).one()
+    open_ones = select(sessions.c.id).where(mine, sessions.c.ended_at.is_(None))
+    going = [
+        connection.execute(
+            select(func.count()).select_from(table).where(table.c.session_id.in_(open_ones))
+        ).scalar()
+        for table in (steps, turns)
+    ]
+    row = as_type(jobs.c.row, Text)
+    head = connection.execute(select(row, jobs.c.planned).where(jobs.c.id == job_id)).first()
+    return counts[0], repr((*map(str, counts), *going, head and tuple(head)))
+
+
+def find_runs(connection: Connection, job_id: str | None, text: str) -> Iterator[str]:
+    """The ids of a job's runs that have a text in what tables show of them.
+
+    Small letters and capitals of ASCII are alike.
+    """
+    task, receipt = (sound_json(connection, c) for c in (sessions.c.task, sessions.c.receipt))
+    shown: list[ColumnElement[Any]] = [
+        sessions.c.id,
+        sessions.c.environment,
+        *(task[name].as_string() for name in ("id", "template", "description")),
+        *(receipt[name].as_string() for name in ("error", "content")),
+    ]
+    sought = printable(text)
+    has = or_(*(column.icontains(sought, autoescape=True) for column in shown))
+    return iter(connection.execute(select(sessions.c.id).where(of_job(job_id), has)).scalars())
+
+
+def _run(row: Any, known: dict[str, Task], used: dict[str, ModelUse]) -> BriefRun:
+    receipt = _read(row.receipt)
+    told = cast("dict[str, Any]", receipt) if isinstance(receipt, dict) else {}
+    reward = told.get("reward")
+    numeric = reward is None or (isinstance(reward, int | float) and math.isfinite(reward))
+    sound = told.get("outcome") in Outcome and numeric
+    outcome = Outcome(told["outcome"]) if sound else None
+    cause = Cause(told["cause"]) if told.get("cause") in list(Cause) else None
+    refused = told.get("overloaded")
+    context = _read(row.context)
+    return BriefRun(
+        id=row.id,
+        task=_task(row, known),
+        environment=row.environment if isinstance(row.environment, str) else "?",
+        started_at=row.started_at if isinstance(row.started_at, datetime) else UNKNOWN,
+        ended_at=row.ended_at if isinstance(row.ended_at, datetime) else None,
+        outcome=outcome,
+        cause=cause_of(outcome, cause) if outcome else None,
+        reward=reward if sound else None,
+        overloaded=refused if isinstance(refused, int) else 0,
+        context=cast("dict[str, Any]", context) if isinstance(context, dict) else {},
+        foreign=bool(row.foreign),
+        step_count=row.step_count,
+        version=told.get("package_version"),
+        use=used.get(row.id),
+    )
+
+
+def _task(row: Any, known: dict[str, Task]) -> Task:
+    """The row that was run; runs of one share it, and where it is damaged it has the run's id."""
+    found = known.get(row.task)
+    if found is None:
+        try:
+            found = Task.model_validate(_read(row.task))
+        except ValidationError:
+            return Task(id=row.id, env="?", template="?")
+        known[row.task] = found
+    return found
+
+
+def _read(text: str | None) -> Any:
+    """JSON; None where it is none."""
+    if text is None:
+        return None
+    readers: tuple[Callable[[str], Any], ...] = (orjson.loads, json.loads)
+    for read in readers:  # Python's reads halves of surrogate pairs and large integers too
+        try:
+            return read(text)
+        except (ValueError, RecursionError):
+            continue
+    return None

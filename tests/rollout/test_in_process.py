@@ -1,0 +1,67 @@
+"""A job whose environments are in the process that runs it records what any other one records."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hud_mcp import evaluate
+from hud_mcp.agents.agent import Agent
+from hud_mcp.errors import HudMcpError
+
+pytestmark = pytest.mark.anyio
+
+ENV = """
+from hud_mcp import Environment
+
+env = Environment("reversed")
+
+
+@env.template()
+async def backwards(word: str = "lamp"):
+    answer = yield f"Write {word!r} backwards."
+    yield 1.0 if answer == word[::-1] else 0.0
+"""
+
+
+@pytest.fixture
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Twelve rows beside the file of their environment, and a store of their own."""
+    monkeypatch.setenv("HUD_MCP_STORE", str(tmp_path / "runs.sqlite3"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    (tmp_path / "env.py").write_text(ENV)
+    lines = [
+        {"id": f"w{i}", "env": "reversed", "template": "backwards", "args": {"word": f"lamp{i}"}}
+        for i in range(12)
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+async def reads(agent: Agent) -> str | None:
+    """Answers what the prompt says backwards; one word it leaves without an answer."""
+    word = agent.prompt.split("'")[1]
+    return None if word == "lamp7" else word[::-1]
+
+
+@pytest.mark.parametrize("record", ["durable", "batched"])
+async def test_both_ways_to_run_record_the_same(rows: Path, record: str) -> None:
+    """Rewards, outcomes, seeds and counts are those of a server in a process of its own."""
+    here = await evaluate(str(rows), reads, seed=3, in_process=True, record=record)
+    there = await evaluate(str(rows), reads, seed=3, record=record)
+
+    assert [run.reward for run in here.runs] == [float(i != 7) for i in range(12)]
+    figures = [await job.statistics() for job in (here, there)]
+    assert str(figures[0]) == str(figures[1])
+    seen = [
+        {(t.task.id, t.seed, t.reward, t.receipt.outcome) for t in await job.load_trajectories()}
+        for job in (here, there)
+    ]
+    assert seen[0] == seen[1]
+
+
+async def test_an_agent_in_another_process_needs_a_server(rows: Path) -> None:
+    """It is refused before anything is recorded, and the text says what to do."""
+    with pytest.raises(HudMcpError, match="Leave in_process out"):
+        await evaluate(str(rows), reads, isolated=True, in_process=True)

@@ -1,0 +1,96 @@
+"""Jobs of very many runs in short, on each kind of database."""
+
+import pytest
+from records import TASK, begin, execute, receipt, step
+
+from hud_mcp.errors import SourceNotFound
+from hud_mcp.grade import Outcome
+from hud_mcp.record.job import Job
+from hud_mcp.store import Store
+from hud_mcp.task import Task
+
+pytestmark = pytest.mark.anyio
+
+TASKS = [
+    Task(id=f"task-{i}", env="e", template="t", description=f"Buy lamp {i} (100%)")
+    for i in range(12)
+]
+
+
+async def test_an_outline_agrees_with_the_summaries(store: Store) -> None:
+    """Figures of a long job are made of the same values as those of a short one."""
+    job = Job(name="a")
+    await store.add_job(job, TASKS)
+    ends = [1.0, 0.0, 0.25, -1.5, *(o for o in Outcome if o is not Outcome.GRADED), None]
+    for i, end in enumerate(ends):
+        await begin(store, f"traj-{i}", job_id=job.id, task=TASKS[i], context={"width": i})
+        if isinstance(end, float):
+            await store.end_session(f"traj-{i}", receipt(reward=end))
+        elif end is not None:
+            await store.end_session(f"traj-{i}", receipt(outcome=end, reward=None, error="why"))
+    await begin(store, "traj-other")
+    found, tasks, brief = await store.load_outline(job.id)
+    same, same_tasks, summaries = await store.load_job_summary(job.id)
+    assert (found, tasks) == (same, same_tasks)
+    names = ("id", "task", "environment", "started_at", "ended_at", "outcome", "cause", "reward",
+             "overloaded", "context", "foreign", "step_count", "use")  # fmt: skip
+    assert [[getattr(run, name) for name in names] for run in brief] == [
+        [getattr(run, name) for name in names] for run in summaries
+    ]
+    assert [run.id for run in (await store.load_outline(None))[2]] == ["traj-other"]
+    with pytest.raises(SourceNotFound, match="no job"):
+        await store.load_outline("job-none")
+
+
+async def test_a_stamp_changes_with_every_change_that_a_page_shows(store: Store) -> None:
+    """A run's beginning, step and end each give a job another stamp; nothing else does."""
+    job = Job(name="a")
+    await store.add_job(job, TASKS)
+    stamps = [await store.stamp_job(job.id)]
+    await begin(store, "traj-1", job_id=job.id)
+    stamps.append(await store.stamp_job(job.id))
+    await store.add_step("traj-1", step(0), None)
+    stamps.append(await store.stamp_job(job.id))
+    await store.end_session("traj-1", receipt())
+    stamps.append(await store.stamp_job(job.id))
+    assert [count for count, _ in stamps] == [0, 1, 1, 1]
+    assert len({stamp for _, stamp in stamps}) == len(stamps)
+    await begin(store, "traj-other")
+    assert await store.stamp_job(job.id) == stamps[-1]
+
+
+async def test_runs_are_found_by_what_tables_show_of_them(store: Store) -> None:
+    """A search finds ids, descriptions and errors, takes no sign for a pattern, and one job's."""
+    job = Job(name="a")
+    await store.add_job(job, TASKS)
+    for i in range(4):
+        await begin(store, f"traj-{i}", job_id=job.id, task=TASKS[i])
+    await begin(store, "traj-other", task=TASKS[1])
+    lost = receipt(outcome=Outcome.LOST, reward=None, error="The Browser\nhas died")
+    await store.end_session("traj-2", lost)
+    searches = {"TRAJ-3": {3}, "buy LAMP 1": {1}, "the browser": {2}, "100%": {0, 1, 2, 3},
+                "_": set[int](), "1%": set[int](), "'": set[int](), "\0": set[int]()}  # fmt: skip
+    for text, numbers in searches.items():
+        assert await store.find_runs(job.id, text) == {f"traj-{n}" for n in numbers}, text
+    assert await store.find_runs(None, "lamp 1") == {"traj-other"}
+
+
+async def test_a_damaged_row_hides_no_others(store: Store, url: str) -> None:
+    """Of a row that a hand has changed, what can be read is there."""
+    job = Job(name="a")
+    await store.add_job(job, [TASK])
+    for i in range(2):
+        await begin(store, f"traj-{i}", job_id=job.id)
+    await store.end_session("traj-0", receipt())
+    execute(url, "UPDATE sessions SET receipt = '{\"outcome\": [3]}' WHERE id = 'traj-0'")
+    _, _, brief = await store.load_outline(job.id)
+    assert [(run.id, run.outcome, run.reward) for run in brief] == [
+        ("traj-0", None, None), ("traj-1", None, None)]  # fmt: skip
+
+
+async def test_rows_are_loaded_in_the_order_that_is_asked_for(store: Store) -> None:
+    """What is gone is left out, and the others keep their order."""
+    for i in range(3):
+        await begin(store, f"traj-{i}")
+    found = await store.load_rows(["traj-2", "traj-none", "traj-0"])
+    assert [run.id for run in found] == ["traj-2", "traj-0"]

@@ -12,7 +12,7 @@ from hud_mcp.agents.agent import Agent
 from hud_mcp.agents.command import CommandDied
 from hud_mcp.agents.ends import BoundReached, JobHalted, OperatorFailed
 from hud_mcp.contention import Contention
-from hud_mcp.errors import HudMcpError, SessionBusy, sole_cause
+from hud_mcp.errors import HudMcpError, SessionBusy, StoreFailed, sole_cause
 from hud_mcp.outcome import (
     NOT_BEGUN,
     UNFINISHED,
@@ -199,6 +199,8 @@ class Attempt:
         planned, conversation = self.planned, self.conversation
         started = await conversation.start(planned.task.id, seed=planned.seed)
         if started.is_error:
+            if started.meta.get("hud-mcp/error") == StoreFailed.__name__:
+                self._signs.halt(started.text)
             return await self._result(started.text)
         agent = Agent(
             conversation,

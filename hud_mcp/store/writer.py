@@ -48,8 +48,11 @@ _QUICK_TURNS = 200
 _ALONE_TURNS = 50
 """After so many turns with one write each, the next one is taken to be alone too."""
 
-_TRIES = 3
+_TRIES = 5
 """How often a transaction is tried that may well succeed the next time."""
+
+_AWAY_S = 0.05
+"""So long it stays away first: whoever waited for its locks has them before it asks again."""
 
 _BEAT_AGAIN_S = 0.5
 """How soon a sign of life is tried again that could not be given."""
@@ -315,6 +318,7 @@ class Writer:
                 left -= 1
                 if not (left and sql.engine.passes(exc)):
                     return exc
+                time.sleep(_AWAY_S)
             else:
                 self._lease.conclude(committed=True)
                 tell([(w, result, None) for w, result in zip(batch, results, strict=True)])

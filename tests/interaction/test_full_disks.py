@@ -190,8 +190,9 @@ async def test_a_job_on_a_disk_that_fills_up_stops_and_is_resumed(
         agent = ["--agent", "oracle", "--max-concurrent", "1"]
         stopped = await evaluate(str(taskset), *agent, fills=disk.folder)
         assert stopped.returncode == 1, stopped.stderr
-        assert "database or disk is full" in stopped.stderr
-        assert "graded 0" not in stopped.stderr
+        said = stopped.stdout + stopped.stderr
+        assert "database or disk is full" in said
+        assert "graded 0" not in said
         disk.make_room()
         with contextlib.closing(sqlite3.connect(disk.copy_store())) as connection:
             ((job,),) = connection.execute("SELECT id FROM jobs").fetchall()

@@ -15,18 +15,20 @@ __all__ = ["command"]
 
 @click.group("browser")
 def command() -> None:
-    """Bring the Chromium that browser environments need."""
+    """Install the Chromium that browser environments need."""
     logging.basicConfig(level=logging.ERROR)  # how it runs is told when it is used
 
 
 @command.command("install")
-@click.option("--yes", is_flag=True, help="Ask nothing; needed where no terminal is. Default: ask.")
+@click.option(
+    "--yes", is_flag=True, help="Ask no questions; needed without a terminal. Default: ask."
+)
 def install_command(*, yes: bool) -> None:
     """Install a Chromium, and start it once.
 
-    The system's package manager (apt-get or dnf) brings it where this user may install, else
-    Playwright downloads its own. Nothing is done where one works. Exit status: 0 if a Chromium
-    works afterwards, else 1.
+    The system's package manager (apt-get or dnf) installs it if you have the right to. Otherwise
+    Playwright downloads its own. If a Chromium works already, the command changes nothing. The exit
+    status is 0 if a Chromium works afterwards, else 1.
     """
     if not yes and not asks_here() and any(True for _ in find_browser_needs()):
         again = shown_command("browser", "install", "--yes")

@@ -24,20 +24,34 @@ __all__ = ["command"]
     metavar="FILE",
     default="hud-mcp.mcpb",
     show_default=True,
-    help="Where the bundle goes.",
+    help="The file to write the bundle to.",
 )
-@click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
+@click.option(
+    "--taskset",
+    "tasksets",
+    multiple=True,
+    metavar="FILE",
+    help="Offer the tasks of this file by their ids.",
+)
 @name_option
 @click.option(
-    "--extra", "extras", multiple=True, metavar="NAME", help="An extra that the sources need."
+    "--extra",
+    "extras",
+    multiple=True,
+    metavar="NAME",
+    help="An extra of this package that the sources need.",
 )
-@click.option("--wheel", metavar="FILE", help="The wheel; by default, of what is installed here.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option(
+    "--wheel",
+    metavar="FILE",
+    help="The wheel to include. Default: a wheel of the installed package.",
+)
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 def command(sources: Sequence[str], output: str, wheel: str | None, **options: Any) -> None:
     """Make an MCP bundle (.mcpb) that serves SOURCE, for clients such as Claude Desktop.
 
-    It carries the wheel of this package, and the folders of sources that are files. The client
-    brings Python through uv, and installs the packages that the wheel requires.
+    The bundle contains the wheel of this package, and the folder of each source that is a file. The
+    client gets Python through uv, and installs the packages that the wheel requires.
     """
     load_environments(serve_arguments(sources)[1:])
     with tempfile.TemporaryDirectory() as folder:

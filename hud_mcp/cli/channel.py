@@ -32,22 +32,34 @@ def command() -> None:
 
 @command.command("serve")
 @click.argument("source")
-@click.option("--env", "name", help="Which environment, where SOURCE has several.")
-@click.option("--host", default="127.0.0.1", help="Where to listen.")
-@click.option("--port", "-p", type=click.IntRange(0, 65_535), default=0, help="0: any free one.")
+@click.option("--env", "name", help="The environment's name, if SOURCE has several.")
+@click.option("--host", default="127.0.0.1", help="The address to listen on.")
+@click.option(
+    "--port",
+    "-p",
+    type=click.IntRange(0, 65_535),
+    default=0,
+    help="The port; 0 takes any free port.",
+)
 @click.option(
     "--token",
     envvar="HUD_MCP_CHANNEL_TOKEN",
-    help="The token that peers must send in their first frame; HUD's own clients send none.",
+    help="The token that clients must send in their first frame. HUD's own clients send none.",
 )
 @token_file_option
 @click.option(
     "--operator-token-file",
     metavar="FILE",
-    help="Take the operator's calls, such as evaluate, from who sends the token in FILE; or in "
-    "HUD_MCP_OPERATOR_TOKEN. Agents must not have it.",
+    help="Accept operator calls, such as evaluate, with the token in FILE or in "
+    "HUD_MCP_OPERATOR_TOKEN. Never give this token to agents.",
 )
-@click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
+@click.option(
+    "--taskset",
+    "tasksets",
+    multiple=True,
+    metavar="FILE",
+    help="Offer the tasks of this file by their ids.",
+)
 @allow_option
 @store_option
 @record_option
@@ -57,20 +69,20 @@ def command() -> None:
     "idle_s",
     type=FiniteFloat(1),
     default=3600.0,
-    help="Seconds after which a connection that says nothing is closed; its task stays held.",
+    help="Close a connection after this many silent seconds. Its task stays alive.",
 )
 @click.option("--job", hidden=True, help="The job that all sessions belong to.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
-    help="The least level that is logged to stderr.",
+    help="The lowest level of messages to log to stderr.",
 )
 def serve_command(**options: Any) -> None:
     """Serve one environment to HUD clients.
 
-    SOURCE is a shipped environment, a Python file (path/to/env.py), or one environment of a
-    file (env.py:name). The port is announced on standard output as HUD_SERVE_PORT=….
+    SOURCE is a shipped environment, a Python file (path/to/env.py), or one environment of a file
+    (env.py:name). The command prints the port on standard output as HUD_SERVE_PORT=….
     """
     configure_logging(options["log_level"])
     raise_file_limit()

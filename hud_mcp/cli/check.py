@@ -43,50 +43,61 @@ _STYLES = {"proven": "green", "unproven": "yellow", "failed": "red"}
 
 
 @click.command(
-    epilog="Exit status: 0 if every task is proven or unproven; 1 if one failed, or, with "
-    "--strict, is unproven; 2 for a mistake in the options; 130 (Ctrl-C) or 143 (SIGTERM) if it "
-    "was interrupted: --resume goes on with it."
+    epilog="Exit status: 0 if no task failed. 1 if one failed, or, with --strict, is unproven. "
+    "2 for a mistake in the options. 130 (Ctrl-C) or 143 (SIGTERM) after an interrupt; "
+    "--resume continues the check."
 )
 @click.argument("given", nargs=-1, metavar="SOURCE|TASKSET...", shell_complete=complete_tasksets)
-@click.option("--env", "sources", multiple=True, metavar="SOURCE", help="Where environments are.")
+@click.option(
+    "--env", "sources", multiple=True, metavar="SOURCE", help="The source of the environments."
+)
 @click.option(
     "--only",
     "--filter",
     "pattern",
     metavar="PATTERN",
-    help="Only tasks whose id, environment or template is like this: a shell pattern, or a part.",
+    help="Only tasks whose id, environment or template matches this shell pattern, or contains "
+    "this text.",
 )
-@click.option("--split", help="Only tasks of one split or difficulty of each taskset.")
+@click.option("--split", help="Only tasks of each taskset with this split or difficulty.")
 @click.option(
     "--repeat",
     type=click.IntRange(1),
     default=2,
-    help="How often one seed is played; each time is to give the same prompt and grade.",
+    help="How often to play each seed. Every time must give the same prompt and the same grade.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
     default=0,
-    help="From which each task's seed is derived; a task with a seed in its row keeps it.",
+    help="Derive each task's seed from this number. A task with a seed in its row keeps that seed.",
 )
-@click.option("--max-concurrent", type=click.IntRange(1), default=4, help="Probes at once.")
-@click.option("--timeout", type=FiniteFloat(1), default=120.0, help="Seconds for a probe.")
-@click.option("--strict", is_flag=True, help="Fail where a task is unproven, too.")
 @click.option(
-    "--resume", metavar="JOB", help="Go on with a check, by its job's id; or show its verdicts."
+    "--max-concurrent", type=click.IntRange(1), default=4, help="The most probes at one time."
+)
+@click.option(
+    "--timeout", type=FiniteFloat(1), default=120.0, help="The most seconds for one probe."
+)
+@click.option("--strict", is_flag=True, help="Also fail if a task is unproven.")
+@click.option(
+    "--resume",
+    metavar="JOB",
+    help="Continue the check whose job has this id; show the verdicts of a finished check.",
 )
 @allow_option
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print one object; see docs/check.md.")
-@click.option("--verbose", is_flag=True, help="Notes, and a line for each probe on a terminal too.")
+@click.option(
+    "--verbose", is_flag=True, help="Print notes, and a line for each probe, even on a terminal."
+)
 @click.pass_context
 def command(ctx: click.Context, **options: Any) -> None:
-    """Prove tasks: of SOURCES (env.py, browser, gym:CartPole-v1), or the rows of TASKSETS.
+    """Prove the tasks of SOURCES (env.py, browser, gym:CartPole-v1), or the rows of TASKSETS.
 
-    On each task an oracle, a nop, wrong answers, echoes and attacks are played, as any client
-    plays, and everything that an agent could see is searched for what must stay hidden. Proven:
-    all went as it should. Unproven: nothing failed, but nobody solved it. Failed: the reasons
-    follow the table.
+    The command plays an oracle, a nop, wrong answers, echoes and attacks on each task, as any
+    client would. It searches every message to the agent for answers that must stay hidden. A proven
+    task passed all of these. An unproven task failed none, but no oracle solved it. For each failed
+    task, the reasons follow the table.
     """
     if options["resume"] is None and not options["given"]:
         raise click.UsageError("Name a SOURCE or a TASKSET, or --resume JOB.")

@@ -30,7 +30,7 @@ name_option = click.option(
 config_option = click.option(
     "--config",
     metavar="FILE",
-    help="The configuration; by default, the person's own, where the client reads it.",
+    help="The configuration file. Default: your own, where the client reads it.",
 )
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show the change; change nothing.")
 

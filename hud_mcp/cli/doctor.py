@@ -32,22 +32,25 @@ _OF_BROWSERS = {"Playwright's driver", "Chromium"}
 
 @click.command(
     "doctor",
-    epilog="Exit status: 0 if everything that is needed works, 1 if something does not, 2 for a "
-    "mistake in the options.",
+    epilog="Exit status: 0 if everything needed works, 1 if something does not, 2 for a mistake "
+    "in the options.",
 )
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @click.option(
     "--fix",
     is_flag=True,
-    help="Install what is needed and missing, and what MuJoCo draws with. Default: look only.",
+    help="Install needed software that is missing, and the libraries with which MuJoCo draws. "
+    "Default: only report.",
 )
-@click.option("--store", metavar="URL", help="The record to look at. Default: the usual one.")
+@click.option(
+    "--store", metavar="URL", help="The store to test. Default: the store that other commands use."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one object; see docs/install.md.")
 def command(*, sources: Sequence[str], fix: bool, store: str | None, as_json: bool) -> None:
-    """Look at what this machine has: programs are started, a page and a sandbox are opened.
+    """Test what this machine has: start programs, open a page and open a sandbox.
 
-    The needs of SOURCE's environments must be met; needs of other environments may be absent.
-    Default: ./env.py if it is there, else the quickstart environments.
+    The machine must have what the environments of SOURCE need. The default of SOURCE is ./env.py if
+    it exists, or else the quickstart environments.
     """
     configure_logging("error")
     plain = [each for each in sources or surfaces.default_sources() if not is_bridged(each)]

@@ -67,9 +67,9 @@ _RECORDED_UNLESS_GIVEN = ("max_concurrent", "retries", "workers", *MODEL_LIMITS)
 
 @click.command(
     "eval",
-    epilog="Exit status: 0 if every run ended as expected; 1 if some did not, or the job could "
-    "not begin; 2 for a mistake in the options; 130 (Ctrl-C) or 143 (SIGTERM) if it was "
-    "interrupted: --resume goes on with it. The record is kept in every case.",
+    epilog="Exit status: 0 if every run ended as expected. 1 if some did not, or the job could "
+    "not begin. 2 for a mistake in the options. 130 (Ctrl-C) or 143 (SIGTERM) after an "
+    "interrupt; --resume continues the job. The record stays in every case.",
 )
 @click.argument("tasksets", nargs=-1, metavar="TASKSET...", shell_complete=complete_tasksets)
 @click.option(
@@ -80,7 +80,8 @@ _RECORDED_UNLESS_GIVEN = ("max_concurrent", "retries", "workers", *MODEL_LIMITS)
 @click.option(
     "--agent-command",
     metavar="COMMAND",
-    help="Any command; see docs/eval.md. It is recorded: give it secrets in its environment.",
+    help="Any command as the agent; see docs/eval.md. The record keeps the command, so pass "
+    "secrets by environment variables.",
 )
 @model_options
 @click.option(
@@ -89,63 +90,71 @@ _RECORDED_UNLESS_GIVEN = ("max_concurrent", "retries", "workers", *MODEL_LIMITS)
     multiple=True,
     metavar="SOURCE",
     shell_complete=complete_sources,
-    help="Where environments are.",
+    help="The source of the environments.",
 )
 @click.option(
     "--filter",
     "pattern",
     metavar="PATTERN",
-    help="Only tasks whose id, environment or template is like this: a shell pattern, or a part.",
+    help="Only tasks whose id, environment or template matches this shell pattern, or contains "
+    "this text.",
 )
 @click.option("--split", help="Only tasks of one split or difficulty, such as hard.")
 @click.option("--group", type=click.IntRange(1), default=1, help="Runs of each task.")
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
-    help="From which each run's seed is derived; a task with a seed in its row keeps it.",
+    help="Derive each run's seed from this number. A task with a seed in its row keeps that seed.",
 )
 @click.option(
     "--contexts",
     metavar="FILE|sample:N",
-    help="Run the tasks under other contexts: those of a .json or .jsonl file, "
-    "or a number of drawn ones (`sample:8:gravity=5..15` draws one feature). "
-    "Reward is shown by context.",
+    help="Run the tasks under other contexts: those of a .json or .jsonl file, or a number of "
+    "random ones. `sample:8:gravity=5..15` draws 8 values of one feature. The table shows "
+    "the reward for each context.",
 )
 @click.option(
     "--context-selector",
     type=click.Choice(SELECTORS),
     default="round-robin",
-    help="Which context a task gets: one after the other, one drawn, all the first, or every one.",
+    help="Which context a task gets: the next one in turn, a random one, always the first, or "
+    "every one.",
 )
-@click.option("--max-concurrent", type=click.IntRange(1), default=4, help="Runs at once.")
+@click.option(
+    "--max-concurrent", type=click.IntRange(1), default=4, help="The most runs at one time."
+)
 @click.option(
     "--max-steps",
     type=click.IntRange(1),
-    help="Steps after which the agent is stopped; what it has answered counts. A command is "
-    "looked at twice a second.",
+    help="Stop the agent after this number of steps; an answer that it has given counts. For a "
+    "command, the count is checked twice a second.",
 )
 @click.option(
-    "--timeout", type=FiniteFloat(1), default=600.0, help="Seconds for the agent on one run."
+    "--timeout",
+    type=FiniteFloat(1),
+    default=600.0,
+    help="The most seconds that the agent may take for one run.",
 )
 @click.option(
     "--retries",
     type=click.IntRange(0),
     default=0,
-    help="How often a run is tried again that failed for infrastructure. Without "
-    "it, what broke once is shown, and --resume runs it again.",
+    help="How often to repeat a run that failed because of infrastructure. By default such a "
+    "run stays failed, and --resume repeats it.",
 )
 @click.option(
     "--protocol",
     type=click.Choice(sorted(PROTOCOLS)),
-    help="Run rows of a benchmark as its authors do: steps, window, wording, judge. The report "
-    "says so, or lists the differences.",
+    help="Run a benchmark's rows as its authors do: with their steps, window, wording and "
+    "judge. The report says so, or lists the differences.",
 )
 @click.option("--name", help="The job's name.")
 @click.option(
     "--resume",
     metavar="JOB",
     shell_complete=complete_jobs,
-    help="Go on with a job, by its id: what is missing, or failed for infrastructure, runs again.",
+    help="Continue the job with this id. Runs that are missing, or that failed because of "
+    "infrastructure, run again.",
 )
 @where_options
 @allow_option
@@ -163,18 +172,20 @@ _RECORDED_UNLESS_GIVEN = ("max_concurrent", "retries", "workers", *MODEL_LIMITS)
 @click.option(
     "--view", is_flag=True, help="Serve the job's page while it runs, and print its link."
 )
-@click.option("--verbose", is_flag=True, help="A line for each run that ended, on a terminal too.")
+@click.option(
+    "--verbose", is_flag=True, help="Print a line for each run that ends, even on a terminal."
+)
 @click.pass_context
 def command(ctx: click.Context, **options: Any) -> None:
     """Run an agent through a TASKSET (a .jsonl, .json or .py file, or a shipped set's name).
 
-    Several are one job, and `all` is every shipped set that needs nothing more; `hud-mcp tasks`
-    lists them.
+    Several tasksets form one job. `all` names every shipped set that needs no further software.
+    `hud-mcp tasks` lists the sets.
 
-    The agent reaches the server as any client does, in another process; a server that dies is
-    started again, and its tasks go on. A run ends as expected if it was graded: for the oracle
-    and the nop, with the reward that the taskset says; for a command, with any. `expected` in
-    the table is that reward: what `validation` of the task's row says that this agent gets.
+    The agent connects to a server in another process, as any client does. If the server dies, the
+    command starts it again, and its tasks continue. A run ends as expected if it was graded. A run
+    of the oracle or the nop must also get the reward in the row's `validation`. The table shows
+    that reward as `expected`.
     """
     _check_usage(ctx, options)
     with_room(ctx, options)

@@ -42,33 +42,41 @@ _ENDINGS = {"jsonl": ".jsonl", "parquet": "-parquet", "atif": "-atif", "html": "
     "kind",
     type=click.Choice([*_ENDINGS, "gif", "otel"]),
     required=True,
-    help="jsonl: all of it, a line a trajectory; parquet: two tables for training; atif: ATIF "
-    "v1.7, a file a trajectory; html: a page in one file; gif: a moving picture each; otel: sent "
-    "as OpenTelemetry spans.",
+    help="jsonl: everything, one line for each trajectory. parquet: two tables for training. "
+    "atif: ATIF v1.7, one file for each trajectory. html: a page in one file. gif: one "
+    "moving picture for each trajectory. otel: send OpenTelemetry spans.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Where to; by default, named by id.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="The file or folder to write. Default: its name is the id.",
+)
 @store_option
-@click.option("--force", is_flag=True, help="Replace what a former export wrote there.")
-@click.option("--inline-images", is_flag=True, help="jsonl: pictures in the lines, as base64.")
+@click.option("--force", is_flag=True, help="Replace the files of an earlier export.")
+@click.option(
+    "--inline-images", is_flag=True, help="jsonl: put pictures into the lines, as base64."
+)
 @click.option(
     "--width",
     "width_px",
     type=click.IntRange(120, 1920),
     default=WIDTH_PX,
-    help="gif: the most that it may be wide, in pixels.",
+    help="gif: the largest width, in pixels.",
 )
 @click.option(
     "--endpoint",
     metavar="URL",
-    help="otel: where OTLP over HTTP is taken; by default, what OTEL_EXPORTER_OTLP_ENDPOINT says.",
+    help="otel: the endpoint of OTLP over HTTP. Default: the variable OTEL_EXPORTER_OTLP_ENDPOINT.",
 )
 @click.option(
-    "--content", is_flag=True, help="otel: send what was said, thought, passed and seen too."
+    "--content",
+    is_flag=True,
+    help="otel: also send messages, reasoning, arguments and observations.",
 )
 def command(job: str, kind: str, out: Path | None, **options: Any) -> None:
-    """Export a JOB, or one trajectory, by its id or by how only its id begins.
+    """Export a JOB, or one trajectory. A unique beginning of its id is enough.
 
-    Also while it runs. The exit status is 1 if a trajectory was damaged and left out.
+    It may still run. The exit status is 1 if the export left out a damaged trajectory.
     """
     configure_logging("warning")
     if options["inline_images"] and kind != "jsonl":

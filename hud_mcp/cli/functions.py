@@ -26,9 +26,10 @@ _FIELDS = ("name", "signature", "use", "of", "description", "weak")
 def command(source: str | None, as_json: bool) -> None:  # noqa: FBT001  # click passes it by name
     """List the functions that a task's `setup` and `evaluate` may name.
 
-    SOURCE is an environment as `serve` takes it (browser, path/to/env.py, env.py:name); left out,
-    those of the gyms that come with the package are listed: qa, hud-browser and hud-shell. An
-    agent can forge functions that are `weak`. The column says how: also evaluate something else.
+    SOURCE is an environment as `serve` takes it (browser, path/to/env.py, env.py:name). Without
+    SOURCE, the command lists the functions of the shipped gyms qa, hud-browser and hud-shell. An
+    agent can forge the result of a `weak` function. The column says how; evaluate another function
+    too.
     """
     environments = load_environments([source] if source else GYMS)
     rows = list(_rows(environments))

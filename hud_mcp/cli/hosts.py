@@ -8,7 +8,7 @@ allow_option = click.option(
     "--allow",
     multiple=True,
     metavar="HOST",
-    help="A host of this machine or of a private network, such as localhost:8080, that the row of "
-    "any task may open, an imported one too. By itself it opens nothing.",
+    help="Let rows of tasks open this host of this machine or of a private network, such as "
+    "localhost:8080. The option alone opens nothing.",
 )
 """The option; the same for each command that holds sessions."""

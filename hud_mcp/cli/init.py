@@ -42,8 +42,8 @@ _TEST = "test_env.py"
 def command(*, folder: Path, world: str, name: str | None) -> None:
     """Write an environment to begin with into DIR: its tasks, an agent and a test.
 
-    DIR is made where it is not there; by default it is the folder that you are in. Nothing that
-    is there is overwritten.
+    The command creates DIR if it does not exist; the default is the current folder. It overwrites
+    no file.
     """
     files = _files(world, _named(name, folder))
     taken = [place for place in files if (folder / place).exists()]

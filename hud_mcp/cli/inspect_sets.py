@@ -23,16 +23,27 @@ __all__ = ["command"]
     "fields",
     multiple=True,
     metavar="FIELD=COLUMN",
-    help=f"The records' name for a field of a sample: {', '.join(FIELDS)}.",
+    help=f"The column that holds a field of the sample: {', '.join(FIELDS)}.",
 )
-@click.option("--metadata", multiple=True, metavar="COLUMN", help="A column that is metadata.")
-@click.option("--location", type=click.Choice(LOCATIONS), default="end", help="Of match.")
-@click.option("--numeric", is_flag=True, help="Of match: compare numbers as numbers.")
-@click.option("--case", is_flag=True, help="Of match and includes: case counts.")
-@click.option("--several", is_flag=True, help="Of choice: more than one may be right.")
+@click.option("--metadata", multiple=True, metavar="COLUMN", help="Keep this column as metadata.")
+@click.option(
+    "--location",
+    type=click.Choice(LOCATIONS),
+    default="end",
+    help="For the scorer match: where the target must be.",
+)
+@click.option("--numeric", is_flag=True, help="For the scorer match: compare numbers by value.")
+@click.option(
+    "--case",
+    is_flag=True,
+    help="For the scorers match and includes: compare upper and lower case exactly.",
+)
+@click.option(
+    "--several", is_flag=True, help="For the scorer choice: more than one choice may be right."
+)
 @click.option("--gym", default="qa", help="The environment of the rows.")
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Where to write it."
+    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="The file to write."
 )
 def command(file: Path, **options: Any) -> None:
     """Import a data set of Inspect: a .json, .jsonl or .csv FILE of samples.

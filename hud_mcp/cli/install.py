@@ -36,10 +36,18 @@ def _variables(
     return {name: text for name, _, text in pairs}
 
 
-@click.command(epilog=f"CLIENT is one of: {', '.join(CLIENTS)}. Without one, they are listed.")
+@click.command(
+    epilog=f"CLIENT is one of: {', '.join(CLIENTS)}. Without one, the command lists them."
+)
 @click.argument("client", required=False)
 @click.argument("sources", nargs=-1, metavar="[SOURCE]... [-- OPTION...]")
-@click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
+@click.option(
+    "--taskset",
+    "tasksets",
+    multiple=True,
+    metavar="FILE",
+    help="Offer the tasks of this file by their ids.",
+)
 @name_option
 @click.option(
     "--env",
@@ -47,13 +55,19 @@ def _variables(
     multiple=True,
     metavar="NAME=VALUE",
     callback=_variables,
-    help="A variable for the server; clients pass on few variables.",
+    help="Set a variable for the server. Clients pass on only few of their own variables.",
 )
 @config_option
 @dry_run_option
-@click.option("--force", is_flag=True, help="Change an entry of that name that starts another.")
-@click.option("--yes", is_flag=True, help="Install a Chromium where one is needed; ask nothing.")
-@click.option("--no-start", is_flag=True, help="Write only; do not start what was written.")
+@click.option(
+    "--force", is_flag=True, help="Replace an entry of that name that starts another command."
+)
+@click.option(
+    "--yes", is_flag=True, help="Install a Chromium if the sources need one, and ask no questions."
+)
+@click.option(
+    "--no-start", is_flag=True, help="Write the configuration, and do not start the server."
+)
 @click.option(
     "--link",
     is_flag=True,
@@ -65,11 +79,11 @@ def command(
     tasksets: Sequence[str],
     **options: Any,
 ) -> None:
-    """Let a CLIENT start hud-mcp over stdio, and try that at once.
+    """Add hud-mcp to the configuration of a CLIENT, and test it at once.
 
-    SOURCE is what `serve` takes; paths become absolute. Options after `--` go to
-    `serve`. The change is shown, the former file is kept beside the new one, and then the
-    server is started with the command that was written: one task is graded with it.
+    SOURCE is a source as `serve` takes it; the command makes paths absolute. Options after `--` go
+    to `serve`. The command shows the change and keeps a copy of the former file beside it. Then it
+    starts the server as the client will, and has one task graded.
     """
     if client is None:
         _list()

@@ -43,21 +43,23 @@ _PROOF = (
     "--threshold",
     type=FiniteFloat(),
     default=PASS_REWARD,
-    help="The reward from which on a run passes.",
+    help="The lowest reward with which a run passes.",
 )
 @click.option(
     "--by",
     type=click.Choice(DIMENSIONS),
     multiple=True,
-    help="Show the figures of JOB by groups of its tasks, in place of its tasks.",
+    help="Show the figures of JOB for groups of its tasks, instead of for each task.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; a line for each job of a list.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON; for a list, one line for each job."
+)
 @store_option
 def command(job: str | None, **options: Any) -> None:
-    """List jobs, the newest first, or show one JOB, by its id or by how only its id begins.
+    """List jobs, the newest first; or show one JOB. A unique beginning of its id is enough.
 
-    A run is scored if the agent brought it to its end. Runs that failed because of
-    infrastructure are counted separately; the mean and the pass rates do not contain them.
+    A run is scored if it ended by the agent's own doing. The table counts runs that failed because
+    of infrastructure separately. The mean and the pass rates leave them out.
     """
     configure_logging("warning")
     if options["by"] and job is None:

@@ -57,23 +57,23 @@ _OPTIONS = (
     click.option(
         "--model",
         metavar="PROVIDER:MODEL",
-        help=f"A model as the agent; the provider is one of {', '.join(PROVIDERS)}. Its key comes "
-        "from the environment. See docs/models.md.",
+        help=f"A model as the agent. The providers are {', '.join(PROVIDERS)}. An environment "
+        "variable holds its key; see docs/models.md.",
     ),
-    click.option("--base-url", metavar="URL", help="Where the model's provider is."),
+    click.option("--base-url", metavar="URL", help="The address of the model's API."),
     click.option(
         "--look",
         type=click.Choice(LOOKS),
         default="both",
-        help="Whether the model sees text, pictures or both.",
+        help="Give the model text, pictures or both.",
     ),
     click.option(
         "--tools",
         type=click.Choice(TOOLS),
         default="generic",
         show_default=True,
-        help="The model's tools: those of any client, or its provider's own computer "
-        "tool, where a task has a screen.",
+        help="The model's tools: the tools of any client, or the provider's computer tool for "
+        "tasks with a screen.",
     ),
     click.option(
         "--system",
@@ -84,7 +84,7 @@ _OPTIONS = (
         "--keep-images",
         type=click.IntRange(0),
         default=3,
-        help="How many pictures stay in the model's view, the newest.",
+        help="How many of the newest pictures stay in the model's context.",
     ),
     click.option(
         "--max-tokens",
@@ -95,21 +95,26 @@ _OPTIONS = (
         "--max-cost",
         type=FiniteFloat(_SMALLEST_USD),
         metavar="USD",
-        help="The job's budget; a job that spends it stops, and can be resumed with more.",
+        help="The job's budget. A job that spends it stops; --resume with a larger budget "
+        "continues it.",
     ),
     click.option(
         "--max-cost-per-run",
         type=FiniteFloat(_SMALLEST_USD),
         metavar="USD",
-        help="The budget of one run; a run that spends it ends, and its answer counts.",
+        help="The budget of one run. A run that spends it ends, and its answer counts.",
     ),
     click.option(
         "--price",
         type=_Price(),
-        help="US dollars for a million tokens in and out, where the price is not known.",
+        help="US dollars for a million input and output tokens, for a model with no known price.",
     ),
-    click.option("--rpm", type=click.IntRange(1), help="Requests a minute, of all runs."),
-    click.option("--tpm", type=click.IntRange(1), help="Tokens a minute, of all runs."),
+    click.option(
+        "--rpm", type=click.IntRange(1), help="The most requests per minute, over all runs."
+    ),
+    click.option(
+        "--tpm", type=click.IntRange(1), help="The most tokens per minute, over all runs."
+    ),
 )
 
 

@@ -20,8 +20,8 @@ record_option = click.option(
     "--record",
     type=click.Choice(RECORD_MODES),
     show_default="as the environment says, else durable",
-    help="When steps are written: `durable` before each is answered; `batched` within 50 ms, and "
-    "a session is lost where the server dies before the answer.",
+    help="When the server writes a step: `durable` before it replies, `batched` within 50 ms. "
+    "With `batched`, a session is lost if the server dies before the task's answer.",
 )
 
 
@@ -31,7 +31,7 @@ def store_option(function: FunctionT) -> FunctionT:
         "--store",
         metavar="URL",
         show_default=f"{STORE_VARIABLE}, else {_shown(default_store_file())}",
-        help="Where the record is: a SQLite file, or the URL of a PostgreSQL database.",
+        help="The store of the record: a SQLite file, or the URL of a PostgreSQL database.",
     )
     return option(function)
 

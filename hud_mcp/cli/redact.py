@@ -38,21 +38,21 @@ class _Fields(click.ParamType[tuple[RedactedField, ...]]):
 
 @click.command(
     "redact",
-    epilog="Actions, observations, answers and figures stay: replay and grading read them. Files "
-    "that were exported before stay as they are.",
+    epilog="Actions, observations, answers and figures stay, because resuming and grading read "
+    "them. The command does not change exported files.",
 )
 @click.argument("job", shell_complete=complete_records)
 @click.option(
     "--fields",
     type=_Fields(),
     required=True,
-    help=f"The fields to remove, with commas between: {', '.join(REDACTABLE)}.",
+    help=f"The fields to remove, separated by commas: {', '.join(REDACTABLE)}.",
 )
 @store_option
 def command(job: str, fields: tuple[RedactedField, ...], store: str | None) -> None:
-    """Remove what a model said or thought in a JOB, or in one trajectory, for good.
+    """Remove a model's words or reasoning from a JOB, or from one trajectory, for good.
 
-    Each turn keeps a marker: what was removed, and when. Nothing brings it back.
+    Each turn keeps a marker that says what was removed, and when. The removal cannot be undone.
     """
     configure_logging("warning")
     anyio.run(_run, job, fields, store)

@@ -44,25 +44,31 @@ _ROWS = 60
 
 @click.command(
     "regrade",
-    epilog="Exit status: 0 if every answer was graded again; 1 if some could not be, or the job "
-    "has none; 2 for a mistake in the options.",
+    epilog="Exit status: 0 if every answer was graded again. 1 if one was not, or the job has "
+    "none. 2 for a mistake in the options.",
 )
 @click.argument("job", shell_complete=complete_jobs)
 @click.option(
-    "--taskset", metavar="FILE", help="Grade by these rows, found by id; else by the recorded ones."
+    "--taskset",
+    metavar="FILE",
+    help="Grade by the rows of this taskset with the same ids. Default: the recorded rows.",
 )
-@click.option("--env", "sources", multiple=True, metavar="SOURCE", help="Where environments are.")
-@click.option("--max-concurrent", type=click.IntRange(1), default=4, help="Gradings at once.")
+@click.option(
+    "--env", "sources", multiple=True, metavar="SOURCE", help="The source of the environments."
+)
+@click.option(
+    "--max-concurrent", type=click.IntRange(1), default=4, help="The most gradings at one time."
+)
 @click.option("--name", help="The new job's name.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: a line for each run.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one line for each run.")
 @allow_option
 @store_option
 def command(**options: Any) -> None:
-    """Grade the stored answers of a JOB again, by its id or by how only its id begins.
+    """Grade the stored answers of a JOB again. A unique beginning of its id is enough.
 
-    No agent runs. Where a grader looks at the world, that is brought to where the recorded
-    steps left it; where that cannot be done, the row says that it needs the live world, and
-    keeps its grade. The new grades form a new job; the old ones stay.
+    No agent runs. For a grader that looks at the world, the command repeats the recorded steps in a
+    new world. If it cannot, the row keeps its grade and says that it needs the live world. The new
+    grades form a new job; the old grades stay.
     """
     configure_logging("error")
     raise_file_limit()

@@ -64,12 +64,22 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 @click.command(
     epilog="Limits: "
     + ", ".join(f"{n} ({f.default})" for n, f in Limits.model_fields.items())
-    + ". Without SOURCE, ./env.py is served if it is there, else the quickstart environments."
+    + ". The default of SOURCE is ./env.py if it exists, or else the quickstart environments."
 )
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...", shell_complete=complete_sources)
-@click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to offer by id.")
-@click.option("--split", help="Only tasks of one split or difficulty of --taskset.")
-@click.option("--python", metavar="FILE", help="The interpreter that has `hud`, for hud:….")
+@click.option(
+    "--taskset",
+    "tasksets",
+    multiple=True,
+    metavar="FILE",
+    help="Offer the tasks of this file by their ids.",
+)
+@click.option("--split", help="Offer only the tasks of --taskset with this split or difficulty.")
+@click.option(
+    "--python",
+    metavar="FILE",
+    help="The Python interpreter that has `hud` installed; sources of the form hud:… need it.",
+)
 @click.option("--http", metavar="HOST:PORT", help="Serve streamable HTTP instead of stdio.")
 @click.option(
     "--token",
@@ -80,13 +90,19 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     help="Require a bearer token over HTTP; each NAME sees only its own sessions.",
 )
 @token_file_option
-@click.option("--allow-host", "hosts", multiple=True, metavar="HOST", help="Answer this Host too.")
+@click.option(
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="HOST",
+    help="Also accept requests with this Host header.",
+)
 @click.option(
     "--public-url",
     metavar="URL",
     callback=_public_url,
-    help="Where people reach this server over HTTP, for links to live pages: the address of a "
-    "proxy before it, such as https://tasks.example.com.",
+    help="The public address of this server, such as https://tasks.example.com behind a proxy. "
+    "Links to live pages use it.",
 )
 @allow_option
 @store_option
@@ -94,7 +110,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 @click.option(
     "--reward",
     type=click.Choice(["hidden", "on_submit", "per_step"]),
-    help="When agents see rewards; by default as each template says, else on_submit.",
+    help="When agents see rewards. Default: the template's own setting, or else on_submit.",
 )
 @click.option(
     "--image", type=click.Choice(IMAGE_FORMATS), default=DEFAULT_FORMAT, help="Format of pictures."
@@ -103,7 +119,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     "--tries",
     type=click.IntRange(1),
     metavar="N",
-    help="How often one caller may start the same task; as often as it likes by default.",
+    help="How often one caller may start the same task. Default: any number of times.",
 )
 @click.option("--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
 @click.option(
@@ -112,8 +128,8 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     type=_LivePort(),
     is_flag=False,
     flag_value=0,
-    help="On stdio: serve live pages of sessions on 127.0.0.1; over HTTP they always are. Put "
-    "it after SOURCE, or name a port; 0 is any free one.",
+    help="Serve live pages of sessions on 127.0.0.1. HTTP servers always do. Put this option "
+    "after SOURCE, or name a port; 0 takes any free port.",
 )
 @click.option(
     "--live-log", is_flag=True, help="Show logs on live pages; agents can read them there."
@@ -121,29 +137,30 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 @click.option(
     "--openenv",
     is_flag=True,
-    help="Over HTTP: speak OpenEnv's wire too (/ws, /reset, /step, …), over the same sessions.",
+    help="With --http: also speak OpenEnv's wire (/ws, /reset, /step, …), over the same sessions.",
 )
 @click.option(
     "--channel",
     metavar="[HOST:]PORT",
-    help="Serve the HUD control channel too, over the same sessions; of one environment.",
+    help="Also serve the HUD control channel, over the same sessions. The server must have "
+    "exactly one environment.",
 )
 @click.option(
     "--channel-token",
     envvar="HUD_MCP_CHANNEL_TOKEN",
-    help="The token that peers of the channel must send; HUD's own clients send none.",
+    help="The token that clients of the channel must send. HUD's own clients send none.",
 )
 @click.option(
     "--reload",
     is_flag=True,
-    help="Follow edits of sources, sites and tasksets: new sessions get the new version, and a "
-    "session that has begun keeps its own. Default: what is loaded at the start is served.",
+    help="Load sources, sites and tasksets again after each edit. New sessions get the new "
+    "version; running sessions keep theirs.",
 )
 @click.option(
     "--operator-token-file",
     metavar="FILE",
-    help="Take the operator's calls, such as evaluate, from who sends the token in FILE; or in "
-    "HUD_MCP_OPERATOR_TOKEN. Agents must not have it.",
+    help="Accept operator calls, such as evaluate, with the token in FILE or in "
+    "HUD_MCP_OPERATOR_TOKEN. Never give this token to agents.",
 )
 @click.option("--job", hidden=True, help="The job that all sessions belong to.")
 @click.option(
@@ -156,16 +173,16 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
-    help="The least level that is logged to stderr.",
+    help="The lowest level of messages to log to stderr.",
 )
 @click.pass_context
 def command(ctx: click.Context, **options: Any) -> None:
     """Serve environments over MCP.
 
-    SOURCE is a shipped environment (browser, letter_count), a Python file (path/to/env.py),
-    one environment of a file (env.py:name), or any Gymnasium environment with its options
-    (gym:CARLCartPole?context=train&screen=0). Several can be served at once. HUD's are served
-    too: tcp://host:port is a running one, hud:path/to/env.py one that is run as long as needed.
+    SOURCE is a shipped environment (browser, letter_count), a Python file (path/to/env.py) or one
+    environment of a file (env.py:name). It may also be any Gymnasium environment with its options
+    (gym:CARLCartPole?context=train&screen=0). You may name several. HUD's environments work too:
+    tcp://host:port names a running one, and hud:path/to/env.py names a file that the server runs.
     """
     if options["split"] is not None and not options["tasksets"]:
         raise click.UsageError("--split chooses among the rows of a --taskset; name one.")

@@ -47,7 +47,7 @@ def _of_session(function: FunctionT) -> FunctionT:
             "--session",
             metavar="ID",
             show_default="the only one",
-            help="The session, by its id or by how only its id begins.",
+            help="The session's id, or a unique beginning of it.",
         ),
         store_option,
         click.option("--json", "as_json", is_flag=True, help="Print the whole reply, as JSON."),
@@ -58,7 +58,7 @@ def _of_session(function: FunctionT) -> FunctionT:
 
 
 _image_option = click.option(
-    "--image", metavar="FILE", help="Write the picture that follows to a file, too."
+    "--image", metavar="FILE", help="Also write the picture of the observation to this file."
 )
 
 
@@ -68,10 +68,10 @@ _image_option = click.option(
 @_image_option
 @_of_session
 def act_command(action: str, fields: tuple[str, ...], image: str | None, **options: Any) -> None:
-    """Perform one ACTION with its fields, and print the text that follows.
+    """Perform one ACTION with its fields, and print the text of the observation.
 
-    As in `act click ref=e12`, `act type text=lamp`, `act press keys='["Enter"]'`, or one JSON
-    object. `hud-mcp task tools` lists actions and fields.
+    Examples: `act click ref=e12`, `act type text=lamp`, `act press keys='["Enter"]'`. ACTION may
+    also be one JSON object. `hud-mcp task tools` lists actions and fields.
     """
     if action.lstrip().startswith("{"):
         given = by_hand.read_fields((action, *fields))
@@ -85,9 +85,9 @@ def act_command(action: str, fields: tuple[str, ...], image: str | None, **optio
 @_image_option
 @_of_session
 def step_command(actions: str, image: str | None, **options: Any) -> None:
-    """Perform a JSON list of actions in order, and print the text that follows.
+    """Perform a JSON list of actions in order, and print the text of the observation.
 
-    Without actions, only look. `-` reads them from standard input.
+    Without actions, the command only looks. `-` reads the actions from standard input.
     """
     text = by_hand.read_text("-") if actions == "-" else actions
     try:
@@ -113,18 +113,21 @@ def _step(options: dict[str, Any], actions: Any, image: str | None) -> None:
 @click.argument("fields", nargs=-1, metavar="[NAME=VALUE]...")
 @_of_session
 def call_command(tool: str, fields: tuple[str, ...], **options: Any) -> None:
-    """Call a TOOL of the environment's own, as in `call run_command command='ls -l'`."""
+    """Call one of the environment's own tools, as in `call run_command command='ls -l'`."""
     result = _call(options, tool, by_hand.read_fields(fields))
     _print(options, result, by_hand.text_of(result))
 
 
 @click.command("screenshot")
 @click.option(
-    "--out", metavar="FILE", default="screenshot.png", help="Where to; - is standard output."
+    "--out",
+    metavar="FILE",
+    default="screenshot.png",
+    help="The file to write; - is standard output.",
 )
 @_of_session
 def screenshot_command(out: str, **options: Any) -> None:
-    """Write a picture of the screen, as PNG, and print where."""
+    """Write a picture of the screen as PNG, and print the file's path."""
     result = _call(options, "screenshot", {"format": "png"})
     saved = by_hand.save_image(result, out)
     if saved is None:
@@ -138,7 +141,7 @@ def screenshot_command(out: str, **options: Any) -> None:
 @click.command("tools")
 @_of_session
 def tools_command(**options: Any) -> None:
-    """List what can be done: actions with their fields, and the environment's own tools."""
+    """List the actions with their fields, and the environment's own tools."""
     tools: Sequence[Any] = _call({**options, "session": None}, "tools/list", {})
     if options["as_json"]:
         click.echo(orjson.dumps([tool.model_dump(mode="json", by_alias=True) for tool in tools]))
@@ -169,9 +172,9 @@ def _print_tool(usage: str, tool: Any, *, skipped: Sequence[str]) -> None:
 @click.option("--file", metavar="FILE", help="A file with the answer; - is standard input.")
 @_of_session
 def answer_command(answer: str | None, file: str | None, **options: Any) -> None:
-    """Submit the ANSWER: the task is graded, once, and is over. It may be empty: ''.
+    """Submit the ANSWER, and have the task graded. It may be empty: ''.
 
-    The same answer again prints the same grade.
+    The server grades a task once. The same answer again prints the same grade.
     """
     if (answer is None) == (file is None):
         raise click.UsageError("Give either ANSWER or --file.")
@@ -181,11 +184,11 @@ def answer_command(answer: str | None, file: str | None, **options: Any) -> None
 
 
 @click.command("ps")
-@click.option("--all", "ended", is_flag=True, help="Those that have ended, too.")
+@click.option("--all", "ended", is_flag=True, help="List ended sessions too.")
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
 def ps_command(*, ended: bool, store: str | None, as_json: bool) -> None:
-    """List the sessions that are open, and their server."""
+    """List the open sessions and their server."""
     configure_logging("warning")
     place = surfaces.place_of(store)
     rows, running = anyio.run(partial(surfaces.list_open, place))
@@ -208,7 +211,7 @@ def ps_command(*, ended: bool, store: str | None, as_json: bool) -> None:
 @click.command("stop")
 @store_option
 def stop_command(store: str | None) -> None:
-    """End the server in the background. Its sessions go on with the next command for one."""
+    """Stop the background server. The next command that names a session starts it again."""
     configure_logging("warning")
     place = surfaces.place_of(store)
     if not surfaces.stop_server(place):
@@ -221,9 +224,9 @@ def stop_command(store: str | None) -> None:
 
 
 @click.command("skill")
-@click.option("--path", "shows_path", is_flag=True, help="Print where the file is.")
+@click.option("--path", "shows_path", is_flag=True, help="Print the path of the file instead.")
 def skill_command(*, shows_path: bool) -> None:
-    """Print SKILL.md: how an agent that has a shell uses these commands."""
+    """Print SKILL.md, which tells an agent with a shell how to use these commands."""
     path = files("hud_mcp.hand") / "SKILL.md"
     click.echo(str(path) if shows_path else path.read_text(encoding="utf-8"), nl=shows_path)
 

@@ -46,18 +46,23 @@ class _InOrder(click.Group):
 
 @click.group("task", cls=_InOrder)
 def command() -> None:
-    """Start, work on and grade single tasks, a command at a time.
+    """Start, work on and grade single tasks, one command at a time.
 
-    A server in the background keeps what was started, with its browser or its shell: one for each
-    store, on a socket of this user's. The first command starts it; it ends after its last
-    session. With --url, tasks are those of a server on the HUD control channel.
+    A background server holds the sessions, with their browsers and shells. Each store has one, on a
+    socket that only you can use. The first command starts the server, and it ends after its last
+    session. With --url, the tasks come from a server on the HUD control channel.
     """
 
 
 def _placed(function: FunctionT) -> FunctionT:
     """Add the options that say where tasks are, and how to print."""
     options = (
-        click.option("--url", "-u", metavar="URL", help="A channel: tcp://[token@]host:port."),
+        click.option(
+            "--url",
+            "-u",
+            metavar="URL",
+            help="The address of a HUD control channel: tcp://[token@]host:port.",
+        ),
         click.option(
             "--source",
             "-s",
@@ -65,7 +70,7 @@ def _placed(function: FunctionT) -> FunctionT:
             multiple=True,
             metavar="SOURCE",
             show_default="what is open, else ./env.py, else the quickstart's",
-            help="Environments, as `hud-mcp serve` takes them.",
+            help="Sources of environments, as `hud-mcp serve` takes them.",
         ),
         store_option,
         click.option("--out", metavar="FILE", help="Write the whole reply to a file, as JSON."),
@@ -79,7 +84,7 @@ def _placed(function: FunctionT) -> FunctionT:
 @command.command("list")
 @_placed
 def list_command(**options: Any) -> None:
-    """List what can be started: tasks and templates by id."""
+    """List the tasks and templates that `hud-mcp task start` can start, by id."""
 
     async def ask(client: Any) -> Any:
         return await client.list_tasks()
@@ -91,16 +96,27 @@ def list_command(**options: Any) -> None:
 
 @command.command("start")
 @click.argument("task")
-@click.option("--args", "-a", "args", metavar="JSON", default="{}", help="Its arguments.")
-@click.option("--seed", type=int, help="By hand: for what the world draws at random.")
-@click.option("--context", metavar="JSON", help="By hand: features of the world to change.")
-@click.option("--taskset", "tasksets", multiple=True, metavar="FILE", help="Tasks to start by id.")
-@click.option("--session", metavar="ID", help="With --url: start it in place of this one's task.")
+@click.option("--args", "-a", "args", metavar="JSON", default="{}", help="The task's arguments.")
+@click.option("--seed", type=int, help="The seed of the world's random choices; not with --url.")
+@click.option("--context", metavar="JSON", help="Features of the world to change; not with --url.")
+@click.option(
+    "--taskset",
+    "tasksets",
+    multiple=True,
+    metavar="FILE",
+    help="Make the tasks of this file available by their ids.",
+)
+@click.option(
+    "--session",
+    metavar="ID",
+    help="With --url: start the task in this session, in place of its present task.",
+)
 @_placed
 def start_command(task: str, args: str, **options: Any) -> None:
-    """Start a TASK, by the id of a task or a template, and print what it asks.
+    """Start a TASK, by the id of a task or a template, and print its prompt.
 
-    The session's id is on standard error; other commands need it only where several are open.
+    The command prints the session's id on standard error. Other commands need it only if several
+    sessions are open.
     """
     given = _object(args, "--args")
     if options["url"] is None and options["session"] is not None:
@@ -127,10 +143,10 @@ command.add_command(answer_command)
 
 @command.command("grade")
 @click.argument("task", required=False)
-@click.option("--args", "-a", "args", metavar="JSON", help="With TASK: its arguments.")
+@click.option("--args", "-a", "args", metavar="JSON", help="With TASK: the task's arguments.")
 @click.option("--answer", help="The answer.")
 @click.option("--answer-file", metavar="FILE", help="A file with the answer; - is standard input.")
-@click.option("--session", metavar="ID", help="The session that holds the task.")
+@click.option("--session", metavar="ID", help="The session of the task.")
 @_placed
 def grade_command(
     task: str | None,
@@ -139,9 +155,9 @@ def grade_command(
     answer_file: str | None,
     **options: Any,
 ) -> None:
-    """Submit the answer of a task that was started, and print its score alone.
+    """Submit the answer of a started task, and print only its score.
 
-    With TASK, and where no task is open, it is started first, as HUD's own command does.
+    If no task is open, the command starts TASK first, as HUD's own command does.
     """
     if (answer is None) == (answer_file is None):
         raise click.UsageError("Give either --answer or --answer-file.")
@@ -168,10 +184,10 @@ def grade_command(
 
 
 @command.command("cancel")
-@click.option("--session", metavar="ID", help="The session that holds the task.")
+@click.option("--session", metavar="ID", help="The session of the task.")
 @_placed
 def cancel_command(**options: Any) -> None:
-    """End a task that was started, without a grade."""
+    """Cancel a started task, without a grade."""
     if options["url"] is not None and options["session"] is None:
         raise click.UsageError("Missing option '--session'.")
 

@@ -26,10 +26,13 @@ _AT_ONCE = 1_000
 @click.command()
 @click.argument("tasksets", nargs=-1, metavar="[TASKSET]...", shell_complete=complete_tasksets)
 @click.option(
-    "--filter", "pattern", metavar="PATTERN", help="Only ids, environments or templates like this."
+    "--filter",
+    "pattern",
+    metavar="PATTERN",
+    help="Only tasks whose id, environment or template matches this.",
 )
 @click.option("--split", help="Only tasks of one split or difficulty, such as hard.")
-@click.option("--show", metavar="ID", help="Show one row, whole.")
+@click.option("--show", metavar="ID", help="Show one full row.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
 def command(
     tasksets: tuple[str, ...],
@@ -39,11 +42,11 @@ def command(
     *,
     as_json: bool,
 ) -> None:
-    """List the sets of tasks that there are; or the tasks of TASKSETS.
+    """List the available sets of tasks, or the tasks of TASKSETS.
 
-    A TASKSET is a .jsonl, .json or .py file, the name of a shipped or public set, or `all`: every
-    shipped set that needs nothing more. `hud-mcp functions` explains the
-    functions that `setup` and `evaluate` of tasks name.
+    A TASKSET is a .jsonl, .json or .py file, or the name of a shipped or public set. `all` names
+    every shipped set that needs no further software. `hud-mcp functions` explains the functions
+    that `setup` and `evaluate` of tasks name.
     """
     if not tasksets:
         if pattern is not None or split is not None or show is not None:

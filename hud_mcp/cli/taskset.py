@@ -29,7 +29,7 @@ _SHOWN_REASONS = 12
 
 @click.group("taskset")
 def command() -> None:
-    """Import public sets of tasks, and look at, check, split and sample sets."""
+    """Import public sets of tasks; show, check, split and sample sets."""
 
 
 command.add_command(inspect_sets.command)
@@ -41,10 +41,11 @@ command.add_command(inspect_sets.command)
     "--from",
     "place",
     metavar="FOLDER|URL",
-    help="Where its files are; HUD_MCP_DATASETS, then where it is published, by default.",
+    help="Where the set's files are. Default: the folder HUD_MCP_DATASETS, then the place of "
+    "publication.",
 )
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Where to write it."
+    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="The file to write."
 )
 @click.option("--split", help="Only the rows of one split.")
 @click.option(
@@ -52,24 +53,25 @@ command.add_command(inspect_sets.command)
     "hosts",
     multiple=True,
     metavar="HOST=PLACE",
-    help="The replacement of a host or a placeholder in its rows, such as "
-    "www.imdb.com=http://127.0.0.1:8001.",
+    help="Replace a host or a placeholder in the rows, such as www.imdb.com=http://127.0.0.1:8001.",
 )
 @click.option(
     "--site",
     "sites",
     multiple=True,
     metavar="NAME=ADDRESS",
-    help="Where a site of WebArena is, such as shopping=http://127.0.0.1:7770.",
+    help="The address of a site of WebArena, such as shopping=http://127.0.0.1:7770.",
 )
-@click.option("--gym", help="The environment of its rows, where the set leaves that open.")
-@click.option("--seed", type=int, default=0, help="Of a set that is drawn.")
-@click.option("--size", type=click.IntRange(1), default=100, help="Rows of a set that is drawn.")
-@click.option("--refresh", is_flag=True, help="Fetch its files again, and accept changes.")
+@click.option("--gym", help="The environment of the rows, for a set that names none.")
+@click.option("--seed", type=int, default=0, help="The seed of a generated set.")
+@click.option(
+    "--size", type=click.IntRange(1), default=100, help="The number of rows of a generated set."
+)
+@click.option("--refresh", is_flag=True, help="Fetch the set's files again, and accept changes.")
 def import_command(name: str, **options: Any) -> None:
     """Import a public set by its NAME, such as WebVoyager or GAIA-level1.
 
-    It is written as a taskset, in which each row says where it comes from.
+    The command writes a taskset; each row states its origin.
     """
     choice = Choice(
         hosts=_places("--host HOST=PLACE", options["hosts"])
@@ -95,7 +97,7 @@ def import_command(name: str, **options: Any) -> None:
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
 def list_command(*, as_json: bool) -> None:
-    """List the sets that come with the package, and the public ones that can be imported."""
+    """List the shipped sets, and the public sets that `hud-mcp taskset import` can import."""
     rows = [
         {"name": path.stem, "kind": "shipped", "about": f"{_lines_of(path)} tasks", "licence": ""}
         for path in sorted(shipped_folder("taskset_data").glob("*.jsonl"))
@@ -118,7 +120,7 @@ def list_command(*, as_json: bool) -> None:
 @click.argument("taskset")
 @click.argument("task", required=False)
 def show_command(taskset: str, task: str | None) -> None:
-    """Show what a TASKSET amounts to, or one TASK of it, whole."""
+    """Summarise a TASKSET, or show one full TASK of it."""
     tasks = Taskset.from_file(find_taskset(taskset))
     if task is not None:
         click.echo(orjson.dumps(tasks[task].row, option=orjson.OPT_INDENT_2))
@@ -136,7 +138,9 @@ def show_command(taskset: str, task: str | None) -> None:
 
 @command.command("validate")
 @click.argument("taskset")
-@click.option("--env", "sources", multiple=True, metavar="SOURCE", help="Where environments are.")
+@click.option(
+    "--env", "sources", multiple=True, metavar="SOURCE", help="The source of the environments."
+)
 def validate_command(taskset: str, sources: tuple[str, ...]) -> None:
     """Check that every row of a TASKSET fits its environment. Nothing runs."""
     path = find_taskset(taskset)
@@ -153,14 +157,16 @@ def validate_command(taskset: str, sources: tuple[str, ...]) -> None:
     "parts",
     multiple=True,
     metavar="NAME=SHARE",
-    help="A split and its share of the rows, such as train=0.8; what is left over is the last.",
+    help="A split and its share of the rows, such as train=0.8. The last split gets the rest.",
 )
-@click.option("--seed", type=int, default=0, help="The same one draws the same rows.")
+@click.option(
+    "--seed", type=int, default=0, help="The seed of the draw. The same seed draws the same rows."
+)
 @click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
 def split_command(taskset: str, parts: tuple[str, ...], seed: int, folder: Path) -> None:
     """Write each split of a TASKSET to its own file.
 
-    By default those that its rows have; else as --part draws them.
+    The default splits are those of the rows. --part draws splits at random instead.
     """
     tasks = Taskset.from_file(find_taskset(taskset))
     found = _drawn(tasks, _shares(parts), seed) if parts else _own(tasks)
@@ -174,10 +180,12 @@ def split_command(taskset: str, parts: tuple[str, ...], seed: int, folder: Path)
 @command.command("sample")
 @click.argument("taskset")
 @click.argument("rows", type=click.IntRange(1))
-@click.option("--seed", type=int, default=0, help="The same one draws the same rows.")
-@click.option("--runnable", is_flag=True, help="Only rows that run here.")
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Where to write it."
+    "--seed", type=int, default=0, help="The seed of the draw. The same seed draws the same rows."
+)
+@click.option("--runnable", is_flag=True, help="Only rows that this machine can run.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="The file to write."
 )
 def sample_command(
     taskset: str,

@@ -23,7 +23,8 @@ _NAMED_TOKEN = re.compile(r"([A-Za-z0-9_-]+)=([^=].*)")
 token_file_option = click.option(
     "--token-file",
     metavar="FILE",
-    help="Take --token from FILE, one a line: others can read what is on a command line.",
+    help="Read tokens from FILE, one on each line. Other users can read a command line, but not "
+    "your file.",
 )
 """The option; the same for each command that asks for tokens."""
 

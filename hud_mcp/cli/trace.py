@@ -32,21 +32,21 @@ _LISTED = 20
 
 @click.command("trace")
 @click.argument("trajectory", required=False, shell_complete=complete_records)
-@click.option("--full", is_flag=True, help="Show long texts whole.")
+@click.option("--full", is_flag=True, help="Show long texts in full.")
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="Print the whole record as JSON; the reward is in its receipt.",
+    help="Print the full record as JSON. Its receipt has the reward.",
 )
 @store_option
 def command(trajectory: str | None, **options: Any) -> None:
-    """Show a TRAJECTORY, by its id or by how only its id begins, while it runs too.
+    """Show a TRAJECTORY, even while it runs. A unique beginning of its id is enough.
 
-    Its task and prompt, then what was done and seen at each step, its log and its receipt.
-    Where the agent has reported of its model: what that thought, said and used, too.
-    `hud-mcp jobs JOB` lists those of a job. Without an id, the newest that belong to no job
-    are listed: sessions that clients of `hud-mcp serve` began.
+    The output has the task, the prompt, each step's actions and observation, the log and the
+    receipt. If the agent reported its model's turns, they follow too. `hud-mcp jobs JOB` lists the
+    trajectories of a job. Without an id, the command lists the newest sessions that clients of
+    `hud-mcp serve` started.
     """
     configure_logging("warning")
     anyio.run(_run, trajectory, options)

@@ -24,9 +24,11 @@ __all__ = ["command"]
 @name_option
 @config_option
 @dry_run_option
-@click.option("--force", is_flag=True, help="Take an entry of that name away, whatever it starts.")
+@click.option(
+    "--force", is_flag=True, help="Remove the entry of that name even if it starts another command."
+)
 def command(client: str, name: str, config: str | None, *, dry_run: bool, force: bool) -> None:
-    """Take hud-mcp out of a CLIENT's configuration; everything else in it stays as it is."""
+    """Remove hud-mcp from the configuration of a CLIENT. Other entries stay as they are."""
     chosen, held = configuration(client, config)
     former = held.find(name)
     if former is None:

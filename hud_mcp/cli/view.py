@@ -23,18 +23,24 @@ PORT = 8199
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0 takes any free one.")
+@click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0 takes any free port.")
 @click.option("--host", default="127.0.0.1", help="The address to listen on.")
 @store_option
-@click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
+@click.option("--open", "opens", is_flag=True, help="Open the page in your browser.")
 @click.option(
     "--token",
     metavar="SECRET",
     envvar="HUD_MCP_VIEW_TOKEN",
-    help="The token of readers; required if HOST is not loopback.",
+    help="The token that readers need. A HOST other than loopback requires one.",
 )
 @token_file_option
-@click.option("--allow-host", "hosts", multiple=True, metavar="HOST", help="Answer this Host too.")
+@click.option(
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="HOST",
+    help="Also accept requests with this Host header.",
+)
 @click.option(
     "--live-log", is_flag=True, help="Show logs on live pages; agents can read them there."
 )

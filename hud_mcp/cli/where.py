@@ -20,15 +20,16 @@ def where_options(function: F) -> F:
         click.option(
             "--in-process",
             is_flag=True,
-            help="Run the environments in this process, without a server: for many short runs of "
-            "an agent that works here too (oracle, nop, random, a model).",
+            help="Run the environments in this process, without a server. This suits many short "
+            "runs of an agent in this process (oracle, nop, random, a model).",
         ),
         click.option(
             "--workers",
             metavar="N|auto",
             callback=_read,
-            help="Server processes that share the runs, each with its own browser; auto is one a "
-            "core. Then --max-concurrent is 4 for each of them, in all, unless it is given.",
+            help="Server processes that share the runs, each with its own browser; auto starts "
+            "one for each core. The default of --max-concurrent is then 4 times this "
+            "number.",
         ),
     ):
         function = option(function)

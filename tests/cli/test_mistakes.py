@@ -155,7 +155,7 @@ def test_help_names_defaults_and_says_what_is_expected() -> None:
     shown = " ".join(run("eval", "--help").output.split())
     for default in ("[default: 600.0; x>=1]", "[default: 1; x>=1]", "HUD_MCP_STORE"):
         assert default in shown
-    assert "`expected` in the table is that reward" in shown
+    assert "The table shows that reward as `expected`" in shown
     commands = run("--help").output.partition("Commands:")[2].split("\n")
     names = [line.split()[0] for line in commands if line.strip()]
     assert names.index("eval") < names.index("task") < names.index("channel")

@@ -112,5 +112,5 @@ def test_a_mistake_is_one_line_on_stderr_and_a_status(
 def test_the_command_says_what_it_does() -> None:
     """`--help` names the argument and every option."""
     shown = run("--help").output
-    for word in ("TASKSET", "--filter", "--show", "--json", "List the sets"):
+    for word in ("TASKSET", "--filter", "--show", "--json", "List the available sets"):
         assert word in shown

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from hud_mcp.loading.importers.files import dataset_file
     from hud_mcp.loading.source import load_environments
     from hud_mcp.loading.tasksets import load_taskset
+    from hud_mcp.needs import Needs
     from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
     from hud_mcp.outcome import Cause, Counts, Outcome
     from hud_mcp.record.job import Job, create_job, load_job, run_job
@@ -141,6 +142,7 @@ _HOMES = {
     "record.job": "Job create_job load_job run_job",
     "record.registered_job": "register_job",
     "gym": "connect",
+    "needs": "Needs",
     "loading.contexts": "NamedContext read_contexts sample_contexts spread",
     "loading.importers.files": "dataset_file",
     "loading.source": "load_environments",
@@ -222,6 +224,7 @@ __all__ = [
     "ModelTurn",
     "MoveAction",
     "NamedContext",
+    "Needs",
     "NoWorld",
     "Observation",
     "Opening",

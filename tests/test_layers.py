@@ -34,6 +34,7 @@ LAYERS = (
         "observation",
         "context",
         "grade",
+        "needs",
         "capability",
         "capabilities",
         "adapters",

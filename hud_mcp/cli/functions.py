@@ -6,6 +6,7 @@ from typing import Any
 import click
 import orjson
 
+from hud_mcp.cli.needs import print_needs
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.environment import Environment
 from hud_mcp.environment.answers import ANSWER_FUNCTIONS
@@ -45,6 +46,7 @@ def command(source: str | None, as_json: bool) -> None:  # noqa: FBT001  # click
     console.print(table)
     names = ", ".join(environment.name for environment in environments)
     console.print(cell(f"{len(rows)} functions of {names}.", "dim"))
+    print_needs(console, environments)
 
 
 def _rows(environments: Iterable[Environment]) -> Iterable[dict[str, Any]]:

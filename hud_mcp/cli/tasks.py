@@ -6,6 +6,7 @@ import click
 import orjson
 
 from hud_mcp.cli.completion import complete_tasksets
+from hud_mcp.cli.needs import environments_of, print_needs
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.cli.sets import print_sets
 from hud_mcp.cli.startup import without_collecting
@@ -55,7 +56,8 @@ def command(
         return
     found = find_sets(tasksets)
     with without_collecting():
-        tasks = found.read().tasks
+        read = found.read()
+    tasks = read.tasks
     if not len(tasks):
         raise InvalidTask(f"{found.name} holds no tasks. Write one as JSON on each line.")
     if show is not None:
@@ -71,6 +73,7 @@ def command(
             click.echo(json_lines(task.row for task in part), nl=False)
         return
     _print_list(chosen, tasks)
+    print_needs(make_console(), environments_of(chosen, list(read.files.values())))
     if found.left_out:
         make_console().print(cell(found.left_out, "dim"), soft_wrap=True)
 

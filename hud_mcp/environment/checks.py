@@ -7,6 +7,7 @@ from typing import Any
 
 from hud_mcp.arguments import source_line
 from hud_mcp.errors import InvalidEnvironment
+from hud_mcp.needs import Needs
 from hud_mcp.task import RECORD_MODES
 from hud_mcp.world import WorldSpec
 
@@ -14,6 +15,7 @@ __all__ = [
     "REWARD_POLICIES",
     "check_hook",
     "check_name",
+    "check_needs",
     "check_record_mode",
     "check_reward_policy",
     "check_v5_keywords",
@@ -108,6 +110,18 @@ def check_world(world: Any, where: str) -> None:
         raise InvalidEnvironment(
             f"{where}: {world!r} is no world; give what declares one, such as Browser() or "
             "Shell(). A world of your own is declared by a class that derives from WorldSpec."
+        )
+
+
+def check_needs(needs: Any, where: str) -> None:
+    """Refuse what does not say what a session needs.
+
+    Raises:
+        InvalidEnvironment: It is something else.
+    """
+    if needs is not None and not isinstance(needs, Needs):
+        raise InvalidEnvironment(
+            f"{where}: needs={needs!r} says no needs; write needs=Needs(cpus=2, memory_mb=1000)."
         )
 
 

@@ -18,19 +18,17 @@ from hud_mcp.environment.calls import CallTemplate, Witness, bind_calls, task_ho
 from hud_mcp.environment.checks import (
     check_hook,
     check_name,
+    check_needs,
     check_record_mode,
     check_reward_policy,
     check_v5_keywords,
     check_world,
 )
 from hud_mcp.environment.declarations import Declarations
-from hud_mcp.errors import (
-    CapabilityNotFound,
-    InvalidEnvironment,
-    did_you_mean,
-)
+from hud_mcp.errors import CapabilityNotFound, InvalidEnvironment, did_you_mean
 from hud_mcp.function import Phase
 from hud_mcp.loading.digest_inputs import freeze_folder, imported_files
+from hud_mcp.needs import Needs
 from hud_mcp.task import RecordMode, Task
 from hud_mcp.template import Template
 from hud_mcp.world import WorldSpec
@@ -61,14 +59,15 @@ class Environment(Declarations):
             `RECORD_MODES`.
         context_selector: Picks the context of each task that binds none.
         seed: Of tasks that bind none; drawn for each by default.
+        needs: What one session takes of a machine; what its world says by default.
         v5: Keywords of HUD's version 5 are ignored with a `DeprecationWarning`.
 
     Attributes:
         capabilities: What is published now; hooks and authors may change the list.
 
     Raises:
-        InvalidEnvironment: The name, the reward policy or the way to record is not allowed, or
-            the world is none.
+        InvalidEnvironment: The name, the reward policy or the way to record is not allowed, the
+            world is none, or the needs are none.
         TypeError: There is no such keyword.
     """
 
@@ -84,6 +83,7 @@ class Environment(Declarations):
         record: RecordMode | None = None,
         context_selector: "ContextSelector | None" = None,
         seed: int | None = None,
+        needs: Needs | None = None,
         **v5: Any,
     ) -> None:
         frame = inspect.currentframe()
@@ -95,6 +95,7 @@ class Environment(Declarations):
         check_reward_policy(reward, where)
         check_record_mode(record, where)
         check_world(world, where)
+        check_needs(needs, where)
         super().__init__(name, world if world is not None else NoWorld())
         self.version = version
         self.context_space = self.world.context_space | (contexts or ContextSpace())
@@ -102,6 +103,7 @@ class Environment(Declarations):
         self.record: RecordMode | None = record
         self.context_selector = context_selector
         self.seed = seed
+        self._needs = needs
         self._own_contexts = contexts or ContextSpace()
         self.capabilities: list[Capability] = []
         for capability in capabilities or ():
@@ -115,6 +117,11 @@ class Environment(Declarations):
         self._notes: list[str] = []
         if type(self) is Environment:  # what was read of a server is found by its address
             _declared[name] = self
+
+    @property
+    def needs(self) -> Needs:
+        """What one session takes of a machine."""
+        return self._needs or self.world.needs
 
     @property
     def source(self) -> Path | None:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.context import ContextSpace
+from hud_mcp.needs import Needs
 from hud_mcp.world.endpoint import Publish
 from hud_mcp.world.live import World
 from hud_mcp.world.opening import Opening
@@ -50,6 +51,7 @@ class WorldSpec(ABC):
             with what commands can forge (`hud-mcp check`).
         functions: What `setup` and `evaluate` of tasks may name beside the environment's own.
         tools: Tools that agents have beside the environment's own.
+        needs: What one session takes of a machine, where its environment does not say.
         endpoints: What a control channel publishes of a session's world: each a `Publish`, or
             the `module:name` of one, which is loaded when a channel is served.
     """
@@ -71,6 +73,7 @@ class WorldSpec(ABC):
     runs_commands: bool = False
     functions: "tuple[Function, ...]" = ()
     tools: "tuple[Tool, ...]" = ()
+    needs: Needs = Needs()
     endpoints: tuple[Publish | str, ...] = ()
 
     @abstractmethod

@@ -11,6 +11,7 @@ from hud_mcp.action import INPUT_TYPES
 from hud_mcp.context import ContextFeature, ContextSpace
 from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment, did_you_mean
+from hud_mcp.needs import Needs
 from hud_mcp.world import Opening, WorldSpec
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
@@ -107,6 +108,7 @@ class Browser(WorldSpec):
     """
 
     name = "browser"
+    needs = Needs(cpus=0.25, memory_mb=200, browser=True)
     world_type = BrowserWorld
     actions = INPUT_TYPES
     has_screen = True

@@ -8,6 +8,7 @@ from typing import Any, cast
 from hud_mcp.action import INPUT_TYPES, Action, ActionEffect
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.function import Function
+from hud_mcp.needs import Needs
 from hud_mcp.observation import Look, Observation
 from hud_mcp.world import Opening, WorldSpec
 from hud_mcp.worlds.controller.places import Place
@@ -152,6 +153,7 @@ class ControllerSpec(WorldSpec):
     """
 
     name = "controller"
+    needs = Needs(cpus=0.25, memory_mb=256)
     world_type = ControllerWorld
     actions = INPUT_TYPES
     has_screen = True

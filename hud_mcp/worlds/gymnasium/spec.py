@@ -11,6 +11,7 @@ from typing import Any, Literal
 from hud_mcp import carl
 from hud_mcp.context import ContextFeature, ContextSpace
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidEnvironment
+from hud_mcp.needs import Needs
 from hud_mcp.world import Opening, WorldSpec
 from hud_mcp.worlds.gymnasium import libraries
 from hud_mcp.worlds.gymnasium.actions import ActionForm
@@ -89,6 +90,7 @@ class Gymnasium(WorldSpec):
     """
 
     name = "gymnasium"
+    needs = Needs(cpus=0.25, memory_mb=128)
     world_type = GymnasiumWorld
     actions = frozenset({"custom", "screenshot"})
     is_destructive = False

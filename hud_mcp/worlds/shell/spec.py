@@ -13,6 +13,7 @@ import anyio.to_thread
 from hud_mcp.egress import AllowList
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, LimitReached, did_you_mean
 from hud_mcp.function import Function
+from hud_mcp.needs import Needs
 from hud_mcp.sandbox import Isolation, Sandbox, SandboxLimits, SandboxOptions
 from hud_mcp.tool import Tool
 from hud_mcp.world import Opening, WorldSpec
@@ -55,6 +56,7 @@ class Shell(WorldSpec):
     """
 
     name = "shell"
+    needs = Needs(cpus=0.25, memory_mb=128)
     world_type = ShellWorld
     actions = frozenset({"wait", "custom"})
     runs_commands = True

@@ -1,0 +1,39 @@
+"""What sessions of environments need, in a line for each of them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from hud_mcp.cli import surfaces
+from hud_mcp.cli.output import cell
+from hud_mcp.environment import Environment
+from hud_mcp.errors import HudMcpError
+from hud_mcp.loading.bridged import is_bridged
+from hud_mcp.loading.places import find_sources
+from hud_mcp.taskset import Taskset
+
+__all__ = ["environments_of", "print_needs"]
+
+
+def environments_of(tasks: Taskset, files: Sequence[Path]) -> list[Environment]:
+    """The environments of tasks that can be loaded here; none where one cannot.
+
+    Args:
+        tasks: Those that are listed.
+        files: Where they were read.
+    """
+    try:
+        found = find_sources((), tasks, files[0] if len(files) == 1 else Path.cwd())
+        loaded = surfaces.load_environments([each for each in found if not is_bridged(each)])
+    except HudMcpError:  # a list of tasks is not the place to say what eval says
+        return []
+    named = set(tasks.environment_names)
+    return [each for each in loaded if each.name in named]
+
+
+def print_needs(console: Console, environments: Sequence[Environment]) -> None:
+    """Print what a session of each environment needs."""
+    for each in environments:
+        text = f"A session of {each.name} needs {each.needs}."
+        console.print(cell(text, "dim"), soft_wrap=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from hud_mcp.lazy import libraries
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.store import sql
+from hud_mcp.store.announced import Announced
 from hud_mcp.store.permissions import make_private_folder
 from hud_mcp.store.stored_session import WaitingSession
 
@@ -46,7 +47,8 @@ class Lease:
     def __init__(self, folder: Path, lease_s: float = LEASE_S) -> None:
         self.server_id = _new_id()
         self._folder = folder
-        self._lease_s = lease_s
+        self.lease_s = lease_s
+        self._announced: Announced | None = None
         self._lock: BaseFileLock | None = None
         self._graves: list[Path] = []
 
@@ -58,7 +60,7 @@ class Lease:
     @property
     def beat_s(self) -> float:
         """How often this server gives a sign of life while it is registered."""
-        return self._lease_s / _BEATS
+        return self.lease_s / _BEATS
 
     def register(self, connection: "Connection") -> None:
         """Register this server, if it is not. Runs in the writer's thread."""
@@ -70,8 +72,14 @@ class Lease:
         lock = libraries.FileLock(self._path(self.server_id), thread_local=False, mode=0o600)
         lock.acquire(timeout=0)
         self._lock = lock
-        sql.servers.insert_server(connection, self.server_id)
+        sql.servers.insert_server(connection, self.server_id, self._announced)
         self._bury_the_dead(connection)
+
+    def announce(self, connection: "Connection", announced: Announced) -> None:
+        """Register this server as a replica, or change what it tells the others."""
+        self._announced = announced
+        self.register(connection)
+        sql.servers.announce(connection, self.server_id, announced)
 
     def forget(self, *, stays: bool = False) -> None:
         """Undo an entry whose transaction failed, or that was taken out.
@@ -93,7 +101,7 @@ class Lease:
     def beat(self, connection: "Connection") -> None:
         """Give a sign of life; a server that was taken for dead is registered again."""
         if not sql.servers.beat(connection, self.server_id):
-            sql.servers.insert_server(connection, self.server_id)
+            sql.servers.insert_server(connection, self.server_id, self._announced)
 
     def leave(self, connection: "Connection") -> None:
         """Let go of every session, and take the entry out."""
@@ -107,7 +115,7 @@ class Lease:
         row = sql.servers.find_server(connection, server_id)
         if row is None or _is_free(self._path(server_id)):
             return False
-        return sql.servers.silent_s(connection, row) < self._lease_s
+        return sql.servers.silent_s(connection, row) < self.lease_s
 
     def bury(self, connection: "Connection", server_id: str) -> None:
         """Let go of what a dead server owned."""

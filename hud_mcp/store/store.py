@@ -27,6 +27,7 @@ from hud_mcp.store.database import Database
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.store.new_step import NewStep
 from hud_mcp.store.new_turn import NewTurn
+from hud_mcp.store.replicas import ReplicaRecords
 from hud_mcp.store.soon import Soon
 from hud_mcp.store.stored_session import WaitingSession
 from hud_mcp.task import RecordMode, Task
@@ -65,6 +66,7 @@ class Store(Archive):
         )
         super().__init__(database, screenshots or database.folder / "screenshots")
         self._soon = Soon()
+        self.replicas = ReplicaRecords(database)
 
     # Jobs.
 

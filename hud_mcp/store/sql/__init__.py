@@ -3,8 +3,8 @@
 Functions take an open connection, on the thread of whoever reads or writes. `schema.py` declares
 the tables and `columns.py` their types, `engine.py` opens and migrates a database. `statements.py`
 gives the driver what every call writes; the other statements are in `writing.py`, `sessions.py`,
-`servers.py`, `jobs.py`, `plans.py`, `turns.py`, `outline.py` and `reading.py`. `damage.py` names
-the rows that cannot be read. Each module loads when it is first used.
+`servers.py`, `replicas.py`, `jobs.py`, `plans.py`, `turns.py`, `outline.py` and `reading.py`.
+`damage.py` names the rows that cannot be read. Each module loads when it is first used.
 """
 
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         outline,
         plans,
         reading,
+        replicas,
         servers,
         sessions,
         statements,
@@ -34,6 +35,7 @@ else:
         "hud_mcp.store.sql.outline",
         "hud_mcp.store.sql.plans",
         "hud_mcp.store.sql.reading",
+        "hud_mcp.store.sql.replicas",
         "hud_mcp.store.sql.servers",
         "hud_mcp.store.sql.sessions",
         "hud_mcp.store.sql.statements",
@@ -51,6 +53,7 @@ __all__ = [
     "outline",
     "plans",
     "reading",
+    "replicas",
     "servers",
     "sessions",
     "statements",

@@ -25,6 +25,8 @@ from hud_mcp.store.sql.columns import Id, Json, Utc
 
 __all__ = [
     "VERSION",
+    "connection_sessions",
+    "connections",
     "job_runs",
     "job_tasks",
     "jobs",
@@ -38,7 +40,7 @@ __all__ = [
     "versions",
 ]
 
-VERSION = 5
+VERSION = 6
 """Of the tables' form, and the number of the newest revision; a store of a newer one is refused."""
 
 metadata = MetaData()
@@ -53,6 +55,27 @@ servers = Table(
     Column("started_at", Utc, nullable=False),
     Column("beat_at", Utc, nullable=False),  # its last sign of life, by the database's clock
     Column("beat_s", Float(53), nullable=False),  # the same, by its machine's monotonic clock
+    Column("advertised", String(512)),  # where other replicas reach it; none where it is none
+    Column("tag", String(64)),  # what its replies are marked with
+    Column("is_draining", Boolean),  # whether it begins no sessions any more
+)
+
+connections = Table(
+    "connections",
+    metadata,
+    Column("id", Id(64), primary_key=True),  # the SHA-256 of an Mcp-Session-Id
+    Column("caller", Id(64), nullable=False),  # the SHA-256 of whose it is
+    Column("introduction", Json, nullable=False),  # the parameters of its initialize
+    Column("touched_at", Utc, nullable=False),
+    Index("connections_touched", "touched_at"),
+)
+
+connection_sessions = Table(
+    "connection_sessions",
+    metadata,
+    Column("connection_id", Id(64), primary_key=True),
+    Column("session_id", Id(64), ForeignKey("sessions.id"), primary_key=True),
+    Index("connection_sessions_session", "session_id"),
 )
 
 jobs = Table(

@@ -5,6 +5,7 @@ import platform
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -13,9 +14,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, func, literal, select
 
 from hud_mcp.record.trajectory import utc_now
+from hud_mcp.store.announced import Announced
 from hud_mcp.store.sql.schema import servers, sessions
 
 __all__ = [
+    "announce",
     "beat",
     "find_server",
     "insert_server",
@@ -31,8 +34,10 @@ _BURYING_LOCK = 4_873_121
 """The advisory lock of PostgreSQL under which servers are looked at: one looks at a time."""
 
 
-def insert_server(connection: Connection, server_id: str) -> None:
-    """Enter a server, alive now."""
+def insert_server(
+    connection: Connection, server_id: str, announced: Announced | None = None
+) -> None:
+    """Enter a server, alive now, with what it tells other replicas."""
     connection.execute(
         servers.insert().values(
             id=server_id,
@@ -40,8 +45,15 @@ def insert_server(connection: Connection, server_id: str) -> None:
             started_at=utc_now(),
             beat_at=_db_now(connection),
             beat_s=time.monotonic(),
+            **({} if announced is None else asdict(announced)),
         )
     )
+
+
+def announce(connection: Connection, server_id: str, announced: Announced) -> None:
+    """Change what a server tells other replicas."""
+    mine = servers.update().where(servers.c.id == server_id)
+    connection.execute(mine.values(**asdict(announced)))
 
 
 def beat(connection: Connection, server_id: str) -> bool:

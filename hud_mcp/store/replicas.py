@@ -1,0 +1,72 @@
+"""What replicas of one server know of each other, in the store that they share."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hud_mcp.store import sql
+from hud_mcp.store.announced import Announced, KnownConnection, OtherReplica, Route
+from hud_mcp.store.database import Database
+
+__all__ = ["IDLE_S", "ReplicaRecords"]
+
+IDLE_S = 3600.0
+"""After so long without a request, a connection of the 2025-11-25 era is forgotten."""
+
+
+class ReplicaRecords:
+    """The rows of replicas and of the connections that each of them serves.
+
+    Every method raises `StoreFailed` where the database cannot be read or written.
+
+    Args:
+        database: Where they are.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @property
+    def own_id(self) -> str:
+        """The name of this process in the store."""
+        return self._database.lease.server_id
+
+    async def announce(self, announced: Announced) -> None:
+        """Tell the other replicas where this one is, from now on."""
+        lease = self._database.lease
+        await self._database.write(lambda c: lease.announce(c, announced))
+
+    async def find_route(self, key: str, *, principal: str | None) -> Route | None:
+        """Who runs a session, by the hash of its id; None where the principal has no such one."""
+        return await self._database.read(lambda c: sql.replicas.find_route(c, key, principal))
+
+    async def list_others(self) -> list[OtherReplica]:
+        """The other replicas that live, and begin sessions."""
+        lease = self._database.lease
+        found = await self._database.read(lambda c: sql.replicas.list_replicas(c, lease.lease_s))
+        return [each for each in found if each.server_id != lease.server_id]
+
+    async def add_connection(self, key: str, caller: str, introduction: Mapping[str, Any]) -> None:
+        """Record a connection, by the hash of its id."""
+        await self._database.write(
+            lambda c: sql.replicas.add_connection(c, key, caller, introduction, IDLE_S)
+        )
+
+    async def find_connection(self, key: str) -> KnownConnection | None:
+        """Find a connection again; None where nobody knows it."""
+        return await self._database.read(lambda c: sql.replicas.find_connection(c, key))
+
+    async def touch_connections(self, keys: Sequence[str]) -> None:
+        """Take note that connections are in use."""
+        await self._database.write(lambda c: sql.replicas.touch_connections(c, keys))
+
+    async def forget_connection(self, key: str) -> None:
+        """Forget a connection; its sessions live on."""
+        await self._database.write(lambda c: sql.replicas.forget_connection(c, key))
+
+    async def hold(self, key: str, trajectory_id: str) -> None:
+        """Take note that a session was started on a connection."""
+        await self._database.write(lambda c: sql.replicas.hold(c, key, trajectory_id))
+
+    async def list_held(self, key: str, *, principal: str | None) -> list[tuple[str, bool]]:
+        """The sessions of a connection: the hash of each id, and whether it is over."""
+        return await self._database.read(lambda c: sql.replicas.list_held(c, key, principal))

@@ -1,0 +1,119 @@
+"""Who runs which session, and the connections that any replica serves. Over an open connection."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, literal, select, update
+
+from hud_mcp.record.trajectory import utc_now
+from hud_mcp.store.announced import KnownConnection, OtherReplica, Route
+from hud_mcp.store.sql.schema import connection_sessions, connections, servers, sessions
+
+__all__ = [
+    "add_connection",
+    "find_connection",
+    "find_route",
+    "forget_connection",
+    "hold",
+    "list_held",
+    "list_replicas",
+    "touch_connections",
+]
+
+
+def find_route(connection: Connection, key: str, principal: str | None) -> Route | None:
+    """Who runs a session of a principal, by the hash of its id; None where it has none."""
+    query = (
+        select(
+            sessions.c.principal,
+            sessions.c.owner,
+            sessions.c.ended_at,
+            servers.c.id,
+            servers.c.advertised,
+        )
+        .select_from(sessions.outerjoin(servers, sessions.c.owner == servers.c.id))
+        .where(sessions.c.secret_digest == key)
+    )
+    row = connection.execute(query).one_or_none()
+    if row is None or row.principal != principal:
+        return None
+    replica = OtherReplica(row.id, row.advertised) if row.advertised else None
+    return Route(key, row.ended_at is not None, row.owner, replica)
+
+
+def list_replicas(connection: Connection, lease_s: float) -> list[OtherReplica]:
+    """The replicas that gave a sign of life within a lease, and begin sessions."""
+    now: Any = literal(utc_now(), servers.c.beat_at.type)
+    if connection.dialect.name == "postgresql":
+        now = func.clock_timestamp(type_=servers.c.beat_at.type)
+    since: datetime = connection.execute(select(now)).scalar_one() - timedelta(seconds=lease_s)
+    query = (
+        select(servers.c.id, servers.c.advertised)
+        .where(
+            servers.c.advertised.is_not(None),
+            servers.c.is_draining.is_(False),
+            servers.c.beat_at > since,
+        )
+        .order_by(servers.c.id)
+    )
+    return [OtherReplica(row.id, row.advertised) for row in connection.execute(query)]
+
+
+def add_connection(
+    connection: Connection, key: str, caller: str, introduction: Mapping[str, Any], idle_s: float
+) -> None:
+    """Record a connection, and forget those that nobody used for so long."""
+    now = utc_now()
+    old = connections.c.touched_at < now - timedelta(seconds=idle_s)
+    gone = select(connections.c.id).where(old)
+    connection.execute(
+        delete(connection_sessions).where(connection_sessions.c.connection_id.in_(gone))
+    )
+    connection.execute(delete(connections).where(old))
+    row = {"id": key, "caller": caller, "introduction": dict(introduction), "touched_at": now}
+    connection.execute(connections.insert().values(**row))
+
+
+def find_connection(connection: Connection, key: str) -> KnownConnection | None:
+    """A connection, by the hash of its id; None where there is none."""
+    row = connection.execute(select(connections).where(connections.c.id == key)).one_or_none()
+    return None if row is None else KnownConnection(row.caller, row.introduction)
+
+
+def touch_connections(connection: Connection, keys: Sequence[str]) -> None:
+    """Take note that connections are in use."""
+    used = update(connections).where(connections.c.id.in_(list(keys)))
+    connection.execute(used.values(touched_at=utc_now()))
+
+
+def forget_connection(connection: Connection, key: str) -> None:
+    """Forget a connection that its client has left; its sessions live on."""
+    held = connection_sessions.c.connection_id == key
+    connection.execute(delete(connection_sessions).where(held))
+    connection.execute(delete(connections).where(connections.c.id == key))
+
+
+def hold(connection: Connection, key: str, trajectory_id: str) -> None:
+    """Take note that a session was started on a connection."""
+    row = {"connection_id": key, "session_id": trajectory_id}
+    there = select(connection_sessions).filter_by(**row)
+    if connection.execute(there).one_or_none() is None:
+        connection.execute(connection_sessions.insert().values(**row))
+
+
+def list_held(connection: Connection, key: str, principal: str | None) -> list[tuple[str, bool]]:
+    """The sessions of a connection, oldest first: the hash of each id, and whether it is over."""
+    query = (
+        select(sessions.c.secret_digest, sessions.c.ended_at, sessions.c.principal)
+        .select_from(
+            connection_sessions.join(sessions, connection_sessions.c.session_id == sessions.c.id)
+        )
+        .where(connection_sessions.c.connection_id == key)
+        .order_by(sessions.c.started_at)
+    )
+    return [
+        (row.secret_digest, row.ended_at is not None)
+        for row in connection.execute(query)
+        if row.principal == principal
+    ]

@@ -34,9 +34,7 @@ _TEST = "test_env.py"
     type=click.Choice(list(_WORLDS)),
     default="browser",
     show_default=True,
-    help="The world of a session: "
-    + "; ".join(f"{name}, {what}" for name, what in _WORLDS.items())
-    + ".",
+    help="The kind of world. " + " ".join(f"{name}: {what}." for name, what in _WORLDS.items()),
 )
 @click.option("--name", help="The environment's name. Default: the folder's name.")
 def command(*, folder: Path, world: str, name: str | None) -> None:

@@ -48,6 +48,7 @@ class JobStatistics(Value):
     foreign: int = Field(
         default=0, description="Sessions that are not in the job's plan: they count nowhere."
     )
+    pruned: int = Field(default=0, description="Runs whose grades were pruned: they count nowhere.")
     planned: bool | None = Field(
         default=None,
         description="Whether the job has a plan. False: every session begun in it counts. None "
@@ -151,6 +152,11 @@ class JobStatistics(Value):
             lines.append(
                 f"{label}  {self.foreign:>{digits}}  not in the job's plan: counted nowhere"
             )
+        if self.pruned:
+            label = "pruned".ljust(18)
+            lines.append(
+                f"{label}  {self.pruned:>{digits}}  their grades are gone: counted nowhere"
+            )
         if self.planned is False:
             lines.append("unplanned: the job has no plan, so every session begun in it counts")
         return lines
@@ -186,6 +192,7 @@ def job_statistics(
     """
     every = list(runs)
     runs = counting(every)
+    erased = sum(getattr(r, "erased", False) and not getattr(r, "foreign", False) for r in every)
     of_task: dict[str, list[Try]] = {task_id: [] for task_id in task_ids}
     for run in runs:
         of_task.setdefault(run.task_id, []).append(run)
@@ -217,7 +224,8 @@ def job_statistics(
         outcomes=outcomes,
         earlier_tries=sum(len(row.earlier) for row in rows),
         overloaded=_overloaded(runs, rows),
-        foreign=len(every) - len(runs),
+        foreign=len(every) - len(runs) - erased,
+        pruned=erased,
         planned=planned,
         use=ModelUse.sum_of(getattr(run, "use", None) for run in every),
         tasks=tuple(rows),

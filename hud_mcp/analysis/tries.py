@@ -61,8 +61,13 @@ def outcome_class(run: Try) -> OutcomeClass:
 
 
 def counting(runs: Iterable[TryT]) -> list[TryT]:
-    """The runs that count at all: not those that are foreign to the plan of their job."""
-    return [run for run in runs if not getattr(run, "foreign", False)]
+    """The runs that count at all: not those that are foreign to the plan, or without a grade left.
+
+    The grades of the latter were pruned.
+    """
+    return [
+        run for run in runs if not (getattr(run, "foreign", False) or getattr(run, "erased", False))
+    ]
 
 
 def is_infrastructure(run: Try) -> bool:

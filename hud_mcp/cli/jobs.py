@@ -261,6 +261,8 @@ def _print_tasks(
     for run in by_id.values():
         if run.foreign:
             table.add_row(cell(run.task_id, "dim"), *_line(run, label="foreign, not counted"))
+        elif run.erased:
+            table.add_row(cell(run.task_id, "dim"), *_line(run, label="pruned, not counted"))
     print_table(console, table, whole="trajectory")
     console.print("`hud-mcp trace TRAJECTORY` shows one.", style="dim")
 

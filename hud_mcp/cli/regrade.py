@@ -28,7 +28,7 @@ from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.rollout.plan import RunOptions
-from hud_mcp.rollout.regrade import LIVE_WORLD, NO_ANSWER, Regraded, Regrader
+from hud_mcp.rollout.regrade import LIVE_WORLD, NO_ANSWER, PRUNED, Regraded, Regrader
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.log import LineStream, configure_logging
 from hud_mcp.session.registry import Sessions
@@ -241,7 +241,7 @@ def _summary(done: Sequence[Regraded]) -> list[str]:
     return lines
 
 
-_SAID = {LIVE_WORLD: "need the live world", NO_ANSWER: "without an answer"}
+_SAID = {LIVE_WORLD: "need the live world", NO_ANSWER: "without an answer", PRUNED: "pruned"}
 
 
 def _shown(reward: float | None, outcome: str) -> str:

@@ -28,6 +28,7 @@ class BriefRun:
         context: The values of its context.
         foreign: Whether its job has a plan, and it is not in it.
         step_count: How many steps it has.
+        erased: Whether its grade was pruned, so that it counts nowhere.
         version: The version of this package that ended it; None while it goes on.
         use: What its model used; None if not told.
     """
@@ -44,6 +45,7 @@ class BriefRun:
     context: dict[str, Any] = field(default_factory=dict[str, Any])
     foreign: bool = False
     step_count: int = 0
+    erased: bool = False
     version: str | None = None
     use: ModelUse | None = None
 

@@ -20,6 +20,7 @@ from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.tries import counting
 from hud_mcp.errors import DamagedRecord
 from hud_mcp.loading.provenance import clusters_of, recorded_sets
+from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.trajectory import Trajectory, utc_now
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
@@ -69,6 +70,9 @@ class Job(Value):
         default=False,
         description="Whether it has a plan, so that only runs of that count; else every session "
         "that was begun in it does. None of a job that was recorded before there were plans.",
+    )
+    pruned: Pruning | None = Field(
+        default=None, description="What was removed of it, if all of its grades were; or None."
     )
     _place: "Place" = PrivateAttr(default=None)
     _sets: dict[str, str] | None = PrivateAttr(default=None)

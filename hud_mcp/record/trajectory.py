@@ -14,6 +14,7 @@ from hud_mcp.action import Value
 from hud_mcp.grade import Cause, Outcome, cause_of
 from hud_mcp.lazy import libraries
 from hud_mcp.record.model_use import ModelUse
+from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.values import Receipt, Record, ScreenshotRecord, TrajectoryStep, utc_now
 from hud_mcp.show.transcript import notebook_html, transcript_text
 from hud_mcp.task import Task
@@ -62,6 +63,9 @@ class TrajectorySummary(Value):
     use: ModelUse | None = Field(
         default=None, description="What its model used, in the list of a job; None if not told."
     )
+    pruned: Pruning | None = Field(
+        default=None, description="What was removed of it since it ended; or None."
+    )
     damage: str | None = Field(
         default=None, description="What of its row cannot be read, and is left out here; or None."
     )
@@ -80,6 +84,11 @@ class TrajectorySummary(Value):
     def cause(self) -> Cause | None:
         """Whose doing its end was; None while it goes on."""
         return cause_of(self.receipt.outcome, self.receipt.cause) if self.receipt else None
+
+    @property
+    def erased(self) -> bool:
+        """Whether its grade was pruned, so that it counts nowhere."""
+        return self.pruned is not None and not self.pruned.grade_kept
 
     @property
     def overloaded(self) -> int:

@@ -13,6 +13,7 @@ from hud_mcp.action import Point, Value, is_answer
 from hud_mcp.grade import Cause, Outcome, SubScore, cause_of
 from hud_mcp.observation import Screenshot
 from hud_mcp.record.model_use import ModelUse, sum_told
+from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.task import RecordMode, Task
 
@@ -253,12 +254,15 @@ class Record(Value):
         default=(),
         description="The model's side, where it was reported and asked for; never for an agent.",
     )
+    pruned: Pruning | None = Field(
+        default=None, description="What was removed of it since it ended; or None."
+    )
 
     @property
     def use(self) -> ModelUse | None:
         """What its model used; None where no turn was read."""
         if not self.turns:
-            return None
+            return self.pruned.use if self.pruned else None
         costs = [turn.cost_usd for turn in self.turns if turn.cost_usd is not None]
         usages = [turn.usage for turn in self.turns]
         return ModelUse(

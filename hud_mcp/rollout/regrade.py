@@ -35,7 +35,7 @@ from hud_mcp.store.characters import storable
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 
-__all__ = ["LIVE_WORLD", "NOT_REGRADED", "NO_ANSWER", "NO_TASK", "Regraded", "Regrader"]
+__all__ = ["LIVE_WORLD", "NOT_REGRADED", "NO_ANSWER", "NO_TASK", "PRUNED", "Regraded", "Regrader"]
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +43,8 @@ NO_ANSWER = "no_answer"
 """Nothing was submitted, so there is nothing to grade."""
 NO_TASK = "no_task"
 """The tasks that are graded by have none of its id, or none that its environment takes."""
+PRUNED = "pruned"
+"""Its answer was removed from the store."""
 NOT_REGRADED = "not_regraded"
 """The record could not be read or written."""
 LIVE_WORLD = "needs_live_world"
@@ -57,7 +59,7 @@ class Regraded:
         original: The run whose answer was graded again.
         trajectory_id: The record of the new grading; None where there was none.
         outcome: The new outcome's class, or why there is none: `no_answer`, `no_task`,
-            `not_regraded`, `needs_live_world`.
+            `pruned`, `not_regraded`, `needs_live_world`.
         reward: None unless it was graded.
         reason: Why it was not, or what is to be known of a new grade, or None.
     """
@@ -119,6 +121,8 @@ class Regrader:
 
     async def _regrade_one(self, run: TrajectorySummary) -> Regraded:
         try:
+            if run.pruned is not None:
+                return Regraded(run, None, PRUNED, None, f"Its answer is gone: {run.pruned}.")
             stored = _submitted(await self._store.load_session(run.id))
             if submitted_answer(stored.trajectory.steps) is None:
                 text = f"It was {outcome_class(run)}, and had submitted no answer."

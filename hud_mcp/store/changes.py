@@ -203,18 +203,22 @@ class StepRow:
     Attributes:
         index: Its number.
         text: The step, as JSON.
+        took_s: How long it took.
         snapshot: The world's state after it, or None.
     """
 
     index: int
     text: str
+    took_s: float
     snapshot: bytes | None = None
 
     @classmethod
     def of(cls, step: TrajectoryStep, snapshot: bytes | None = None) -> "StepRow":
         """The row of a step."""
         finite = step.reward is None or math.isfinite(step.reward)
-        return cls(step.index, dump(step, exclude_defaults=True, finite=finite), snapshot)
+        text = dump(step, exclude_defaults=True, finite=finite)
+        took_s = max(0.0, (step.ended_at - step.started_at).total_seconds())
+        return cls(step.index, text, took_s, snapshot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +291,9 @@ class NewSteps:
     def steps(self, lease: Lease) -> list[dict[str, Any]]:
         """What the statement that adds a step is given, for each."""
         mine = {"session_id": self.session_id, "server": lease.server_id}
-        return [{**mine, "step": row.index, "row": row.text} for row in self.rows]
+        return [
+            {**mine, "step": row.index, "row": row.text, "took_s": row.took_s} for row in self.rows
+        ]
 
     def answer(self, lease: Lease) -> dict[str, Any]:
         """What the statement is given that says when the session was answered."""

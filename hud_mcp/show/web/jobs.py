@@ -107,6 +107,7 @@ class _Figured:
         self.task = found.task
         self.context = found.context
         self.foreign = found.foreign
+        self.erased = found.pruned is not None and not found.pruned.grade_kept
         self.use = found.use
 
 
@@ -127,6 +128,8 @@ def _figures(figures: JobStatistics) -> list[Json]:
         told.append({"name": "runs on an overloaded machine", "value": figures.overloaded})
     if figures.foreign:
         told.append({"name": "foreign to the plan, not counted", "value": figures.foreign})
+    if figures.pruned:
+        told.append({"name": "pruned, not counted", "value": figures.pruned})
     if figures.planned is False:
         told.append({"name": "unplanned", "value": "every session begun in it counts"})
     return told

@@ -7,6 +7,7 @@ from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.clipping import clip, clip_json
 from hud_mcp.grade import SubScore, cause_of
 from hud_mcp.outcome import INTERRUPTED, OutcomeClass, class_of
+from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.trajectory import (
     Receipt,
     Trajectory,
@@ -34,6 +35,7 @@ def trajectory_row(
     """
     task, ended = found.task, found.ended_at
     reward = finite(found.reward)
+    erased = found.pruned is not None and not found.pruned.grade_kept
     wanted = finite((expected or {}).get(task.id))
     met = reward is not None and wanted is not None and math.isclose(reward, wanted, abs_tol=1e-9)
     return {
@@ -46,13 +48,13 @@ def trajectory_row(
         "cause": found.cause,
         "reward": reward,
         "expected": wanted,
-        "surprise": wanted is not None and not met,
+        "surprise": wanted is not None and not met and not erased,
         "started_at": iso(found.started_at),
         "seconds": seconds(found.started_at, ended) if ended else None,
         "step_count": step_count,
         "earlier": False,
         "foreign": found.foreign,
-        "why": _why(found.receipt, reward),
+        "why": str(found.pruned) if erased else _why(found.receipt, reward),
         "damage": getattr(found, "damage", None),
     }
 
@@ -66,7 +68,7 @@ def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None =
     """
     receipt = trajectory.receipt
     return {
-        **trajectory_row(trajectory, len(trajectory.steps), expected),
+        **trajectory_row(trajectory, _step_count(trajectory), expected),
         "job": trajectory.job_id,
         "environment_version": trajectory.environment_version,
         "seed": trajectory.seed if trajectory.seed is None else str(trajectory.seed),
@@ -75,8 +77,13 @@ def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None =
         "prompt": trajectory.prompt,
         "logs": trajectory.logs,
         "use": None if trajectory.use is None else str(trajectory.use),
-        "receipt": _receipt(receipt) if receipt else None,
+        "receipt": _receipt(receipt, trajectory.pruned) if receipt else None,
     }
+
+
+def _step_count(trajectory: Trajectory) -> int:
+    """How many steps it has, or had until they were pruned."""
+    return trajectory.pruned.steps if trajectory.pruned else len(trajectory.steps)
 
 
 def damaged_detail(
@@ -121,7 +128,7 @@ def _missed(receipt: Receipt) -> str | None:
     return f"missed: {', '.join(names)}" if names else None
 
 
-def _receipt(receipt: Receipt) -> Json:
+def _receipt(receipt: Receipt, pruned: Pruning | None) -> Json:
     facts = {
         "cause": cause_of(receipt.outcome, receipt.cause).value,
         "reward policy": receipt.reward_policy,
@@ -130,6 +137,8 @@ def _receipt(receipt: Receipt) -> Json:
         "environment": receipt.environment_digest,
         "hud-mcp": receipt.package_version,
     }
+    if pruned is not None:
+        facts["pruned"] = str(pruned).removeprefix("pruned ")
     if receipt.notes:
         facts["notes"] = " ".join(receipt.notes)
     return {

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Row, case, func, select
 from hud_mcp.errors import StoreFailed
 from hud_mcp.grade import Cause, Outcome, cause_of
 from hud_mcp.record.job import Job
+from hud_mcp.record.pruning import Pruning
 from hud_mcp.store.sql import schema
 from hud_mcp.store.sql.damage import UNKNOWN, read_value, sound_json
 from hud_mcp.store.sql.plans import is_foreign
@@ -47,6 +48,7 @@ class RunRow:
         damaged: Whether something of its row cannot be read; what that is, is absent here.
         foreign: Whether its job has a plan, and it is not in it.
         overloaded: How many calls were refused while the machine took much of their time.
+        erased: Whether its grade was pruned, so that it counts nowhere.
     """
 
     id: str
@@ -58,6 +60,7 @@ class RunRow:
     damaged: bool
     foreign: bool = False
     overloaded: int = 0
+    erased: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ def update_job(connection: Connection, job: Job) -> bool:
 def count_rewards(connection: Connection) -> dict[str | None, tuple[int, int, float | None]]:
     """Of each job, and of the sessions without one: how many, how many graded, the mean reward.
 
-    What is foreign to a job's plan is in none of them.
+    What is foreign to a job's plan is in none of them, nor what has no grade left.
     """
     receipt = sound_json(connection, sessions.c.receipt)
     outcome, reward = (receipt[name] for name in ("outcome", "reward"))
@@ -127,7 +130,7 @@ def count_rewards(connection: Connection) -> dict[str | None, tuple[int, int, fl
             func.count(case((graded, 1))),
             func.avg(case((graded, reward.as_float()))),
         )
-        .where(~is_foreign())
+        .where(~is_foreign(), sessions.c.erased.is_not(True))
         .group_by(sessions.c.job_id)
     )
     return {job: (all_of, some, mean) for job, all_of, some, mean in connection.execute(query)}
@@ -219,18 +222,20 @@ def load_runs(connection: Connection, job_id: str) -> tuple[list[str], list[RunR
         receipt["overloaded"].label("overloaded"),
         receipt["reward"].label("reward"),
         is_foreign().label("foreign"),
+        sessions.c.erased,
     )
     rows = connection.execute(fields.where(sessions.c.job_id == job_id))
     return [t for t in task_ids if isinstance(t, str)], [_run_row(row) for row in rows]
 
 
 def _row(job: Job) -> dict[str, Any]:
-    return job.model_dump(mode="json", exclude={"damage", "planned"})
+    return job.model_dump(mode="json", exclude={"damage", "planned", "pruned"})
 
 
 def _read_job(row: Row[Any]) -> Job:
     found = read_value(Job, row.row, f"job {row.id}")
-    return found.model_copy(update={"planned": row.planned})
+    pruned = row.pruned and read_value(Pruning, row.pruned, f"the marker of job {row.id}")
+    return found.model_copy(update={"planned": row.planned, "pruned": pruned})
 
 
 def _listed_job(row: Row[Any]) -> Job:
@@ -269,4 +274,5 @@ def _run_row(row: Any) -> RunRow:
         damaged=not (timed and named and ((known and numeric) or not row.has_receipt)),
         foreign=bool(row.foreign),
         overloaded=row.overloaded if isinstance(row.overloaded, int) else 0,
+        erased=bool(row.erased),
     )

@@ -18,7 +18,7 @@ from hud_mcp.store.characters import printable
 from hud_mcp.store.sql.damage import UNKNOWN, sound_json
 from hud_mcp.store.sql.plans import is_foreign
 from hud_mcp.store.sql.schema import jobs, sessions, steps, turns
-from hud_mcp.store.sql.turns import load_uses
+from hud_mcp.store.sql.turns import load_uses, step_count
 from hud_mcp.task import Task
 
 __all__ = ["find_runs", "load_outline", "stamp_of"]
@@ -37,7 +37,6 @@ def load_outline(connection: Connection, job_id: str | None) -> list[BriefRun]:
 
     Of a row that a hand has damaged, what can be read is there.
     """
-    last = select(func.max(steps.c.step)).where(steps.c.session_id == sessions.c.id)
     query = select(
         sessions.c.id,
         sessions.c.environment,
@@ -47,7 +46,8 @@ def load_outline(connection: Connection, job_id: str | None) -> list[BriefRun]:
         as_type(sessions.c.receipt, Text).label("receipt"),
         as_type(sessions.c.context, Text).label("context"),
         is_foreign().label("foreign"),
-        func.coalesce(last.scalar_subquery() + 1, 0).label("step_count"),
+        sessions.c.erased,
+        step_count().label("step_count"),
     ).where(of_job(job_id))
     rows = connection.execute(query.order_by(sessions.c.started_at, sessions.c.id))
     known: dict[str, Task] = {}
@@ -118,6 +118,7 @@ def _run(row: Any, known: dict[str, Task], used: dict[str, ModelUse]) -> BriefRu
         context=cast("dict[str, Any]", context) if isinstance(context, dict) else {},
         foreign=bool(row.foreign),
         step_count=row.step_count,
+        erased=bool(row.erased),
         version=told.get("package_version"),
         use=used.get(row.id),
     )

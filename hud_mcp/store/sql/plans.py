@@ -72,7 +72,7 @@ def check_tries(connection: Connection, key: str, tries: int) -> None:
         LimitReached: As many have begun as there may be.
     """
     receipt = sound_json(connection, sessions.c.receipt)
-    used = exists().where(steps.c.session_id == sessions.c.id)
+    used = exists().where(steps.c.session_id == sessions.c.id) | (sessions.c.pruned_steps > 0)
     query = select(
         receipt["outcome"].as_string().label("outcome"),
         receipt["cause"].as_string().label("cause"),

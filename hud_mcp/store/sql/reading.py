@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, Row, Select, func, select
+from sqlalchemy import Connection, Row, Select, select
 
 from hud_mcp.errors import SourceNotFound, did_you_mean
 from hud_mcp.record.recorded_turn import RecordedTurn
@@ -15,7 +15,7 @@ from hud_mcp.store.characters import printable
 from hud_mcp.store.sql.damage import UNKNOWN, damage, first_fault, read_value, sound_json
 from hud_mcp.store.sql.plans import is_foreign
 from hud_mcp.store.sql.schema import jobs, logs, sessions, steps
-from hud_mcp.store.sql.turns import load_turns, load_uses
+from hud_mcp.store.sql.turns import load_turns, load_uses, step_count
 from hud_mcp.task import Task
 
 __all__ = [
@@ -61,11 +61,10 @@ def load_summaries(
 
     Only with `uses`, and of a job, is it told what their models used.
     """
-    # Numbered from 0 without gaps: the last one is found without reading the others.
-    last = select(func.max(steps.c.step)).where(steps.c.session_id == sessions.c.id)
-    count = func.coalesce(last.scalar_subquery() + 1, 0)
     started = sessions.c.started_at
-    query = select(sessions, count.label("step_count"), is_foreign().label("foreign")).order_by(
+    query = select(
+        sessions, step_count().label("step_count"), is_foreign().label("foreign")
+    ).order_by(
         *((started.desc(), sessions.c.id.desc()) if newest_first else (started, sessions.c.id))
     )
     if live_token is not None:
@@ -107,12 +106,14 @@ def find_id(
         (jobs.c.id, jobs.c.created_at) if kind == "job" else (sessions.c.id, sessions.c.started_at)
     )
     text = printable(text)
+    if connection.execute(select(id_).where(id_ == text)).first() is not None:
+        return text
     newest = select(id_).order_by(at.desc()).limit(1000)
     begun = newest.where(id_.startswith(text, autoescape=True))
     # SQLite's LIKE does not tell small letters from capitals.
     found = [i for i in connection.execute(begun).scalars() if i.startswith(text)]
-    if text in found or len(found) == 1:
-        return text if text in found else found[0]
+    if len(found) == 1:
+        return found[0]
     if found and text:
         shown = ", ".join(found[:_SHOWN_IDS]) + (", …" if len(found) > _SHOWN_IDS else "")
         raise SourceNotFound(
@@ -220,6 +221,7 @@ def _read_trajectory(
         "record": row.record or "durable",
         "foreign": bool(row.foreign),
         "turns": tuple(turns),
+        "pruned": row.pruned,
     }
     return read_value(Trajectory, fields, f"session {row.id}")
 
@@ -241,6 +243,7 @@ def _summary(row: Row[Any]) -> TrajectorySummary:
         "started_at": row.started_at,
         "ended_at": row.ended_at,
         "foreign": bool(row.foreign),
+        "pruned": row.pruned,
     }
     try:
         return TrajectorySummary.model_validate(fields)

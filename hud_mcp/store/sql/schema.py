@@ -85,6 +85,8 @@ jobs = Table(
     Column("created_at", Utc, nullable=False),
     Column("row", Json, nullable=False),  # the Job
     Column("planned", Boolean),  # whether only runs of its plan count; none of before there were
+    Column("pruned", Json),  # the Pruning that took its tasks and all of its grades
+    Index("jobs_created", "created_at"),
 )
 
 job_tasks = Table(
@@ -129,11 +131,22 @@ sessions = Table(
     Column("receipt", Json),
     Column("started_at", Utc, nullable=False),
     Column("ended_at", Utc),
+    Column("pruned", Json),  # the newest Pruning
+    Column("pruned_steps", Integer),  # how many steps it had until then
+    Column("erased", Boolean),  # whether that took its grade too, so that it counts nowhere
     UniqueConstraint("secret_digest", name="sessions_secret"),
     UniqueConstraint("live_token", name="sessions_live"),
     # A list is in the order of start, and all that go on are found among many that have ended.
     Index("sessions_job", "job_id", "started_at", "id"),
     Index("sessions_start", "start_key", "attempt"),
+    Index("sessions_started", "started_at", "id"),
+    Index(
+        "sessions_ended",
+        "ended_at",
+        "id",
+        sqlite_where=text("ended_at IS NOT NULL"),
+        postgresql_where=text("ended_at IS NOT NULL"),
+    ),
     Index(
         "sessions_token",
         "token_digest",
@@ -155,6 +168,7 @@ steps = Table(
     Column("session_id", Id(64), ForeignKey("sessions.id"), primary_key=True),
     Column("step", Integer, primary_key=True),
     Column("row", Json, nullable=False),  # the TrajectoryStep
+    Column("took_s", Float(53)),  # none of before it was told
 )
 
 snapshots = Table(

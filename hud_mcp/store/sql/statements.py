@@ -155,10 +155,10 @@ class Statements:
             rows = ManyRows(make, kinds, dialect) if dialect.name == "sqlite" else None
             return Statement(make(given), dialect, many=rows)
 
-        begun = [column.name for column in sessions.c if column.name != "attempt"]
+        begun = [column.name for column in sessions.c if column.name not in _LATER]
         self.lock_starts = Statement(_lock_starts(), dialect) if is_postgresql else None
         self.insert_session = Statement(_insert_session(), dialect, begun)
-        self.insert_step = statement(_insert_step, "step", "row")
+        self.insert_step = statement(_insert_step, "step", "row", "took_s")
         self.is_mine = statement(lambda given: select(sessions.c.id).where(*_mine(given)))
         self.set_prompt = statement(_change("prompt"), "new_prompt")
         self.set_unflushed = statement(_change("unflushed"), "new_unflushed")
@@ -176,9 +176,14 @@ _KINDS: dict[str, Kind] = {
     "server": sessions.c.owner.type,
     "step": steps.c.step.type,
     "row": steps.c.row.type,
+    "took_s": steps.c.took_s.type,
     **{f"new_{column.name}": column.type for column in sessions.c},
 }
 """What a statement's values are, by their names."""
+
+
+_LATER = frozenset({"attempt", "pruned", "pruned_steps", "erased"})
+"""What of a session's row is not told as it begins."""
 
 
 def _mine(given: Given) -> tuple[ColumnElement[bool], ...]:
@@ -209,9 +214,9 @@ def _insert_step(given: Given) -> Insert:
     """What adds a step that is not there to a session; it holds the session's row meanwhile."""
     session, index = given["session_id"], given["step"]
     there = exists().where(steps.c.session_id == session, steps.c.step == index)
-    values = select(session, index, given["row"]).select_from(sessions)
+    values = select(session, index, given["row"], given["took_s"]).select_from(sessions)
     return steps.insert().from_select(
-        ["session_id", "step", "row"],
+        ["session_id", "step", "row", "took_s"],
         values.where(*_mine(given), ~there).with_for_update(key_share=True),
     )
 

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Row, func, select
 
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.model_use import ModelUse
+from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.recorded_turn import (
     TURN_BYTES_IN_ALL,
     TURNS,
@@ -19,7 +20,7 @@ from hud_mcp.store.new_turn import NewTurn
 from hud_mcp.store.sql.damage import read_value, sound_json
 from hud_mcp.store.sql.schema import sessions, steps, turns
 
-__all__ = ["add_turns", "empty_log", "load_turns", "load_uses", "redact"]
+__all__ = ["add_turns", "empty_log", "load_turns", "load_uses", "redact", "step_count"]
 
 
 def add_turns(
@@ -116,10 +117,8 @@ def load_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, Mode
         func.sum(turns.c.model_s).label("model_s"),
     ).where(mine)
     rows = connection.execute(query.group_by(turns.c.session_id)).all()
-    if not rows:
-        return {}
-    spent = _environment_s(connection, [row.session_id for row in rows])
-    return {
+    spent = _environment_s(connection, of) if rows else {}
+    return _load_pruned_uses(connection, of) | {
         row.session_id: ModelUse(
             turns=row.turns,
             input=None if row.input is None else int(row.input),
@@ -132,6 +131,25 @@ def load_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, Mode
         )
         for row in rows
     }
+
+
+def _load_pruned_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, ModelUse]:
+    """What models had used whose turns were pruned, where that still counts."""
+    query = select(sessions.c.id, sessions.c.pruned).where(of, sessions.c.pruned.is_not(None))
+    found: dict[str, ModelUse] = {}
+    for row in connection.execute(query):
+        use = read_value(Pruning, row.pruned, f"the marker of {row.id}").use
+        found |= {} if use is None else {row.id: use}
+    return found
+
+
+def step_count() -> ColumnElement[int]:
+    """How many steps a session's row has, or had until they were pruned.
+
+    They are numbered from 0 without gaps: the last one is found without reading the others.
+    """
+    last = select(func.max(steps.c.step)).where(steps.c.session_id == sessions.c.id)
+    return func.coalesce(sessions.c.pruned_steps, last.scalar_subquery() + 1, 0)
 
 
 def redact(
@@ -195,16 +213,35 @@ def _count_steps(connection: Connection, trajectory_id: str) -> int:
     return 0 if found is None else found + 1
 
 
-def _environment_s(connection: Connection, trajectory_ids: Sequence[str]) -> dict[str, float]:
+def _environment_s(connection: Connection, of: ColumnElement[bool]) -> dict[str, float]:
     """How long all steps of each session took together."""
+    chosen = steps.c.session_id.in_(select(sessions.c.id).where(of))
+    query = select(
+        steps.c.session_id,
+        func.sum(steps.c.took_s),
+        func.count() - func.count(steps.c.took_s),
+    ).where(chosen)
+    spent: dict[str, float] = {}
+    untold: list[str] = []
+    for trajectory_id, told, missing in connection.execute(query.group_by(steps.c.session_id)):
+        spent[trajectory_id] = told or 0.0
+        untold += [trajectory_id] if missing else []
+    return _with_old(connection, spent, untold)
+
+
+def _with_old(
+    connection: Connection, spent: dict[str, float], untold: Sequence[str]
+) -> dict[str, float]:
+    """The same with the steps of before it was told how long one took, whose rows say it."""
     row = sound_json(connection, steps.c.row)
     began, ended = (row[name].as_string() for name in ("started_at", "ended_at"))
-    spent: dict[str, float] = {}
-    for start in range(0, len(trajectory_ids), 500):
-        some = list(trajectory_ids[start : start + 500])
-        query = select(steps.c.session_id, began, ended).where(steps.c.session_id.in_(some))
+    for start in range(0, len(untold), 500):
+        some = list(untold[start : start + 500])
+        query = select(steps.c.session_id, began, ended).where(
+            steps.c.session_id.in_(some), steps.c.took_s.is_(None)
+        )
         for trajectory_id, first, last in connection.execute(query):
-            spent[trajectory_id] = spent.get(trajectory_id, 0.0) + _seconds(first, last)
+            spent[trajectory_id] += _seconds(first, last)
     return spent
 
 

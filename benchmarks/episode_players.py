@@ -25,7 +25,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from hud_mcp_client.sync import connect
 
-SOURCE = "gym:CartPole-v1"
+SOURCE = "gym:CartPole-v1?screen=0"  # as in `Task-v0`, no picture is drawn
 TEMPLATE = "balance"
 MOST = 500  # CartPole's own limit, which the task asks for
 SERVE = ["-P", "-m", "hud_mcp", "serve", SOURCE]

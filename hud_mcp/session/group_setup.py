@@ -19,7 +19,7 @@ from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.world import Mortal, SetupShared, World
 
-__all__ = ["GroupSetup", "GroupSetups"]
+__all__ = ["GroupSetup", "GroupSetups", "Kept"]
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ _Key = tuple[str, str | None, Environment, str, str]
 
 
 @dataclass(eq=False)
-class _Kept:
+class Kept:
     """What is known of one group's setup.
 
     Attributes:
@@ -58,7 +58,7 @@ class GroupSetups:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._groups: dict[str, int] = {}
-        self.kept: dict[_Key, _Kept] = {}
+        self.kept: dict[_Key, Kept] = {}
 
     def of(
         self, task: Task, environment: Environment, principal: str | None, job_id: str | None
@@ -150,7 +150,7 @@ class GroupSetup:
             return world
         kept = self.setups.kept.get(self.key)
         if kept is None:
-            kept = self.setups.kept[self.key] = _Kept(group - 1, self.by)
+            kept = self.setups.kept[self.key] = Kept(group - 1, self.by)
             await self._run_first(kept, world, template, log)
             return world
         await kept.tried.wait()
@@ -169,7 +169,7 @@ class GroupSetup:
         return world
 
     async def _run_first(
-        self, kept: _Kept, world: World, template: CallTemplate, log: Callable[[str], None]
+        self, kept: Kept, world: World, template: CallTemplate, log: Callable[[str], None]
     ) -> None:
         """Run the calls for the whole group, and keep what they made."""
         done = False
@@ -185,7 +185,7 @@ class GroupSetup:
                 del self.setups.kept[self.key]  # the next one that begins is the first again
             kept.tried.set()
 
-    async def _keep(self, kept: _Kept, world: SetupShared, log: Callable[[str], None]) -> None:
+    async def _keep(self, kept: Kept, world: SetupShared, log: Callable[[str], None]) -> None:
         try:
             data = await world.snapshot_setup()
         except Exception as exc:
@@ -199,7 +199,7 @@ class GroupSetup:
         kept.data = data
         log("setup was run, and a snapshot after it is kept for the group's other runs")
 
-    def _take(self, kept: _Kept) -> bytes | None:
+    def _take(self, kept: Kept) -> bytes | None:
         """The snapshot, for one run; the group's last one leaves nothing behind."""
         data = kept.data
         kept.left -= 1

@@ -148,17 +148,14 @@ class Journal:
                 "the next call: do not repeat its actions."
             ) from exc
 
-    def grow(self, draft: Draft) -> bool:
-        """Owe a step that others are added to, where it may wait; it is written within 50 ms.
+    def may_grow(self, draft: Draft) -> bool:
+        """Whether a step may wait until others are added to it."""
+        return self._writes.may_wait(draft)
 
-        Returns:
-            Whether it may. Else nothing is owed.
-        """
-        if not self._writes.may_wait(draft):
-            return False
+    def grow(self, draft: Draft) -> None:
+        """Owe a step that others are added to; it is written within 50 ms."""
         self._owed.grow(draft)
         self._writes.write_soon()
-        return True
 
     def grows(self, draft: Draft | None) -> bool:
         """Whether a step may still be added to: nothing was recorded or read after it."""

@@ -160,13 +160,9 @@ class Steps:
         Raises:
             EnvironmentFailed: The world broke; that is recorded.
         """
-        draft = self._growing
-        most = self._limits.actions_per_step
-        if draft is None or not self._journal.grows(draft) or len(draft.actions) >= most:
-            draft = self._attempts.begin("step", [], look).draft
-            if not self._journal.grow(draft):
-                return None
-            self._growing = draft
+        draft = self._draft_to_grow(look)
+        if not (self._journal.grows(draft) or self._journal.may_grow(draft)):
+            return None
         row = {"type": "custom", "action": action.action, "args": action.args}
         done: list[ActionEffect] = []
         try:
@@ -183,11 +179,23 @@ class Steps:
             failed.fail(exc, "in its turn", interrupted=not isinstance(exc, HudMcpError))
             await self._journal.keep(failed.draft)
             raise
+        draft = self._draft_to_grow(look)  # the one before may have been written meanwhile
         draft.actions.append(row)
         draft.add(done[0])
         draft.see(seen)
+        self._growing = draft
+        if not self._journal.grows(draft):
+            self._journal.grow(draft)
         self._measuring.note_actions((row,))
         return Taken(done[0], seen, self._rewards_shown)
+
+    def _draft_to_grow(self, look: Look) -> Draft:
+        """The step that the next action is added to: the last one where it still grows."""
+        draft = self._growing
+        most = self._limits.actions_per_step
+        if draft is None or not self._journal.grows(draft) or len(draft.actions) >= most:
+            return self._attempts.begin("step", [], look).draft
+        return draft
 
     async def run_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
         """Call a tool with arguments that were checked, and record what the world looks like then.

@@ -36,7 +36,7 @@ def legend_of(env: Any, known: Known) -> list[str]:
 def _has_own_rewards(env: Any) -> bool:
     """Whether it was made with an option that changes what is rewarded."""
     spec = env.unwrapped.spec
-    return spec is not None and any("reward" in name or "sab" in name for name in spec.kwargs)
+    return spec is not None and any("reward" in name for name in spec.kwargs)
 
 
 def _is_picture(space: Any) -> bool:
@@ -53,6 +53,8 @@ def _lake(env: Any) -> Iterator[str]:
         )
     else:
         yield "The ice is not slippery: each step goes where you choose."
+    yield "The lake (S start, F frozen, H hole, G goal; row 0 is at the top):"
+    yield from ("".join(cell.decode() for cell in line) for line in env.desc)
 
 
 def _chances(env: Any) -> list[float]:
@@ -86,8 +88,10 @@ def _blackjack(env: Any) -> Iterator[str]:
         "Above 21 you lose at once. When you stick, the dealer draws to 17 or more. The nearest to "
         "21 wins, and cards come back after each draw."
     )
-    if getattr(env, "natural", False) and not getattr(env, "sab", False):
-        yield "To win with an ace and a 10 at the start is worth 1.5."
+    if getattr(env, "sab", False):
+        yield "An ace and a 10 at the start win, unless the dealer has them too."
+    elif getattr(env, "natural", False):
+        yield "To win with an ace and a 10 at the start is rewarded with 1.5."
 
 
 _MAPS: dict[str, Callable[[Any], Iterator[str]]] = {

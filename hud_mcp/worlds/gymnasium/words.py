@@ -162,8 +162,6 @@ def _lake(seen: Any, env: Any) -> Iterator[str]:
     rows, columns = env.desc.shape
     row, column = divmod(int(seen), columns)
     yield f"You are in row {row}, column {column} of {rows} by {columns}, counted from 0."
-    yield "The lake (S start, F frozen, H hole, G goal):"
-    yield from ("".join(cell.decode() for cell in line) for line in env.desc)
 
 
 def _cliff(seen: Any, env: Any) -> Iterator[str]:

@@ -130,7 +130,7 @@ async def test_cartpole_reads_like_this() -> None:
         ("Taxi-v4", "The taxi is in row"),
         ("Taxi-v4", "5 drop off"),
         ("FrozenLake-v1", "You are in row 0, column 0 of 4 by 4"),
-        ("FrozenLake-v1", "SFFF\nFHFH\nFFFH\nHFFG"),
+        ("FrozenLake-v1", "row 0 is at the top):\nSFFF\nFHFH\nFFFH\nHFFG"),
         ("CliffWalking-v1", "You are in row 3, column 0 of 4 by 12"),
         ("Blackjack-v1", "Your cards add up to"),
         ("CarRacing-v3", "steering, -1 is left from -1 to 1; gas from 0 to 1"),

@@ -40,6 +40,7 @@ LAYERS = (
         "adapters",
         "utils",
         "record.model_turn",
+        "telemetry",
     ),
     (
         "world",
@@ -84,6 +85,7 @@ LAYERS = (
         "task_env",
         "machine",
         "openenv",
+        "monitor",
     ),
     ("cli",),
     ("__main__",),

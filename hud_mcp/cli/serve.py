@@ -11,6 +11,7 @@ from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_sources
 from hud_mcp.cli.greeting import configured_arguments, is_watched
 from hud_mcp.cli.hosts import allow_option
+from hud_mcp.cli.monitoring import monitoring_options
 from hud_mcp.cli.recording import record_option, store_option
 from hud_mcp.cli.serving import run
 from hud_mcp.cli.tokens import token_file_option
@@ -162,6 +163,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     help="Accept operator calls, such as evaluate, with the token in FILE or in "
     "HUD_MCP_OPERATOR_TOKEN. Never give this token to agents.",
 )
+@monitoring_options
 @click.option("--job", hidden=True, help="The job that all sessions belong to.")
 @click.option(
     "--end-with-stdin", is_flag=True, hidden=True, help="Over HTTP: end once stdin is closed."

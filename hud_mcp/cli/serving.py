@@ -19,6 +19,7 @@ from hud_mcp.cli import surfaces
 from hud_mcp.cli.bridges import listed_by, offer_published, open_bridges
 from hud_mcp.cli.greeting import greet_over_http, greet_over_stdio
 from hud_mcp.cli.limits import read_limits
+from hud_mcp.cli.monitoring import monitoring
 from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.reloading import Reloading
@@ -57,12 +58,12 @@ def run(options: dict[str, Any], streams: Any) -> int:
     Returns:
         The status that the process ends with.
     """
-    configure_logging(options["log_level"])
+    configure_logging(options["log_level"], form=options["log_format"])
     raise_file_limit()
     # Over HTTP too, nothing but the address is on standard output: whoever started the
     # server may read that line and no more, and a full pipe would stop a template's child.
     printed = private_stdout() if streams is None else sys.stdout
-    sys.stdout = LineStream(sys.stderr)
+    sys.stdout = LineStream(sys.stderr, form=options["log_format"])
     try:
         return anyio.run(_serve, options, streams, printed)
     except HudMcpError as exc:
@@ -88,7 +89,8 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
         scope.cancel()
 
     with anyio.CancelScope() as scope, stop_signals(stop, patience=1):
-        return await _serve_sessions(options, streams, printed)
+        async with monitoring(options):
+            return await _serve_sessions(options, streams, printed)
     return 128 + came[0]
 
 
@@ -96,6 +98,7 @@ async def _serve_sessions(options: dict[str, Any], streams: Any, printed: Any) -
     bridges = AsyncExitStack()
     try:
         sessions = await _open_sessions(options, bridges)
+        options["monitor"].watch(sessions)
         deadline = Deadline(sessions.kill)
         try:
             server = await _build(sessions, options)
@@ -288,6 +291,7 @@ async def _serve_http(  # noqa: PLR0917  # what one command has
         threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
     tokens = with_operator(options["tokens"], options["operator_token"])
     beside = surfaces.live_routes(sessions.store, hosts=hosts, log=options["live_log"])
+    beside += options["monitor"].routes(hosts)
     if options["openenv"]:
         beside += surfaces.openenv_routes(
             sessions, hosts=hosts, tokens=tokens, image=options["image"]

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
         shipped_environments,
         shipped_folder,
     )
+    from hud_mcp.monitor.health import Health
+    from hud_mcp.monitor.metrics import Metrics
+    from hud_mcp.monitor.routes import health_routes, metrics_route
     from hud_mcp.openenv.routes import openenv_routes
     from hud_mcp.server.app import build_server
     from hud_mcp.server.http import serve_http
@@ -92,6 +95,10 @@ else:
         "hud_mcp.loading.source:load_environments",
         "hud_mcp.loading.source:shipped_environments",
         "hud_mcp.loading.source:shipped_folder",
+        "hud_mcp.monitor.health:Health",
+        "hud_mcp.monitor.metrics:Metrics",
+        "hud_mcp.monitor.routes:health_routes",
+        "hud_mcp.monitor.routes:metrics_route",
         "hud_mcp.openenv.routes:openenv_routes",
         "hud_mcp.server.app:build_server",
         "hud_mcp.server.http:serve_http",
@@ -117,7 +124,9 @@ __all__ = [
     "Channel",
     "ChannelClient",
     "ChannelRefused",
+    "Health",
     "Hosts",
+    "Metrics",
     "NothingOpen",
     "Operations",
     "Place",
@@ -132,12 +141,14 @@ __all__ = [
     "declared_tasks",
     "default_sources",
     "find_sets",
+    "health_routes",
     "is_open_to_others",
     "lacks_browser",
     "lasting_source",
     "list_open",
     "live_routes",
     "load_environments",
+    "metrics_route",
     "notes_of",
     "offer_browser",
     "offer_browser_for",

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
+from hud_mcp import telemetry
 from hud_mcp.errors import HudMcpError, sole_cause
 from hud_mcp.record.model_turn import MODEL
 from hud_mcp.server.call import Call
@@ -47,6 +48,13 @@ async def perform_call(call: Call, tool: AnyTool, *, begins: bool) -> dict[str, 
         tool: What is called.
         begins: Whether it begins a session.
     """
+    with telemetry.span("call", tool=tool.name) as span:
+        return await _perform(call, tool, span, begins=begins)
+
+
+async def _perform(
+    call: Call, tool: AnyTool, span: telemetry.Span, *, begins: bool
+) -> dict[str, Any]:
     try:
         limit = call.sessions.limits.argument_bytes
         call = replace(call, arguments=tool.parse(call.arguments, max_bytes=limit))
@@ -54,15 +62,18 @@ async def perform_call(call: Call, tool: AnyTool, *, begins: bool) -> dict[str, 
             return await perform_reported(call, tool.run, begins=begins)
         return await tool.run(call)
     except HudMcpError as exc:
+        span.fail(type(exc).__name__)
         # A program goes by the class: it calls again, or raises it.
         return error_result(told_to(call.caller, str(exc)), kind=type(exc).__name__)
     except BaseExceptionGroup as group:
         # A task group somewhere below wraps what its body raised.
         inner = sole_cause(group)
+        span.fail(type(inner or group).__name__)
         if isinstance(inner, HudMcpError):
             return error_result(told_to(call.caller, str(inner)), kind=type(inner).__name__)
         logger.exception("tool %s failed", tool.name)
         return error_result(f"{tool.name} failed inside the server; its log says why.")
-    except Exception:  # the boundary of a tool call: a model must be told something
+    except Exception as exc:  # the boundary of a tool call: a model must be told something
+        span.fail(type(exc).__name__)
         logger.exception("tool %s failed", tool.name)
         return error_result(f"{tool.name} failed inside the server; its log says why.")

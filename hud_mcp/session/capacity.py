@@ -42,6 +42,9 @@ class Capacity:
         limits: How many there may be.
         tasks: Those that are listed; a start of one counts as its own, whatever it is called.
         tries: How often one principal may start the same task; None for any number.
+
+    Attributes:
+        is_closed: Whether it makes room for none any more.
     """
 
     def __init__(
@@ -60,7 +63,7 @@ class Capacity:
         self._limits = limits
         self._tries = tries
         self.list(tasks)
-        self._is_closed = False
+        self.is_closed = False
 
     def list(self, tasks: Iterable[Task]) -> None:
         """Count starts of these as their own from now on."""
@@ -69,7 +72,7 @@ class Capacity:
 
     def close(self) -> None:
         """Make room for none any more."""
-        self._is_closed = True
+        self.is_closed = True
 
     async def count(self, task: Task, caller: Caller, job_id: str | None) -> Count:
         """By what a start is counted, if it is not one too many. It is counted when it is recorded.
@@ -102,7 +105,7 @@ class Capacity:
         Raises:
             LimitReached: There is no room, and none may go.
         """
-        if self._is_closed:
+        if self.is_closed:
             raise LimitReached("The server is shutting down; nothing was started.")
         limits = self._limits
         if self._roster.living_at_most < min(limits.sessions, limits.sessions_per_caller):

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import anyio
 
+from hud_mcp import telemetry
 from hud_mcp.contention import Contention
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, LimitReached, SessionBusy
 from hud_mcp.session.log import clean_context
@@ -39,6 +40,7 @@ class _Command:
     limit_s: float
     finished: Once = field(default_factory=Once)
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    waits: telemetry.Span = field(default_factory=lambda: telemetry.span("queue"))
     result: Any = None
     error: BaseException | None = None
 
@@ -150,7 +152,7 @@ class Commands:
         """
         self.pause()
         try:
-            return await _in_context(self._clean(), run())
+            return await _in_context(self._clean(), telemetry.following(run)())
         except EnvironmentFailed:
             self._performs = False
             raise
@@ -172,7 +174,8 @@ class Commands:
                 f"{self._most} calls already wait on this session; nothing was done. Wait for "
                 "their replies, then call again."
             )
-        command = _Command(run, limit_s)
+        command = _Command(telemetry.following(run), limit_s)
+        command.waits.start()
         self._queue.append(command)
         self._go_on()
         return command
@@ -199,11 +202,13 @@ class Commands:
         while self._queue:
             command = self._queue.pop(0)
             command.error = why or CallCutOff()
+            command.waits.end(command.error)
             command.finished.set()
 
     async def _work(self) -> None:
         while self._queue and self._performs:
             command = self._queue.pop(0)
+            command.waits.end()
             try:
                 if not command.scope.cancel_called:
                     with command.scope:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
+from hud_mcp import telemetry
 from hud_mcp.errors import HudMcpError, SessionBusy, SessionTaken, StoreFailed, WorldDied
 from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
@@ -188,12 +189,23 @@ class Core:
             case do.Tell():
                 self.ended.set()
                 self._tell()
+                self._count_end()
             case _:
                 return self._run_in_turn(effect)
         return None
 
     def _tell(self) -> None:
         self._changes.tell(self.spec.secret_digest)
+
+    def _count_end(self) -> None:
+        receipt = self.state.receipt
+        if receipt is not None and telemetry.is_heard():
+            telemetry.add(
+                "ended",
+                environment=self.spec.environment.name,
+                outcome=receipt.outcome.value,
+                cause=receipt.cause.value if receipt.cause is not None else "",
+            )
 
     def _order(
         self, effect: do.StartDriver | do.Submit | do.Proceed | do.Dismiss | do.Abort
@@ -382,6 +394,7 @@ class Core:
             # Before: it is how gradings that end it are counted, and whose it is to grade.
             await self.journal.flush()
         self.touch()
+        telemetry.add("resumed", environment=self.spec.environment.name)
         self.post(Resumed(life.number, answer, steps[-1].ended_at if answer is not None else None))
 
     async def _resume_world(self, stored: StoredSession) -> None:

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias
 
+from hud_mcp import telemetry
 from hud_mcp.contention import Contention
 from hud_mcp.grade import Outcome, read_grade
 from hud_mcp.session.events import EndedItself, EndWanted, Finished
@@ -144,15 +145,19 @@ class Driver:
 
     def submit(self, raw: str) -> None:
         """Resume the template with the answer; grading begins."""
-        self._order(partial(self._grade_answer, raw))
+        self._order(self._told(partial(self._grade_answer, raw)))
 
     def proceed(self) -> None:
         """Let the template's own deadline reach it: it may grade without an answer."""
-        self._order(self._grade_unanswered)
+        self._order(self._told(self._grade_unanswered))
 
     def dismiss(self, end: SessionEnd) -> None:
         """Tell the template that waits for an answer that there is none."""
         self._order(partial(self._dismiss, end))
+
+    def _told(self, order: _Order) -> _Order:
+        """An order to grade, as a part of the call that gives the answer."""
+        return telemetry.following(order, "grade", environment=self._of.env)
 
     def _order(self, order: _Order) -> None:
         if self._orders is not None:

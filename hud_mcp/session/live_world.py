@@ -13,6 +13,7 @@ from typing import cast
 import anyio
 import anyio.to_thread
 
+from hud_mcp import telemetry
 from hud_mcp.action import Action, ActionEffect, scale_action
 from hud_mcp.clipping import clip_text
 from hud_mcp.environment import Environment
@@ -125,7 +126,8 @@ class LiveWorld:
     async def _open(self, opening: Opening) -> World:
         """Open it, in place of one that is open."""
         await self.close()
-        world = self._world = await self._environment.world.open(opening)
+        with telemetry.span("open", environment=self._environment.name):
+            world = self._world = await self._environment.world.open(opening)
         current_world.set(world)
         return world
 
@@ -133,6 +135,11 @@ class LiveWorld:
     def opens_nothing(self) -> bool:
         """Whether opening it waits for nothing."""
         return self._environment.world.opens_nothing
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is one."""
+        return self._world is not None
 
     @property
     def is_empty(self) -> bool:

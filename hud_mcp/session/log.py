@@ -6,12 +6,13 @@ record; none of it may reach standard output, which belongs to the protocol.
 
 import contextvars
 import io
+import json
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from datetime import datetime
-from typing import TextIO
+from datetime import UTC, datetime
+from typing import Literal, TextIO
 
 __all__ = [
     "BROUGHT_BACK",
@@ -19,6 +20,8 @@ __all__ = [
     "GRADED_AGAIN",
     "STOPPED",
     "LineStream",
+    "LogFormat",
+    "add_fields",
     "clean_context",
     "configure_logging",
     "current_log",
@@ -36,6 +39,9 @@ GRADED_AGAIN = "its answer is graded again, as its server ended before it had a 
 
 DIED_IN_GRADING = "its world died before it had a grade; it is brought back, and graded again"
 """The line of a session's log by which such deaths are counted."""
+
+LogFormat = Literal["text", "json"]
+"""How a line of the log is written to stderr."""
 
 current_log: ContextVar[Callable[[str], None] | None] = ContextVar("current_log", default=None)
 """Takes a line for the session that the running task works for; None outside of sessions."""
@@ -72,6 +78,54 @@ class _SessionLines(logging.Handler):
             self.handleError(record)
 
 
+class _OneObject(logging.Formatter):
+    """One JSON object a record, for programs that gather logs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        when = datetime.fromtimestamp(record.created, UTC)
+        message = " ".join(record.getMessage().split())
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None:
+            return _as_object(when, record.levelname.lower(), record.name, message)
+        more = {"error": f"{type(error).__name__}: {error}"[:_MAX_LINE], "at": _place_of(error)}
+        return _as_object(when, record.levelname.lower(), record.name, message, more)
+
+
+def _as_object(
+    when: datetime, level: str, logger: str, message: str, more: Mapping[str, str] | None = None
+) -> str:
+    """A line of the log as JSON, with the session and the trace that it belongs to."""
+    name = current_name.get()
+    told = {
+        "time": when.isoformat(timespec="milliseconds"),
+        "level": level,
+        "logger": logger,
+        "message": message[:_MAX_LINE],
+        **({"session": name} if name != "-" else {}),
+        **(more or {}),
+    }
+    for fields in _more_fields:
+        told |= fields()
+    return json.dumps(told)
+
+
+_more_fields: list[Callable[[], Mapping[str, str]]] = []
+
+
+def add_fields(fields: Callable[[], Mapping[str, str]]) -> Callable[[], None]:
+    """Have more fields in each line of a log of JSON from now on; return what ends that."""
+    _more_fields.append(fields)
+    return lambda: _more_fields.remove(fields)
+
+
+def _place_of(error: BaseException) -> str:
+    """The file and the line that raised it; empty where that is not known."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    return f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame else ""
+
+
 class _OneLine(logging.Formatter):
     """One line a record, whatever its message holds; a traceback's end instead of all of it."""
 
@@ -79,19 +133,21 @@ class _OneLine(logging.Formatter):
         message = " ".join(record.getMessage().split())
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
-            frame = record.exc_info[2]
-            while frame is not None and frame.tb_next is not None:
-                frame = frame.tb_next
-            place = f" at {frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame else ""
+            place = f" at {found}" if (found := _place_of(error)) else ""
             message += f" [{type(error).__name__}: {' '.join(str(error).split())}{place}]"
         when = self.formatTime(record, "%H:%M:%S")
         return f"{when} {record.levelname.lower():<7} {current_name.get()} {message}"[:_MAX_LINE]
 
 
-def configure_logging(level: str = "info") -> None:
-    """Send all logging to stderr, one line a record, and to the sessions' records."""
+def configure_logging(level: str = "info", *, form: LogFormat = "text") -> None:
+    """Send all logging to stderr, one line a record, and to the sessions' records.
+
+    Args:
+        level: The least that is logged.
+        form: How a line is written: for people, or as JSON.
+    """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_OneLine())
+    handler.setFormatter(_OneLine() if form == "text" else _OneObject())
     root = logging.getLogger()
     root.handlers[:] = [handler, _SessionLines()]
     root.setLevel(level.upper())
@@ -134,10 +190,13 @@ class LineStream(io.TextIOBase):
     Args:
         target: Where everything goes too, such as stderr; a session's lines with the time and
             the session's short name.
+        form: How a line is written there.
     """
 
-    def __init__(self, target: TextIO) -> None:
+    def __init__(self, target: TextIO, *, form: LogFormat = "text") -> None:
         self._target = target
+        self._form = form
+        self._unfinished = ""
 
     def writable(self) -> bool:
         """It can be written to."""
@@ -151,15 +210,26 @@ class LineStream(io.TextIOBase):
             *lines, rest = (_unfinished.pop(name, "") + text).split("\n")
             for line in lines:
                 take(line[:_MAX_LINE])
-                self._target.write(
-                    f"{datetime.now().astimezone():%H:%M:%S} print   {name} {line}"[:_MAX_LINE]
-                    + "\n"
-                )
+                self._pass_on(line, name)
             if rest:
                 _unfinished[name] = rest[-_MAX_LINE:]
-        else:
+        elif self._form == "text":
             self._target.write(text)
+        else:
+            *lines, rest = (self._unfinished + text).split("\n")
+            self._unfinished = rest[-_MAX_LINE:]
+            for line in lines:
+                self._pass_on(line, "-")
         return len(text)
+
+    def _pass_on(self, line: str, name: str) -> None:
+        now = datetime.now().astimezone()
+        told = (
+            f"{now:%H:%M:%S} print   {name} {line}"[:_MAX_LINE]
+            if self._form == "text"
+            else _as_object(now.astimezone(UTC), "info", "print", line)
+        )
+        self._target.write(f"{told}\n")
 
     def flush(self) -> None:
         """Flush what everything is passed on to."""

@@ -161,6 +161,11 @@ class Sessions:
         self._capacity.list(self.tasks)
 
     @property
+    def takes_new(self) -> bool:
+        """Whether it starts sessions: not once it is being closed."""
+        return not self._capacity.is_closed
+
+    @property
     def live_base(self) -> str | None:
         """Where the live pages of sessions are served, or None."""
         return self._live_base

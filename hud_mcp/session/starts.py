@@ -4,6 +4,7 @@ import logging
 import re
 from dataclasses import dataclass
 
+from hud_mcp import telemetry
 from hud_mcp.environment import Environment
 from hud_mcp.errors import IdTaken, InvalidTask, SessionBusy, SessionEnded
 from hud_mcp.record.trajectory import Receipt
@@ -103,6 +104,7 @@ class Starts:
         except BaseException:
             self._roster.drop(session)
             raise
+        telemetry.add("started", environment=environment.name)
         logger.info("session %s: %s started", session.name, task.id)
         return session
 

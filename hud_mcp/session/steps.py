@@ -8,6 +8,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from hud_mcp import telemetry
 from hud_mcp.action import Action, ActionEffect, CustomAction, ResponseAction
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
@@ -209,7 +210,8 @@ class Steps:
         draft = attempt.draft
         self._world.note_tool(tool)
         try:
-            value = await tool.call_in(arguments, self._world.live, self._world.services)
+            with telemetry.span("act", environment=self._environment.name, actions=[tool.name]):
+                value = await tool.call_in(arguments, self._world.live, self._world.services)
             seen = await self._world.observe(
                 look.model_copy(update={"text": False}), deliver_image=False
             )
@@ -236,7 +238,8 @@ class Steps:
     async def _look(self, draft: Draft, look: Look, *, deliver_image: bool) -> None:
         """Look at the world after what was done; where the agent's doing prevents that, say so."""
         try:
-            draft.see(await self._world.observe(look, deliver_image=deliver_image))
+            with telemetry.span("observe", environment=self._environment.name):
+                draft.see(await self._world.observe(look, deliver_image=deliver_image))
         except BrokenByAgent as exc:
             if draft.error is None and not draft.performed:
                 raise
@@ -249,7 +252,9 @@ class Steps:
         answers = (i for i, each in enumerate(actions) if isinstance(each, ResponseAction))
         end = next(answers, len(actions))
         try:
-            await self._world.act(actions[:end], draft.add)
+            with telemetry.span("act", environment=self._environment.name) as span:
+                span.say(actions=[each.type for each in actions[:end]])
+                await self._world.act(actions[:end], draft.add)
         except ActionFailed as exc:
             draft.fail(which_failed(actions, draft.performed, exc), interrupted=False)
             return None

@@ -91,6 +91,11 @@ class SessionView:
         return self._core.state.phase is Phase.OPEN
 
     @property
+    def has_world(self) -> bool:
+        """Whether its world is open."""
+        return self._core.life.world.is_open
+
+    @property
     def provisional(self) -> bool:
         """Whether nobody has acted on it, so that it expires early."""
         return self._core.state.provisional
@@ -182,6 +187,11 @@ class SessionView:
         """Whether a call is under way, or the task is being graded."""
         life = self._core.life
         return self._core.state.is_at_work or life.commands.count + life.direct.under_way > 0
+
+    @property
+    def waiting_calls(self) -> int:
+        """How many calls wait or run."""
+        return self._core.life.commands.count
 
     @property
     def is_behind(self) -> bool:

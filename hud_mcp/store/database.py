@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio.to_thread
 from platformdirs import user_data_path
 
+from hud_mcp import telemetry
 from hud_mcp.errors import SourceNotFound, StoreFailed, did_you_mean_file
 from hud_mcp.record.place import STORE_VARIABLE, read_place
 from hud_mcp.store import sql
@@ -119,7 +120,7 @@ class Database:
             What is waited for. It gives what the change gives, or raises `StoreFailed` where
             nothing was written, and `SessionTaken` where another server owns the session.
         """
-        return self._writer.write(Write(change, files, is_large))
+        return telemetry.timed(self._writer.write(Write(change, files, is_large)), "store")
 
     @property
     def may_write_at_once(self) -> bool:
@@ -139,7 +140,10 @@ class Database:
             StoreFailed: It cannot be written.
             SessionTaken: The same; another server owns the session.
         """
-        return self._writer.write_at_once(Write(change))
+        with telemetry.span("store") as span:
+            done = self._writer.write_at_once(Write(change))
+            span.drop(unless=done)
+            return done
 
     async def close(self, within_s: float | None) -> None:
         """Finish what was accepted, let go of this server's sessions, then of the database.

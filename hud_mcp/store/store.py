@@ -413,6 +413,19 @@ class Store(Archive):
             lambda c: self._database.lease.waiting_sessions(c, environments)
         )
 
+    def check_writable(self) -> "asyncio.Future[None]":
+        """Write this server's sign of life, which registers it where it is not.
+
+        Returns:
+            What ends once that is durable; or with the error: nothing can be written then.
+        """
+
+        def run(connection: "Connection") -> None:
+            self._database.lease.register(connection)
+            self._database.lease.beat(connection)
+
+        return self._database.write(run)
+
     async def close(self, *, within_s: float | None = None) -> None:
         """Finish what was accepted, let go of this server's sessions, then of the database.
 

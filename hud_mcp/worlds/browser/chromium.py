@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from hud_mcp import telemetry
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.serving.own_command import shown_command
 from hud_mcp.worlds.browser import libraries
@@ -212,6 +213,8 @@ class Chromium:
                 await playwright.stop()
             raise
         logger.info("Chromium %s started: %s", browser.version, executable or "Playwright's own")
+        telemetry.add("browsers")
+        browser.once("disconnected", _count_end)
         chromium = cls(playwright, browser)
         try:
             with anyio.fail_after(CLOSE_BOUND_S):
@@ -261,6 +264,10 @@ class Chromium:
                 logger.info("The browser had gone before it was closed: %s", _reason(exc))
             with anyio.move_on_after(CLOSE_BOUND_S):
                 await self._playwright.stop()
+
+
+def _count_end(_browser: "Browser") -> None:
+    telemetry.add("browsers", -1)
 
 
 def _arguments(extra: Iterable[str]) -> list[str]:

@@ -1,0 +1,123 @@
+"""What operators of `hud-mcp serve` watch: its state, its metrics, its traces and its log."""
+
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, TypeVar
+
+import click
+
+from hud_mcp.cli import surfaces
+from hud_mcp.lazy import libraries
+from hud_mcp.serving.listening import base_url, is_loopback, listen, port_of, read_address
+from hud_mcp.telemetry import listen as listen_to_telemetry
+
+__all__ = ["Monitor", "monitoring", "monitoring_options"]
+
+logger = logging.getLogger(__name__)
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--metrics",
+        metavar="[HOST:]PORT",
+        help="Serve /metrics for Prometheus, with /healthz and /readyz, on an address of its own.",
+    ),
+    click.option(
+        "--metrics-token",
+        metavar="SECRET",
+        envvar="HUD_MCP_METRICS_TOKEN",
+        help="The bearer token that /metrics asks for. Without --metrics it is on the address of "
+        "--http.",
+    ),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        help="How a line of the log is written to stderr; json is one object a line.",
+    ),
+)
+
+_TOKEN_CHARS = 8
+"""Shorter secrets are guessed."""
+
+
+def monitoring_options(command: CommandT) -> CommandT:
+    """Give a command the options that are read here."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+class Monitor:
+    """What is told of a server to whoever operates it.
+
+    Args:
+        options: The command's, by name.
+
+    Raises:
+        UsageError: The options contradict each other.
+    """
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._address: str | None = options["metrics"]
+        self._token: str | None = options["metrics_token"]
+        self._hosts: tuple[str, ...] = options["hosts"]
+        self._sessions: Any = None
+        if self._token is not None and len(self._token) < _TOKEN_CHARS:
+            raise click.UsageError(
+                f"A --metrics-token needs at least {_TOKEN_CHARS} characters; make one with "
+                "`openssl rand -hex 32`."
+            )
+        if self._token is not None and not (self._address or options["http"]):
+            raise click.UsageError("--metrics-token is for --metrics or --http; name an address.")
+        self._health = surfaces.Health(lambda: self._sessions)
+        wanted = self._address is not None or self._token is not None
+        self._metrics = surfaces.Metrics(lambda: self._sessions) if wanted else None
+
+    def watch(self, sessions: Any) -> None:
+        """Tell of this registry from now on."""
+        self._sessions = sessions
+
+    def routes(self, hosts: Any) -> list[Any]:
+        """What is served beside MCP over HTTP.
+
+        Args:
+            hosts: The names by which that is addressed.
+        """
+        routes = surfaces.health_routes(self._health)
+        if self._metrics is not None and self._address is None:
+            routes.append(surfaces.metrics_route(self._metrics, token=self._token, hosts=hosts))
+        return routes
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Count while the body runs, and answer on the address of its own, if it has one."""
+        async with AsyncExitStack() as stack:
+            if self._metrics is not None:
+                stack.callback(listen_to_telemetry(self._metrics))
+            if self._metrics is not None and self._address is not None:
+                await stack.enter_async_context(self._serving(self._address, self._metrics))
+            yield
+
+    @asynccontextmanager
+    async def _serving(self, address: str, metrics: Any) -> AsyncGenerator[None]:
+        host, port = read_address(address, option="--metrics")
+        listener = listen(host, port)
+        # Whoever names an address that others reach is asked by names that are not known here.
+        hosts = surfaces.Hosts(host, self._hosts) if is_loopback(host) else None
+        routes = [
+            *surfaces.health_routes(self._health),
+            surfaces.metrics_route(metrics, token=self._token, hosts=hosts),
+        ]
+        logger.info("metrics are at %s/metrics", base_url(host, port_of(listener)))
+        async with surfaces.serving(libraries.Router(routes), listener):
+            yield
+
+
+@asynccontextmanager
+async def monitoring(options: dict[str, Any]) -> AsyncGenerator[None]:
+    """Tell operators what they asked for while the body runs; `options["monitor"]` is what does."""
+    monitor = options["monitor"] = Monitor(options)
+    async with monitor.running():
+        yield

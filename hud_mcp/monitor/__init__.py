@@ -1,0 +1,1 @@
+"""For whoever operates a server: its state, its metrics and its traces."""

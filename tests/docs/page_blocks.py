@@ -15,6 +15,7 @@ _MARK = re.compile(r"<!-- no-run(?: `([^`\n]+)`)?: (.+?) -->\n")
 _MARKS = re.compile(rf"(?:{_MARK.pattern})+\Z")
 _ANNOUNCED = re.compile(r"`([\w./-]+\.\w+)`:\n*\Z")
 _LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]*)\)")
+_GENERATED = re.compile(r"^::: .*\n(?: {4}.*\n)*", re.MULTILINE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')]*\s+")
 
 
@@ -95,7 +96,7 @@ class Page:
                 yield from (each for each in _SENTENCE_END.split(words) if re.search(r"\w", each))
 
     def _without_code(self) -> str:
-        return _MARK.sub("", _FENCED.sub("", self.text))
+        return _MARK.sub("", _FENCED.sub("", _GENERATED.sub("", self.text)))
 
 
 def _file_of(text: str, before: str) -> str | None:

@@ -25,7 +25,7 @@ from page_blocks import PAGES, Block, Page
 FAILS = {("docs/check.md", "hud-mcp check env.py"): 1, ("docs/tasks.md", "hud-mcp eval"): 1}
 """A page, and how a command of it begins, to the exit status that it is to have."""
 
-MOST_MARKS = 37
+MOST_MARKS = 35
 """How many blocks or commands are marked as not run, at most; lower it when one goes."""
 
 COMMAND_S = 180

@@ -66,6 +66,36 @@ def test_every_name_of_a_package_is_in_its_page(package: Any) -> None:
         assert line or f"`{name}`" in page("docs/reference/carl.md").text, name
 
 
+def test_the_reference_shows_no_inherited_internals() -> None:
+    """A page names what a private base gives; members of pydantic stay out."""
+    (python,) = (each for each in SITE["plugins"] if "mkdocstrings" in each)
+    assert python["mkdocstrings"]["handlers"]["python"]["options"]["inherited_members"] is False
+    named = re.findall(
+        r"^::: (\S+)\n    options:\n      inherited_members: \[(.+)\]$", REFERENCE, re.MULTILINE
+    )
+    assert named
+    for path, members in named:
+        module, _, name = path.rpartition(".")
+        value = getattr({"hud_mcp": hud_mcp, "hud_mcp_client": hud_mcp_client}[module], name)
+        known = {*dir(value), *getattr(value, "model_fields", {})}
+        known |= {each for base in value.__mro__ for each in vars(base).get("__annotations__", {})}
+        assert set(members.split(", ")) <= known, path
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        "own-loop", "pydantic-ai", "openai-agents", "langgraph", "inspect-ai", "openenv",
+        "computer-use", "container", "ci", "training", "tasks", "hud",
+        "porting-hud-02", "porting-hud-v6", "porting-carl",
+    ],
+)  # fmt: skip
+def test_each_job_has_its_page_under_how_to(job: str) -> None:
+    """Each framework, computer use, Docker, CI, training, tasksets, HUD and porting."""
+    (how_to,) = (each["How to"] for each in SITE["nav"] if "How to" in each)
+    assert f"{job}.md" in set(named(how_to))
+
+
 def test_the_commands_are_generated_from_the_program() -> None:
     """All of them, from the group that `hud-mcp` runs."""
     text = page("docs/commands.md").text

@@ -147,13 +147,13 @@ def test_the_bare_loop_has_at_most_forty_lines() -> None:
 
 
 def test_the_pages_name_the_versions_that_are_run_and_show_the_program_that_is() -> None:
-    """Whoever follows README installs what these tests have, and docs show the file itself."""
-    readme = (EXAMPLES / "README.md").read_text()
+    """A reader of docs installs the versions of these tests, and sees the files themselves."""
+    shown = "\n".join(each.read_text() for each in (ROOT / "docs").glob("*.md"))
     for peer in (*(each.peer for each in STARTED.values()), INSPECT_AI):
         name, _, version = peer.requirements[0].partition("==")
-        assert f"{name}=={version}" in readme
-    shown = (ROOT / "docs" / "frameworks.md").read_text()
-    assert (EXAMPLES / "pydantic_ai_browser.py").read_text() in shown
+        assert f"{name}=={version}" in shown
+    for program in (*STARTED, "connect_loop.py", "inspect_ai_task.py"):
+        assert f"# {program}\n{(EXAMPLES / program).read_text()}```" in shown
 
 
 def gives_up(asked: Asked) -> Says:

@@ -40,7 +40,7 @@ __all__ = [
     "versions",
 ]
 
-VERSION = 6
+VERSION = 7
 """Of the tables' form, and the number of the newest revision; a store of a newer one is refused."""
 
 metadata = MetaData()

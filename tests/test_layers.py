@@ -127,6 +127,11 @@ EXCEPTIONS = {
         "worlds.browser.functions",
         "graders.pattern",
     ): "an expression of a row is searched for where it can be ended, and there is one such place",
+    (
+        "record.surfaces",
+        "show.notebook",
+    ): "what a notebook shows is a page, which loads when it asks",
+    ("record.surfaces", "show.notebook_job"): "the same",
     ("record.job", "store"): "a job that is asked for by its id is read when it is called for",
     ("record.job", "rollout.classic"): "run_job, which is HUD's, loads what runs when it is called",
     ("record.job", "show.export.frames"): "a data frame is an export, which loads when it is asked",

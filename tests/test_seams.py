@@ -57,6 +57,7 @@ SEAMS = {
     "monitor.libraries": "the Prometheus client and OpenTelemetry, which few servers have",
     "lazy.libraries": "what several rooms use: the SDK's client, Pillow, Alembic and extras",
     "loading.libraries": "the importers of public sets, and pyarrow",
+    "record.surfaces": "the player and the table of a notebook, which lie above",
     "rollout.surfaces": "the server of MCP, which few jobs have in their own process",
     "show.export.libraries": "Pillow, pyarrow, pandas, polars and OpenTelemetry",
     "store.sql": "SQLAlchemy, which loads on the thread that reads or writes first",

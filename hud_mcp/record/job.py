@@ -20,6 +20,7 @@ from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.tries import counting
 from hud_mcp.errors import DamagedRecord
 from hud_mcp.loading.provenance import clusters_of, recorded_sets
+from hud_mcp.record import surfaces
 from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.trajectory import Trajectory, utc_now
 from hud_mcp.task import Task
@@ -337,6 +338,10 @@ class Job(Value):
         """
         async with _opened(self._place) as store:
             await store.update_job(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it: its figures, and its runs."""
+        return surfaces.job_html(self)
 
     def __eq__(self, other: object) -> bool:
         # Where a job was read from is no part of what it is.

@@ -13,10 +13,11 @@ from pydantic import Field
 from hud_mcp.action import Value
 from hud_mcp.grade import Cause, Outcome, cause_of
 from hud_mcp.lazy import libraries
+from hud_mcp.record import surfaces
 from hud_mcp.record.model_use import ModelUse
 from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.values import Receipt, Record, ScreenshotRecord, TrajectoryStep, utc_now
-from hud_mcp.show.transcript import notebook_html, transcript_text
+from hud_mcp.show.transcript import end_text, transcript_text
 from hud_mcp.task import Task
 
 __all__ = [
@@ -110,22 +111,28 @@ class Trajectory(Record):
         return list(self.steps)
 
     def display(self, *, full: bool = False) -> None:
-        """Show it step by step: in a Jupyter notebook with its pictures, elsewhere as text.
+        """Show it step by step: in a Jupyter notebook by the player, elsewhere as text.
 
         Args:
-            full: Whether long texts are shown whole.
+            full: Whether the text has long texts whole.
         """
         text = transcript_text(self, full=full)
         show = _notebook_display()
         if show is None:
             sys.stdout.write(text + "\n")
         else:
-            html = notebook_html(self, full=full)
-            show({"text/html": html, "text/plain": text}, raw=True)
+            show({"text/html": self._repr_html_(), "text/plain": text}, raw=True)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows of a cell that ends with it."""
-        return notebook_html(self)
+        """What a notebook shows of it: the player in a frame."""
+        return surfaces.trajectory_html(self)
+
+    def __repr__(self) -> str:
+        steps = len(self.steps)
+        said = f"{end_text(self)}, {steps:,} step{'' if steps == 1 else 's'}"
+        return f"<Trajectory {self.id}: {self.task.id}, {said}>"
+
+    __str__ = __repr__
 
 
 def _notebook_display() -> Callable[..., Any] | None:

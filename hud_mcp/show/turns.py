@@ -24,7 +24,7 @@ def turn_lines(turn: RecordedTurn, began: datetime, *, full: bool) -> Iterator[L
     yield Line("text", "")
     after = seconds_between(began, turn.started_at)
     took = seconds_between(turn.started_at, turn.ended_at)
-    yield Line("model", f"turn {turn.number}  model  at {after}, took {took}")
+    yield Line("model", f"turn {turn.number + 1}  model  at {after}, took {took}")
     for name, value in turn_facts(turn):
         yield from labelled(name, value, indent="  ")
     if turn.reasoning:

@@ -77,7 +77,7 @@ def test_trace_shows_each_turn_before_the_steps_that_it_led_to(path: Path) -> No
     said = run(path, "trace", "traj-0").output
     parts = [
         "model        3 turns; 1,200 tokens in (1,000 cached), 30 out; $0.0042 without 2 turns",
-        "turn 0  model  at 0.0 s, took 1.0 s",
+        "turn 1  model  at 0.0 s, took 1.0 s",
         "model        anthropic:model-a",
         "tokens       1,200 in, 1,000 cached, 30 out",
         "cost         $0.004200",
@@ -87,11 +87,11 @@ def test_trace_shows_each_turn_before_the_steps_that_it_led_to(path: Path) -> No
         "I click it.",
         "called",
         'step {"actions": []}',
-        "step 0  step",
-        "turn 1  model",
-        "Is it done?",
         "step 1  step",
         "turn 2  model",
+        "Is it done?",
+        "step 2  step",
+        "turn 3  model",
         "429: slow down",
     ]
     at = [said.find(part) for part in parts]

@@ -65,7 +65,7 @@ def test_a_trajectory_is_told_step_by_step(path: Path) -> None:
         "task         lamp",
         "prompt",
         "What does it cost?",
-        "step 0  step  at 1.0 s, took 0.5 s",
+        "step 1  step  at 1.0 s, took 0.5 s",
         "  > click ref e1",
         '  > type "\\x1b[2Jlamp"',
         "    line 0",

@@ -23,6 +23,7 @@ __all__ = [
     "desk_page",
     "live_page",
     "modules_of",
+    "notebook_page",
     "read_asset",
     "report_page",
     "viewer_page",
@@ -37,10 +38,10 @@ ASSETS = {
         (
             f"{name}.js"
             for name in (
-                "align", "app", "compare", "contexts", "desk", "dom", "download", "fetched",
-                "film", "grade", "groups", "inline", "jobs", "lines", "live", "marks", "outline",
-                "overview", "panel", "pixels", "place", "player", "plot", "stage", "table", "tabs",
-                "text", "trajectory", "turns", "words", "zoom",
+                "align", "app", "compare", "contexts", "desk", "dom", "download", "embedded",
+                "fetched", "film", "grade", "groups", "inline", "jobs", "lines", "live", "marks",
+                "notebook", "outline", "overview", "panel", "pixels", "place", "player", "plot",
+                "run", "stage", "table", "tabs", "text", "trajectory", "turns", "words", "zoom",
             )
         ),
         "text/javascript; charset=utf-8",
@@ -91,18 +92,36 @@ def report_page(data: Mapping[str, Any], pictures: Iterable[str]) -> str:
         data: What it shows, as JSON values.
         pictures: The elements that hold its pictures.
     """
-    style = "\n".join(read_asset(f"{name}.css") for name in ("style", "job", "trajectory"))
-    script = joined("inline.js")
+    return _single_file("report", "inline.js", ("style", "job", "trajectory"), data, pictures)
+
+
+def notebook_page(data: Mapping[str, Any], pictures: Iterable[str]) -> str:
+    """The player of one trajectory as one file, for a frame.
+
+    Args:
+        data: What it shows, as JSON values.
+        pictures: The elements that hold its pictures.
+    """
+    return _single_file("notebook", "notebook.js", ("style", "trajectory"), data, pictures)
+
+
+def _single_file(
+    page: str, entry: str, styles: Iterable[str], data: Mapping[str, Any], pictures: Iterable[str]
+) -> str:
+    style = "\n".join(read_asset(f"{name}.css") for name in styles)
+    script = joined(entry)
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"style-src '{_csp_hash(style)}'; script-src '{_csp_hash(script)}'; "
         "require-trusted-types-for 'script'; trusted-types 'none'"
     )
-    return Template(read_asset("report.html")).substitute(
+    template = Template(read_asset(f"{page}.html"))
+    return template.substitute(
         policy=policy,
         style=style,
         script=script,
-        pages=_pages(),
+        pages=_pages() if page == "report" else "",
+        player=read_asset("player.html"),
         data=_inert(data),
         outcomes=_outcomes(),
         pictures="\n".join(pictures),

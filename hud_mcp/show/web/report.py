@@ -26,9 +26,17 @@ from hud_mcp.store import Store
 from hud_mcp.store.permissions import make_private_file, make_private_folder
 from hud_mcp.task import Task
 
-__all__ = ["render_report", "report_data", "write_report"]
+__all__ = [
+    "ReadPicture",
+    "embed_pictures",
+    "render_report",
+    "report_data",
+    "whole_run",
+    "write_report",
+]
 
 ReadPicture = Callable[[ScreenshotRecord], bytes | None]
+"""Reads a picture's file; None where there is none."""
 
 PICTURE_LIMIT_BYTES = 150_000_000
 """Of all pictures together, before base64; a browser reads such a file in a few seconds."""
@@ -102,7 +110,7 @@ def render_report(
             the first ones of every trajectory come first.
     """
     whole = [t for t in trajectories if isinstance(t, Trajectory)]
-    known, elements = _embed_pictures(whole, picture, picture_limit_bytes)
+    known, elements = embed_pictures(whole, picture, picture_limit_bytes)
     data = {**report_data(job, trajectories, tasks=tasks, expected=expected), "pictures": known}
     return report_page(data, elements)
 
@@ -123,7 +131,7 @@ def report_data(
         tasks: What it is to run; those of the trajectories where that was not recorded.
         expected: The reward that each task should get, by its id; None where any will do.
     """
-    rows = [_whole(trajectory, expected) for trajectory in trajectories]
+    rows = [whole_run(trajectory, expected) for trajectory in trajectories]
     head = job_data(job, tasks, trajectories, rows)
     return {**head, "expects": expected is not None, "trajectories": rows}
 
@@ -136,9 +144,16 @@ async def _load(store: Store, run: TrajectorySummary) -> Trajectory | Trajectory
         return run.model_copy(update={"damage": run.damage or str(exc)})
 
 
-def _whole(
-    trajectory: Trajectory | TrajectorySummary, expected: Mapping[str, float | None] | None
+def whole_run(
+    trajectory: Trajectory | TrajectorySummary,
+    expected: Mapping[str, float | None] | None = None,
 ) -> Json:
+    """What the page of one run shows: its row, its steps, and the turns of its model.
+
+    Args:
+        trajectory: Its record; in short where the rest is damaged.
+        expected: The reward that each task should get, by its id; None where any will do.
+    """
     if isinstance(trajectory, TrajectorySummary):
         return {**damaged_detail(trajectory, expected), "steps": [], "turns": [], "spans": []}
     rows = StepRows(trajectory.started_at, raw=True)
@@ -159,10 +174,16 @@ def _read_picture(store: Store, record: ScreenshotRecord) -> bytes | None:
         return None
 
 
-def _embed_pictures(
+def embed_pictures(
     trajectories: Sequence[Trajectory], picture: ReadPicture, limit_bytes: int
 ) -> tuple[dict[str, Json], list[str]]:
-    """Read each picture once; return what is known of each, and the elements that hold them."""
+    """Read each picture once; return what is known of each, and the elements that hold them.
+
+    Args:
+        trajectories: Whose pictures.
+        picture: Reads a picture's file; None where there is none. It is asked once per hash.
+        limit_bytes: Pictures beyond this sum are left out, the first ones of each stay.
+    """
     shots = [[s.screenshot for s in t.steps if s.screenshot] for t in trajectories]
     records = {r.sha256: r for r in chain.from_iterable(zip_longest(*shots)) if r is not None}
     known: dict[str, Json] = {}

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import anyio
 import pytest
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, async_playwright, expect
 from recorded import CHROMIUM, PATIENCE_S, Run
 
 from hud_mcp.store import Store
+
+# Its own 5 s are too few for a machine that is busy.
+expect.set_options(timeout=PATIENCE_S * 1000)
 
 
 @pytest.fixture

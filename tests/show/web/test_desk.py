@@ -49,8 +49,8 @@ async def desk(*tasks: Task) -> AsyncGenerator[tuple[str, list[Job]]]:
 
 async def its_turn(page: Page, task: str) -> None:
     """Wait until a task is the person's to work on."""
-    await expect(page.locator("#task-name")).to_have_text(task, timeout=60_000)
-    await expect(page.locator("#state")).to_have_text("It is your turn.", timeout=60_000)
+    await expect(page.locator("#task-name")).to_have_text(task)
+    await expect(page.locator("#state")).to_have_text("It is your turn.")
 
 
 @asynccontextmanager
@@ -59,8 +59,8 @@ async def new_picture(page: Page) -> AsyncGenerator[None]:
     picture = page.locator("#picture")
     before = str(await picture.get_attribute("src"))
     yield
-    await expect(picture).not_to_have_attribute("src", before, timeout=60_000)
-    await expect(page.locator("#state")).to_have_text("It is your turn.", timeout=60_000)
+    await expect(picture).not_to_have_attribute("src", before)
+    await expect(page.locator("#state")).to_have_text("It is your turn.")
 
 
 async def photograph(page: Page, name: str) -> None:
@@ -95,7 +95,7 @@ async def test_a_person_acts_by_buttons_and_answers_task_after_task(browser: Bro
         assert await page.get_by_label("Your answer").input_value() == ""
         await page.get_by_label("Your answer").fill("3")
         await page.get_by_role("button", name="Submit the answer").click()
-        await expect(page.locator("#state")).to_contain_text("over", timeout=60_000)
+        await expect(page.locator("#state")).to_contain_text("over")
         for control in await page.locator("input, select, textarea").all():
             label = await control.evaluate("node => node.labels[0]?.textContent")
             assert label
@@ -139,7 +139,7 @@ async def test_a_person_clicks_on_the_picture_and_on_what_the_text_names(browser
             await page.locator("#picture").click(position={"x": 90, "y": 40})
         await page.get_by_label("Your answer").fill("unknown")
         await page.get_by_role("button", name="Submit the answer").click()
-        await expect(page.locator("#state")).to_contain_text("over", timeout=60_000)
+        await expect(page.locator("#state")).to_contain_text("over")
         await page.close()
 
     (run,) = await jobs[0].load_trajectories()

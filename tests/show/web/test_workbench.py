@@ -6,12 +6,11 @@ import re
 import pytest
 from PIL import Image
 from playwright.async_api import Browser, Page, expect
-from recorded import BROWSER, HOSTILE, Run, Seen, opened, served, shot, step, walk
+from recorded import BROWSER, Run, Seen, opened, served, shot, step, walk
 from starlette.routing import Router
 
 from hud_mcp.observation import Screenshot
 from hud_mcp.record.trajectory import live_url
-from hud_mcp.show.transcript import notebook_html
 from hud_mcp.show.web.auth import Hosts
 from hud_mcp.show.web.live import live_routes
 from hud_mcp.show.web.viewer import viewer_app
@@ -159,21 +158,3 @@ async def test_a_live_page_has_no_raw_records(run: Run, browser: Browser) -> Non
             await expect(seen.page.get_by_role("tab", name=name, exact=True)).to_have_count(0)
         await expect(seen.page.get_by_role("tab", name="Step", exact=True)).to_be_visible()
         assert "observation_text" not in await seen.page.inner_text("#raw")
-
-
-async def test_a_notebook_shows_a_frame_of_bounded_height(run: Run, browser: Browser) -> None:
-    """The steps scroll inside it, no script of theirs runs, and a summary stands beside it."""
-    name = await run.add("walk", walk(), reward=1, prompt=HOSTILE)
-    record = await run.store.load_trajectory(name)
-    context = await browser.new_context(viewport={"width": 1000, "height": 900})
-    page = await context.new_page()
-    await page.set_content(f"<!doctype html><body>{notebook_html(record)}</body>")
-    inside = page.frame_locator("iframe")
-    await expect(page.locator(".hud-mcp-trajectory > p")).to_have_text(
-        f"walk · graded 1 · 4 steps · {name}"
-    )
-    await expect(inside.get_by_role("img")).to_have_count(4)
-    assert await page.evaluate("document.documentElement.scrollHeight <= 900")
-    assert await page.evaluate("document.documentElement.dataset.ran") is None
-    assert await page.get_attribute("iframe", "sandbox") == ""
-    await context.close()

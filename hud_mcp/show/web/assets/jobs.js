@@ -60,7 +60,7 @@ const JOB_COLUMNS = [
       el('span', { class: 'brief' }, [
         job.agent, job.created_at && momentText(job.created_at), job.state, plural(job.total, 'session'),
         job.failed && `${job.failed.toLocaleString('en')} without a grade`,
-      ].filter(Boolean).join(' · ')),
+      ].filter(Boolean).join('\u00a0· ')),
     ],
   },
   { key: 'taskset', label: 'Task sets', value: row => row.job.taskset, cell: ({ job }) => [job.taskset ?? '—'] },

@@ -34,6 +34,7 @@ export class Outline {
     $('outline').replaceChildren(...rows.map(([words, failed, at], index) =>
       el('li', { value: first + index + 1 },
         el('button', { type: 'button', class: failed ? 'failed' : null, 'data-step': first + index },
+          el('span', { class: 'count', 'aria-hidden': 'true' }, String(first + index + 1)),
           el('span', { class: 'words' }, clip(words, 200), failed ? el('em', { class: 'state' }, ' failed') : null),
           Number.isFinite(at) ? el('span', { class: 'quiet' }, secondsText(at)) : null))));
     this.filter();
@@ -55,10 +56,10 @@ export class Outline {
     const button = at => $('outline').children[at - this.first]?.firstElementChild;
     button(this.step)?.removeAttribute('aria-current');
     this.step = step;
-    const now = button(step), list = $('outline');
+    const now = button(step), panel = $('outline').parentElement;
     now?.setAttribute('aria-current', 'step');
-    if (!now || !list.offsetParent) return;
-    const top = now.offsetTop - list.offsetTop;
-    if (top < list.scrollTop || top + now.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = top - list.clientHeight / 3;
+    if (!now || !now.offsetParent || panel.scrollHeight <= panel.clientHeight) return;
+    const shown = panel.getBoundingClientRect(), at = now.getBoundingClientRect();
+    if (at.top < shown.top || at.bottom > shown.bottom) panel.scrollTop += at.top - shown.top - shown.height / 3;
   }
 }

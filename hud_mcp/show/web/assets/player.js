@@ -35,6 +35,10 @@ export class Player {
     $('next-step').addEventListener('click', () => this.goTo(this.step + 1));
     $('play').addEventListener('click', () => this.play());
     this.tabs.show('step');
+    // What stays below the head, on a narrow screen, knows how tall it is.
+    new ResizeObserver(([{ target }]) => {
+      document.documentElement.style.setProperty('--head', `${target.offsetHeight}px`);
+    }).observe(document.querySelector('.head-of-run'));
     // In a single file, pictures stand after the script.
     addEventListener('DOMContentLoaded', () => {
       if (!this.steps?.count) return;

@@ -1,11 +1,10 @@
 // One trajectory: what was asked, its steps, its log, its grade.
 
-import { $, el, facts, say } from './dom.js';
-import { gradeOf } from './grade.js';
+import { $, el } from './dom.js';
 import { linkToPlace } from './place.js';
 import { Player } from './player.js';
-import { turnItem } from './turns.js';
-import { linkTo, linkToPair, moment, momentText, plural, rewardText, secondsText, titleOf, verdict, wordsOf } from './words.js';
+import { drawRun } from './run.js';
+import { linkTo, linkToPair, momentText, plural, rewardText, wordsOf } from './words.js';
 
 export class TrajectoryPage {
   constructor(source, failed) {
@@ -24,10 +23,7 @@ export class TrajectoryPage {
 
   show(trajectory, steps, place) {
     this.shown = trajectory;
-    drawTask(trajectory);
-    $('grade').replaceChildren(...gradeOf(trajectory));
-    say($('log'), trajectory.logs ?? 'Nothing was logged.');
-    $('turns-left').replaceChildren(...(trajectory.turns ?? []).map(turnItem));
+    drawRun(trajectory);
     this.put(steps, place);
   }
 
@@ -97,22 +93,4 @@ function runWords(row) {
   const end = row.reward === null ? wordsOf(row.outcome) : `reward ${rewardText(row.reward)}`;
   const words = `${momentText(row.started_at)}: ${end}, ${plural(row.step_count, 'step')}`;
   return row.job_name ? `${words}, ${row.job_name}` : words;
-}
-
-function drawTask(trajectory) {
-  $('task-name').textContent = titleOf(trajectory);
-  say($('task-description'), trajectory.description);
-  facts($('task-facts'), [
-    `${trajectory.environment} ${trajectory.environment_version}`.trim(),
-    `template ${trajectory.template}`,
-    trajectory.args && `with ${trajectory.args}`,
-    trajectory.context && `context ${trajectory.context}`,
-    trajectory.seed !== null && `seed ${trajectory.seed}`,
-    moment(trajectory.started_at),
-    secondsText(trajectory.seconds),
-    `record ${trajectory.id}`,
-    trajectory.use && `model: ${trajectory.use}`,
-  ]);
-  $('verdict').replaceChildren(...verdict(trajectory));
-  $('prompt').textContent = trajectory.prompt ?? 'None was recorded.';
 }

@@ -1,0 +1,17 @@
+"""What shows a record, which lies above it: the player of a notebook and the table of a job."""
+
+from typing import TYPE_CHECKING
+
+from hud_mcp.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hud_mcp.show.notebook import trajectory_html
+    from hud_mcp.show.notebook_job import job_html
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        "hud_mcp.show.notebook:trajectory_html",
+        "hud_mcp.show.notebook_job:job_html",
+    )
+
+__all__ = ["job_html", "trajectory_html"]

@@ -1,0 +1,27 @@
+// What is shown of a run beside its steps: what was asked, how it ended, its log and its grade.
+
+import { $, facts, say } from './dom.js';
+import { gradeOf } from './grade.js';
+import { turnItem } from './turns.js';
+import { moment, secondsText, titleOf, verdict } from './words.js';
+
+export function drawRun(run) {
+  $('task-name').textContent = titleOf(run);
+  say($('task-description'), run.description);
+  facts($('task-facts'), [
+    `${run.environment} ${run.environment_version}`.trim(),
+    `template ${run.template}`,
+    run.args && `with ${run.args}`,
+    run.context && `context ${run.context}`,
+    run.seed !== null && `seed ${run.seed}`,
+    moment(run.started_at),
+    secondsText(run.seconds),
+    `record ${run.id}`,
+    run.use && `model: ${run.use}`,
+  ]);
+  $('verdict').replaceChildren(...verdict(run));
+  $('prompt').textContent = run.prompt ?? 'None was recorded.';
+  $('grade').replaceChildren(...gradeOf(run));
+  say($('log'), run.logs ?? 'Nothing was logged.');
+  $('turns-left').replaceChildren(...(run.turns ?? []).map(turnItem));
+}

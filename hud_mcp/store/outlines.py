@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from hud_mcp.record.brief_run import BriefRun
+    from hud_mcp.store.sql.outline import RunPlace
 
 __all__ = ["Outlines", "no_job"]
 
@@ -71,6 +72,26 @@ class Outlines:
         found = await self._database.read(read)
         if found is None:
             raise no_job(job_id or "")
+        return found
+
+    async def find_place(self, trajectory_id: str) -> "tuple[RunPlace, Job | None]":
+        """Return where a run is among those of its job, and its job.
+
+        Raises:
+            SourceNotFound: There is no such run.
+            StoreFailed: The store cannot be read.
+        """
+
+        def read(connection: "Connection") -> "tuple[RunPlace, Job | None] | None":
+            place = sql.outline.find_place(connection, trajectory_id)
+            if place is None:
+                return None
+            job = None if place.job_id is None else sql.jobs.find_job(connection, place.job_id)
+            return place, job
+
+        found = await self._database.read(read)
+        if found is None:
+            raise SourceNotFound(f"The store has no trajectory {trajectory_id!r}.")
         return found
 
     async def find_runs(self, job_id: str | None, text: str) -> set[str]:

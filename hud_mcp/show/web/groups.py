@@ -18,23 +18,23 @@ _WORDS: dict[Dimension, str] = {"split": "context split"}
 
 
 def groupings_data(
-    job: Job, tasks: Iterable[Task], runs: Sequence[TimedRun], rows: Sequence[Json]
-) -> list[Json]:
-    """What the runs can be grouped by, and each group's figures; rows say which they are in.
+    job: Job, tasks: Iterable[Task], runs: Sequence[TimedRun]
+) -> tuple[list[Json], dict[str, dict[str, list[int]]]]:
+    """What the runs can be grouped by, with each group's figures; and the groups of each task.
 
     Args:
         job: What was run.
         tasks: What it is to run.
         runs: Its trajectories.
-        rows: The same, as `trajectory_row` gives them: each gets its groups' places in the list.
+
+    Returns:
+        The groupings, and by their names and the tasks' ids the places of its groups in the list.
     """
     by = () if job.is_proof else DIMENSIONS
     found = group_runs(tasks, runs, by, group=job.group, set_of=job.set_of)
     shown = [grouping for grouping in found if _is_shown(grouping)]
     places = {grouping.by: _places(grouping) for grouping in shown}
-    for run, row in zip(runs, rows, strict=True):
-        row["groups"] = {by: of_task.get(run.task_id, ()) for by, of_task in places.items()}
-    return [_grouping(grouping) for grouping in shown]
+    return [_grouping(grouping) for grouping in shown], {**places}
 
 
 def _is_shown(grouping: Grouping) -> bool:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from hud_mcp import __version__
@@ -13,16 +14,18 @@ from hud_mcp.clipping import clip_json
 from hud_mcp.loading.protocols import recorded_protocol
 from hud_mcp.loading.provenance import SETS, clusters_of, recorded_left_out, recorded_unused
 from hud_mcp.outcome import outcome_classes
+from hud_mcp.record.brief_run import BriefRun
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import (
     Trajectory,
     TrajectorySummary,
 )
 from hud_mcp.show.web.groups import groupings_data
-from hud_mcp.show.web.values import Json, iso
+from hud_mcp.show.web.trajectories import shown_outcome
+from hud_mcp.show.web.values import Json, finite, iso
 from hud_mcp.task import Task
 
-__all__ = ["expected_rewards", "job_data"]
+__all__ = ["JobFigures", "expected_rewards", "figure_job", "job_data"]
 
 
 def expected_rewards(job: Job, tasks: Iterable[Task]) -> dict[str, float | None] | None:
@@ -44,7 +47,7 @@ def job_data(
     found: Sequence[Trajectory | TrajectorySummary],
     rows: Sequence[Json],
 ) -> Json:
-    """The head of a job's page; rows that a later try stands in for are marked as such.
+    """The head of a job's page; each row is marked with what the others say of it.
 
     Args:
         job: What was run; None for sessions that belong to no job, which are all counted.
@@ -52,22 +55,55 @@ def job_data(
         found: Its trajectories.
         rows: The same, as `trajectory_row` gives them.
     """
-    versions = {t.receipt.package_version for t in found if t.receipt}
-    head = {"job": _job(job), "versions": sorted(versions) or [__version__]}
+    figures = figure_job(job, tasks, [_Figured(t) for t in found])
+    for row in rows:
+        row.update(figures.marks(row["id"], row["task"], foreign=row["foreign"]))
+        row["surprise"] = row["surprise"] and not row["foreign"]
+    return figures.head
+
+
+@dataclass(frozen=True)
+class JobFigures:
+    """What a job's runs amount to, and what that says of each of them.
+
+    Attributes:
+        head: The head of the job's page.
+        counted: The ids of the runs that count; None where all do.
+        places: By what runs are grouped by and by a task's id, its groups' places in the list.
+    """
+
+    head: Json
+    counted: frozenset[str] | None
+    places: Mapping[str, Mapping[str, Sequence[int]]]
+
+    def marks(self, run_id: str, task_id: str, *, foreign: bool) -> Json:
+        """What a row is told of the others."""
+        told: Json = {"earlier": self.is_earlier(run_id, foreign=foreign)}
+        return told if self.counted is None else {**told, "groups": self.groups_of(task_id)}
+
+    def is_earlier(self, run_id: str, *, foreign: bool) -> bool:
+        """Whether a later try stands in for a run."""
+        return self.counted is not None and run_id not in self.counted and not foreign
+
+    def groups_of(self, task_id: str) -> dict[str, Sequence[int]]:
+        """The places of a task's groups, by what runs are grouped by."""
+        return {by: of_task.get(task_id, ()) for by, of_task in self.places.items()}
+
+
+def figure_job(job: Job | None, tasks: Iterable[Task], runs: "Sequence[FiguredRun]") -> JobFigures:
+    """Compute what the head of a job's page shows.
+
+    Args:
+        job: What was run; None for sessions that belong to no job, which are all counted.
+        tasks: What it is to run; none where that was not recorded.
+        runs: Its trajectories in short.
+    """
+    head = {
+        "job": _job(job),
+        "versions": sorted({run.version for run in runs if run.version}) or [__version__],
+    }
     if job is None:
-        rewards = [row["reward"] for row in rows if row["reward"] is not None]
-        mean = fmean(rewards) if rewards else None
-        return {
-            **head,
-            "mean": mean,
-            "rewarded": len(rewards),
-            "wanted": len(rows),
-            "outcomes": _shown_outcomes(Counter(row["outcome"] for row in rows)),
-            "statistics": [],
-            "groupings": [],
-            "contexts": None,
-        }
-    runs = [_Figured(t) for t in found]
+        return JobFigures({**head, **_loose(runs)}, None, {})
     rows_of = list(tasks)
     clusters = clusters_of([*rows_of, *(run.task for run in counting(runs))])
     figures = job_statistics(
@@ -75,20 +111,33 @@ def job_data(
     )
     unused = recorded_unused(job.metadata)
     by_context = generalisation(runs, group=job.group, tasks=rows_of, unused=unused)
-    counted = {run for task in figures.tasks for run in task.runs}
-    for row in rows:
-        row["earlier"] = row["id"] not in counted and not row["foreign"]
-        row["surprise"] = row["surprise"] and not row["foreign"]
+    groupings, places = groupings_data(job, rows_of, runs)
     mean = None if job.is_proof else figures.mean
-    return {
-        **head,
+    head |= {
         "mean": mean.value if mean else None,
         "rewarded": mean.runs if mean else 0,
         "wanted": figures.wanted,
         "outcomes": _shown_outcomes(figures.outcomes),
         "statistics": [] if job.is_proof else [*_figures(figures), *_left_out(job), *_trust(job)],
-        "groupings": groupings_data(job, rows_of, runs, rows),
+        "groupings": groupings,
         "contexts": by_context.model_dump(mode="json") if by_context else None,
+    }
+    counted = frozenset(run for task in figures.tasks for run in task.runs)
+    return JobFigures(head, counted, places)
+
+
+def _loose(runs: "Sequence[FiguredRun]") -> Json:
+    """The figures of sessions that belong to no job."""
+    rewards = [reward for run in runs if (reward := finite(run.reward)) is not None]
+    outcomes = Counter(shown_outcome(run.outcome, run.cause, run.reward).value for run in runs)
+    return {
+        "mean": fmean(rewards) if rewards else None,
+        "rewarded": len(rewards),
+        "wanted": len(runs),
+        "outcomes": _shown_outcomes(outcomes),
+        "statistics": [],
+        "groupings": [],
+        "contexts": None,
     }
 
 
@@ -109,6 +158,10 @@ class _Figured:
         self.foreign = found.foreign
         self.erased = found.pruned is not None and not found.pruned.grade_kept
         self.use = found.use
+        self.version = found.receipt.package_version if found.receipt else None
+
+
+FiguredRun = BriefRun | _Figured
 
 
 def _figures(figures: JobStatistics) -> list[Json]:

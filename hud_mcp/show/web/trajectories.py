@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.clipping import clip, clip_json
 from hud_mcp.grade import SubScore, cause_of
-from hud_mcp.outcome import INTERRUPTED, OutcomeClass, class_of
+from hud_mcp.outcome import INTERRUPTED, Cause, Outcome, OutcomeClass, class_of
 from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.trajectory import (
     Receipt,
@@ -15,7 +15,7 @@ from hud_mcp.record.trajectory import (
 )
 from hud_mcp.show.web.values import Json, finite, iso, seconds
 
-__all__ = ["damaged_detail", "detail", "trajectory_row"]
+__all__ = ["damaged_detail", "detail", "shown_outcome", "trajectory_row"]
 
 _WHY_CHARS = 200
 """Of why a run did not get everything; its own page has it whole."""
@@ -44,7 +44,7 @@ def trajectory_row(
         "description": task.title,
         "environment": found.environment,
         "template": task.template,
-        "outcome": _outcome(found),
+        "outcome": shown_outcome(found.outcome, found.cause, found.reward),
         "cause": found.cause,
         "reward": reward,
         "expected": wanted,
@@ -57,6 +57,14 @@ def trajectory_row(
         "why": str(found.pruned) if erased else _why(found.receipt, reward),
         "damage": getattr(found, "damage", None),
     }
+
+
+def shown_outcome(
+    outcome: Outcome | None, cause: Cause | None, reward: float | None
+) -> OutcomeClass:
+    """How a run ended, as the filter of outcomes has it."""
+    shown = class_of(outcome, cause, reward)
+    return shown if outcome is None or shown is INTERRUPTED else outcome
 
 
 def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None = None) -> Json:
@@ -102,12 +110,6 @@ def damaged_detail(
         "use": None,
         "receipt": None,
     }
-
-
-def _outcome(found: Trajectory | TrajectorySummary) -> OutcomeClass:
-    """How it ended, as the filter of outcomes has it."""
-    shown = class_of(found.outcome, found.cause, found.reward)
-    return shown if found.outcome is None or shown is INTERRUPTED else found.outcome
 
 
 def _why(receipt: Receipt | None, reward: float | None) -> str | None:

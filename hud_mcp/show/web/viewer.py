@@ -1,10 +1,8 @@
 """The pages of `hud-mcp view`: jobs, their trajectories, and what happened in each."""
 
-import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
@@ -17,19 +15,17 @@ from starlette.types import ASGIApp
 
 from hud_mcp.clipping import clip_and_count
 from hud_mcp.errors import SourceNotFound, StoreFailed
-from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import Trajectory, TrajectorySummary
+from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.show.web.auth import Auth, Hosts, Reader
 from hud_mcp.show.web.job_list import jobs_data
-from hud_mcp.show.web.jobs import expected_rewards, job_data
+from hud_mcp.show.web.job_pages import JobPages, number_of, table_row
 from hud_mcp.show.web.live import live_routes
 from hud_mcp.show.web.pages import viewer_page
 from hud_mcp.show.web.responses import html_answer, json_answer, picture_answer
 from hud_mcp.show.web.steps import StepRows
-from hud_mcp.show.web.trajectories import detail, trajectory_row
+from hud_mcp.show.web.trajectories import detail
 from hud_mcp.show.web.values import Json, encode
 from hud_mcp.store import Store
-from hud_mcp.task import Task
 
 __all__ = ["viewer_app"]
 
@@ -38,14 +34,11 @@ logger = logging.getLogger(__name__)
 SMALLEST_BYTES = 2000
 """Replies from here on are sent compressed."""
 
-PAGE_ROWS = 500
-"""Trajectories in one reply."""
-
 PAGE_STEPS = 100
 """Steps in one reply, at most."""
 
 _KEPT = 8
-"""Jobs and trajectories that are kept as they were last sent."""
+"""Trajectories that are kept as they were last sent."""
 
 _LOG_CHARS = 1_000_000
 """Of a log; the rest is a matter for `hud-mcp trace`."""
@@ -80,28 +73,17 @@ def viewer_app(
     return Auth(GZipMiddleware(pages, SMALLEST_BYTES), hosts=hosts, reader=reader)
 
 
-@dataclass(frozen=True)
-class _JobPage:
-    """A job as it was when it was last asked for."""
-
-    head: Json
-    rows: list[Json]
-    revision: str
-
-
 class _Viewer:
     def __init__(self, store: Store, coming: str | None) -> None:
         self._store = store
-        self._coming = coming
-        self._jobs: OrderedDict[str, _JobPage] = OrderedDict()
+        self._jobs = JobPages(store, coming)
         self._steps: OrderedDict[str, StepRows] = OrderedDict()
 
     def routes(self) -> list[Route]:
         return [
             Route("/", self._page),
             Route("/api/jobs", _told(self._list_jobs)),
-            Route("/api/job", _told(self._job)),
-            Route("/api/rows", _told(self._rows)),
+            *(Route(path, _told(answer)) for path, answer in self._jobs.endpoints().items()),
             Route("/api/trajectory", _told(self._trajectory)),
             Route("/api/runs", _told(self._runs)),
             Route("/api/steps", _told(self._steps_of)),
@@ -113,35 +95,6 @@ class _Viewer:
 
     async def _list_jobs(self, _request: Request) -> Response:
         return json_answer(await jobs_data(self._store))
-
-    async def _job(self, request: Request) -> Response:
-        """A job's head and its first rows; nothing where they are what the page has already."""
-        job_id = request.query_params.get("id", "")
-        job: Job | None = None
-        tasks: list[Task] = []
-        if job_id:
-            try:
-                job, tasks, found = await self._store.load_job_summary(job_id)
-            except SourceNotFound:
-                if job_id != self._coming:
-                    raise
-                return json_answer({"waiting": True})
-        else:
-            found = (await self._store.list_trajectories())[::-1]
-        page = await anyio.to_thread.run_sync(_job_page, job, tasks, found, self._jobs.get(job_id))
-        _keep(self._jobs, job_id, page)
-        if request.query_params.get("known") == page.revision:
-            return json_answer({"revision": page.revision})
-        head = {**page.head, "revision": page.revision, "total": len(page.rows)}
-        return json_answer({**head, "trajectories": page.rows[:PAGE_ROWS]})
-
-    async def _rows(self, request: Request) -> Response:
-        """More rows of a job whose head was sent before."""
-        page = self._jobs.get(request.query_params.get("id", ""))
-        start = _number(request, "start")
-        if page is None or start is None or page.revision != request.query_params.get("revision"):
-            return json_answer({"error": "The job has changed; ask for it again."}, 409)
-        return json_answer({"trajectories": page.rows[start : start + PAGE_ROWS]})
 
     async def _trajectory(self, request: Request) -> Response:
         wanted = request.query_params.get("id", "")
@@ -155,12 +108,12 @@ class _Viewer:
         found = await self._store.list_runs(request.query_params.get("task", ""))
         names = {job.id: job.name for job in await self._store.list_jobs()}
         rows = [
-            {**_row(s, None), "job": s.job_id, "job_name": names.get(s.job_id or "")} for s in found
+            {**table_row(s), "job": s.job_id, "job_name": names.get(s.job_id or "")} for s in found
         ]
         return json_answer({"runs": rows})
 
     async def _steps_of(self, request: Request) -> Response:
-        start, stop = _number(request, "start"), _number(request, "stop")
+        start, stop = number_of(request, "start"), number_of(request, "stop")
         if start is None or stop is None:
             return json_answer({"error": "Give start and stop as numbers."}, 400)
         rows = (await self._rows_of(request)).rows
@@ -170,7 +123,7 @@ class _Viewer:
         """The steps of a trajectory, which are mostly here since its page was opened."""
         trajectory_id = request.query_params.get("id", "")
         rows = self._steps.get(trajectory_id)
-        stop = _number(request, "stop") or 0
+        stop = number_of(request, "stop") or 0
         if rows is None:
             trajectory = await self._store.load_trajectory(trajectory_id, turns=True)
             rows, _ = await anyio.to_thread.run_sync(_detail, trajectory)
@@ -208,37 +161,11 @@ def _told(endpoint: Endpoint) -> Endpoint:
     return answer
 
 
-def _number(request: Request, name: str) -> int | None:
-    text = request.query_params.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None  # noqa: PLR2004  # more than any record has
-
-
 def _keep(cache: "OrderedDict[str, Any]", key: str, value: Any) -> None:
     cache[key] = value
     cache.move_to_end(key)
     while len(cache) > _KEPT:
         cache.popitem(last=False)
-
-
-def _job_page(
-    job: Job | None,
-    tasks: Sequence[Task],
-    found: Sequence[TrajectorySummary],
-    before: _JobPage | None,
-) -> _JobPage:
-    expected = expected_rewards(job, tasks) if job else None
-    rows = [_row(summary, expected) for summary in found]
-    named = encode([None if job is None else job.model_dump(mode="json"), len(tasks), rows])
-    revision = hashlib.sha256(named).hexdigest()[:16]
-    if before is not None and before.revision == revision:
-        return before  # the figures take longer than everything else
-    head = {**job_data(job, tasks, found, rows), "expects": expected is not None}
-    return _JobPage(head, rows, revision)
-
-
-def _row(summary: TrajectorySummary, expected: dict[str, float | None] | None) -> Json:
-    row = trajectory_row(summary, summary.step_count, expected)
-    return {**row, "live": summary.live_token if summary.ended_at is None else None}
 
 
 def _detail(trajectory: Trajectory) -> tuple[StepRows, bytes]:

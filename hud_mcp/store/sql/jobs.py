@@ -24,6 +24,7 @@ __all__ = [
     "RunRow",
     "count_progress",
     "count_rewards",
+    "find_job",
     "insert_job",
     "join_job",
     "list_jobs",
@@ -166,6 +167,12 @@ def load_job(connection: Connection, job_id: str) -> Job | None:
     """A job, or None."""
     row = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
     return None if row is None else _read_job(row)
+
+
+def find_job(connection: Connection, job_id: str) -> Job | None:
+    """A job, or None; where its row is damaged, that it is there."""
+    row = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
+    return None if row is None else _listed_job(row)
 
 
 def list_jobs(connection: Connection, limit: int) -> list[Job]:

@@ -3,12 +3,13 @@
 import json
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
 import orjson
 from pydantic import ValidationError
-from sqlalchemy import ColumnElement, Connection, Text, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Text, and_, case, func, or_, select
 from sqlalchemy import cast as as_type
 
 from hud_mcp.grade import Cause, Outcome, cause_of
@@ -21,10 +22,27 @@ from hud_mcp.store.sql.schema import jobs, sessions, steps, turns
 from hud_mcp.store.sql.turns import load_uses, step_count
 from hud_mcp.task import Task
 
-__all__ = ["find_runs", "load_outline", "stamp_of"]
+__all__ = ["RunPlace", "find_place", "find_runs", "load_outline", "stamp_of"]
 
 _AT_ONCE = 1000
 """Rows that are held before they are read."""
+
+
+@dataclass(frozen=True)
+class RunPlace:
+    """Where a run is among the runs of its job, in the order in which they began.
+
+    Attributes:
+        job_id: Its job; None where it has none.
+        previous: The id of the one before; None of the first.
+        next: The id of the one after; None of the last.
+        live_token: What opens its live page; None where it has none, or has ended.
+    """
+
+    job_id: str | None
+    previous: str | None
+    next: str | None
+    live_token: str | None
 
 
 def of_job(job_id: str | None) -> ColumnElement[bool]:
@@ -56,7 +74,7 @@ def load_outline(connection: Connection, job_id: str | None) -> list[BriefRun]:
 
 
 def stamp_of(connection: Connection, job_id: str | None) -> tuple[int, str]:
-    """How many runs a job has, and what changes with them: ends, steps, what models used."""
+    """How many runs a job has, and what changes with them: ends, steps, models' turns, prunings."""
     mine = of_job(job_id)
     counts = connection.execute(
         select(
@@ -64,18 +82,21 @@ def stamp_of(connection: Connection, job_id: str | None) -> tuple[int, str]:
             func.count(sessions.c.ended_at),
             func.max(sessions.c.started_at),
             func.max(sessions.c.ended_at),
+            func.count(sessions.c.pruned_steps),
+            func.count(case((sessions.c.erased.is_(True), 1))),
         ).where(mine)
     ).one()
     open_ones = select(sessions.c.id).where(mine, sessions.c.ended_at.is_(None))
-    going = [
-        connection.execute(
-            select(func.count()).select_from(table).where(table.c.session_id.in_(open_ones))
-        ).scalar()
-        for table in (steps, turns)
-    ]
+    going = connection.execute(
+        select(func.count()).select_from(steps).where(steps.c.session_id.in_(open_ones))
+    ).scalar()
+    # A model's side may be told of a run that has ended. Turns are numbered without gaps: the last
+    # one is found without reading the others.
+    last = select(func.max(turns.c.turn)).where(turns.c.session_id == sessions.c.id)
+    told = connection.execute(select(func.sum(last.scalar_subquery() + 1)).where(mine)).scalar()
     row = as_type(jobs.c.row, Text)
     head = connection.execute(select(row, jobs.c.planned).where(jobs.c.id == job_id)).first()
-    return counts[0], repr((*map(str, counts), *going, head and tuple(head)))
+    return counts[0], repr((*map(str, counts), going, told, head and tuple(head)))
 
 
 def find_runs(connection: Connection, job_id: str | None, text: str) -> Iterator[str]:
@@ -93,6 +114,32 @@ def find_runs(connection: Connection, job_id: str | None, text: str) -> Iterator
     sought = printable(text)
     has = or_(*(column.icontains(sought, autoescape=True) for column in shown))
     return iter(connection.execute(select(sessions.c.id).where(of_job(job_id), has)).scalars())
+
+
+def find_place(connection: Connection, trajectory_id: str) -> RunPlace | None:
+    """Where a run is among those of its job; None where there is no such run."""
+    table = sessions.c
+    row = connection.execute(
+        select(table.job_id, table.started_at, table.ended_at, table.live_token).where(
+            table.id == printable(trajectory_id)
+        )
+    ).first()
+    if row is None:
+        return None
+    # A time that a hand has damaged is compared as what it is in the table.
+    at = select(table.started_at).where(table.id == trajectory_id).scalar_subquery()
+    same = table.started_at == at
+    before = or_(table.started_at < at, and_(same, table.id < trajectory_id))
+    after = or_(table.started_at > at, and_(same, table.id > trajectory_id))
+    mine = select(table.id).where(of_job(row.job_id)).limit(1)
+    return RunPlace(
+        job_id=row.job_id,
+        previous=connection.execute(
+            mine.where(before).order_by(table.started_at.desc(), table.id.desc())
+        ).scalar(),
+        next=connection.execute(mine.where(after).order_by(table.started_at, table.id)).scalar(),
+        live_token=row.live_token if row.ended_at is None else None,
+    )
 
 
 def _run(row: Any, known: dict[str, Task], used: dict[str, ModelUse]) -> BriefRun:

@@ -483,7 +483,7 @@ async def test_the_data_is_paged(run: Run) -> None:
         head = (await asking.get("/api/job", params={"id": run.job.id})).json()
         assert (head["total"], len(head["trajectories"])) == (701, 500)
         more = {"id": run.job.id, "revision": head["revision"], "start": 500}
-        assert len((await asking.get("/api/rows", params=more)).json()["trajectories"]) == 201
+        assert len((await asking.get("/api/rows", params=more)).json()["rows"]) == 201
         known = {"id": run.job.id, "known": head["revision"]}
         assert (await asking.get("/api/job", params=known)).json() == {"revision": head["revision"]}
         steps = await asking.get("/api/steps", params={"id": name, "start": 20, "stop": 1000})

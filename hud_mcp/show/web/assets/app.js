@@ -1,7 +1,8 @@
 // Which page is shown, for whatever gives it the record: a server, or the file itself.
 //
 // A source has: home ('jobs' or 'job'), jobs(), job(id, { fresh }), trajectory(id) which gives
-// { trajectory, steps }, picture(shot); a server also has preload(shot), runs(task) and refresh_s.
+// { trajectory, steps }, place(trajectory) which gives { job, previous, next, live, runs },
+// picture(shot); a server also has preload(shot), runs(task), rows(job, query) and refresh_s.
 
 import { ComparePage } from './compare.js';
 import { $, isTyping, say } from './dom.js';
@@ -17,7 +18,7 @@ export class App {
   constructor(source) {
     this.source = source;
     this.failed = error => this.complain(error);
-    this.overview = new Overview();
+    this.overview = new Overview(source, this.failed);
     this.jobs = source.home === 'jobs' ? new JobsPage() : null;
     this.detail = new TrajectoryPage(source, this.failed);
     this.compare = null;
@@ -76,7 +77,7 @@ export class App {
     if (place.page === 'compare') {
       const runs = await Promise.all(place.ids.map(async id => {
         const run = await source.trajectory(id);
-        return { ...run, job: run.trajectory.ran ?? (await source.job(run.trajectory.job ?? '')).job };
+        return { ...run, job: (await source.place(run.trajectory)).job };
       }));
       return moved => this.showPair(runs, moved);
     }
@@ -126,16 +127,17 @@ export class App {
     this.placeTrajectory(trajectory);
   }
 
-  /** Its neighbours come from its job, which may take longer than itself. */
+  /** Its neighbours in its job, and other runs of its task, come after itself. */
   async placeTrajectory(trajectory) {
-    this.detail.place([]);
+    this.detail.place(null);
+    this.detail.offer([]);
     try {
-      const data = await this.source.job(trajectory.job ?? '');
+      const place = await this.source.place(trajectory);
       if (this.detail.shown !== trajectory) return;
-      this.detail.place(data.trajectories);
-      document.title = `${titleOf(trajectory)} · ${data.job.name}`;
-      const runs = await this.source.runs?.(trajectory.task);
-      if (runs && this.detail.shown === trajectory) this.detail.offer(runs);
+      this.detail.place(place);
+      document.title = `${titleOf(trajectory)} · ${place.job.name}`;
+      const runs = place.runs ?? await this.source.runs(trajectory.task);
+      if (this.detail.shown === trajectory) this.detail.offer(runs);
     } catch (error) {
       this.complain(error);
     }

@@ -23,9 +23,9 @@ export function plainRuns({ job, groupings, trajectories }) {
 export const jsonLines = runs => runs.map(run => `${JSON.stringify(run)}\n`).join('');
 
 /** RFC 4180. A text that a spreadsheet would take for a formula begins with an apostrophe. */
-export function commaSeparated(runs) {
+export function commaSeparated(runs, { isMore = false } = {}) {
   const names = Object.keys(runs[0] ?? {});
-  return [names, ...runs.map(run => names.map(name => run[name]))]
+  return [...(isMore ? [] : [names]), ...runs.map(run => names.map(name => run[name]))]
     .map(row => `${row.map(csvCell).join(',')}\r\n`).join('');
 }
 
@@ -37,8 +37,8 @@ function csvCell(value) {
 }
 
 /** Hands a file to the reader; nothing leaves the page. */
-export function save(text, name, type) {
-  const address = URL.createObjectURL(new Blob([text], { type }));
+export function save(parts, name, type) {
+  const address = URL.createObjectURL(new Blob(parts, { type }));
   el('a', { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }

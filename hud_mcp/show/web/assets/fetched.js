@@ -4,7 +4,7 @@ import { App } from './app.js';
 import { $, say } from './dom.js';
 import { hasHash } from './words.js';
 
-const JOB_PAGE = 500, STEP_PAGE = 50;
+const JOB_PAGE = 500, STEP_PAGE = 50, KEPT_JOBS = 4;
 
 async function ask(path, parameters = {}) {
   const query = new URLSearchParams(parameters);
@@ -25,10 +25,10 @@ async function ask(path, parameters = {}) {
 
 const jobs = new Map();
 
-/** A job with all of its rows; the same object while nothing in it has changed. */
+/** A job; the same object while nothing in it has changed. All rows of a short one are in it. */
 async function fetchJob(id) {
-  const before = jobs.get(id);
   for (;;) {
+    const before = jobs.get(id);
     const found = await ask('/api/job', { id, known: before?.revision ?? '' });
     if (found.waiting) {
       say($('notice'), 'The job is being prepared; its runs appear here as they begin.');
@@ -36,19 +36,33 @@ async function fetchJob(id) {
       continue;
     }
     if (before?.revision === found.revision) return before;
-    const { total, revision } = found;
-    const rest = [];
-    for (let start = JOB_PAGE; start < total; start += JOB_PAGE) {
-      rest.push(ask('/api/rows', { id, start, revision }));
-    }
-    try {
-      for (const page of await Promise.all(rest)) found.trajectories.push(...page.trajectories);
-    } catch (error) {
-      if (!/has changed/.test(error.message)) throw error;
-      continue;
-    }
+    if (found.since) found.trajectories = changedRows(before.trajectories, found);
+    else if (!found.paged && !await fetchRest(id, found)) continue;
+    jobs.delete(id);
     jobs.set(id, found);
+    if (jobs.size > KEPT_JOBS) jobs.delete(jobs.keys().next().value);
     return found;
+  }
+}
+
+function changedRows(rows, { total, changed }) {
+  const now = rows.slice(0, total);
+  for (const [place, row] of changed) now[place] = row;
+  return now;
+}
+
+/** Adds the other rows of a short job; false where it has changed in the meantime. */
+async function fetchRest(id, { trajectories, total, revision }) {
+  const rest = [];
+  for (let start = JOB_PAGE; start < total; start += JOB_PAGE) {
+    rest.push(ask('/api/rows', { id, start, revision }));
+  }
+  try {
+    for (const page of await Promise.all(rest)) trajectories.push(...page.rows);
+    return true;
+  } catch (error) {
+    if (!/has changed/.test(error.message)) throw error;
+    return false;
   }
 }
 
@@ -135,6 +149,8 @@ new App({
     const trajectory = await ask('/api/trajectory', { id });
     return { trajectory, steps: new PagedSteps(trajectory) };
   },
+  place: async ({ id }) => ask('/api/place', { id }),
+  rows: async (id, query) => ask('/api/rows', { id, ...query }),
   runs: async task => (await ask('/api/runs', { task })).runs,
   picture,
   preload,

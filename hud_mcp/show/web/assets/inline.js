@@ -14,6 +14,11 @@ const source = {
     if (!trajectory) throw new Error(`This report has no trajectory ${id}.`);
     return { trajectory, steps: wholeSteps(trajectory.steps, trajectory.spans) };
   },
+  place: async ({ id, task }) => {
+    const { job, trajectories } = record, index = trajectories.findIndex(row => row.id === id);
+    const [previous, next] = [trajectories[index - 1], trajectories[index + 1]];
+    return { job, previous, next, live: null, runs: trajectories.filter(row => row.task === task) };
+  },
   picture: pictureOf,
 };
 

@@ -4,6 +4,7 @@ import { showContexts } from './contexts.js';
 import { commaSeparated, jsonLines, plainRuns, save } from './download.js';
 import { $, el, facts, say } from './dom.js';
 import { groupCells, overlapText, showGroupings } from './groups.js';
+import { PagedRows, Pager } from './paged.js';
 import { drawPlot } from './plot.js';
 import { Table } from './table.js';
 import {
@@ -11,7 +12,8 @@ import {
 } from './words.js';
 
 export class Overview {
-  constructor() {
+  constructor(source, failed) {
+    Object.assign(this, { source, failed });
     this.job = null;
     this.picked = null;
     this.table = new Table({
@@ -19,6 +21,7 @@ export class Overview {
       ids: { columns: 'columns', rows: 'rows', shown: 'shown', sort: 'sort' },
       rowClass: ({ trajectory }) => [trajectory.surprise && 'surprise', (trajectory.earlier || trajectory.foreign) && 'earlier'].filter(Boolean).join(' ') || null,
     });
+    this.pager = new Pager(this.table);
     this.by = null;
     this.table.filter = row => this.isWanted(row);
     this.table.isFiltered = () => this.isFiltered();
@@ -60,21 +63,48 @@ export class Overview {
     $('surprises-label').hidden = !data.expects;
     const chosen = $('outcome').value;
     // Of every row: a try that does not count ended in some way too.
-    const met = new Set(data.trajectories.map(trajectory => trajectory.outcome));
+    const met = new Set(data.met ?? data.trajectories.map(trajectory => trajectory.outcome));
     const ends = [...OUTCOMES.keys()].filter(outcome => met.has(outcome));
     $('outcome').replaceChildren(el('option', { value: '' }, 'any'),
       ...ends.map(outcome => el('option', { value: outcome }, wordsOf(outcome))));
     $('outcome').value = ends.includes(chosen) ? chosen : '';
+    this.page(data);
     this.table.show(data.trajectories.map((trajectory, index) => (
       { trajectory, number: index + 1, text: searchText(trajectory) })));
     this.drawPlot();
+  }
+
+  /** Has the server page the rows of a job that has very many. */
+  page({ job, paged }) {
+    const { table, pager, source, failed } = this, before = table.pages;
+    table.pages = null;
+    if (!paged) pager.show(null);
+    else if (before?.job === job.id) table.pages = before;
+    else {
+      table.pages = new PagedRows({
+        table, pager, failed, query: () => this.query(), ask: query => source.rows(job.id, query), rowOf: pagedRow,
+      });
+      table.pages.job = job.id;
+    }
+    table.pages?.expire();
+  }
+
+  /** The filters and the order as the server is asked for them. */
+  query() {
+    const { table } = this, yes = is => (is ? 'yes' : '');
+    return {
+      find: $('find').value.trim(), outcome: $('outcome').value, surprises: yes($('surprises').checked),
+      pick: this.picked?.pick ?? '', sort: table.sort, descending: yes(table.descending),
+      by: this.by ?? '', filtered: yes(this.isFiltered()),
+      open: (table.groups ?? []).flatMap((group, place) => (table.isOpen(group) ? [place] : [])).join(','),
+    };
   }
 
   // ---- Groups
 
   /** Groups the rows without drawing them; a job may not have what an address names. */
   take(by, open = []) {
-    const { groupings, trajectories } = this.job;
+    const { groupings, trajectories, strays } = this.job;
     const grouping = groupings.find(one => one.by === by) ?? null;
     this.by = grouping?.by ?? null;
     $('group-by').replaceChildren(el('option', { value: '' }, 'none'),
@@ -87,7 +117,7 @@ export class Overview {
       name: group.name, title: group.title, holds: ({ trajectory }) => trajectory.groups[by].includes(index),
       cells: shown => groupCells(group, shown),
     }));
-    if (groups && trajectories.some(trajectory => !trajectory.groups[by].length)) groups.push(STRAY);
+    if (groups && (strays?.includes(by) ?? trajectories.some(trajectory => !trajectory.groups[by].length))) groups.push(STRAY);
     this.table.groupBy(groups ?? null, open);
     this.nameFold();
   }
@@ -123,8 +153,18 @@ export class Overview {
     this.keepPlace();
   }
 
-  save(ending, type, write) {
-    save(write(plainRuns(this.job)), `${this.job.job.id || 'sessions'}.${ending}`, type);
+  async save(ending, type, write) {
+    const { job: data, source } = this, parts = [], name = `${data.job.id || 'sessions'}.${ending}`;
+    try {
+      for (let start = 0; data.paged && start < data.total; start += SAVED_ROWS) {
+        const { rows } = await source.rows(data.job.id, { start, count: SAVED_ROWS });
+        parts.push(write(plainRuns({ ...data, trajectories: rows }), { isMore: start > 0 }));
+      }
+      if (!data.paged) parts.push(write(plainRuns(data)));
+      save(parts, name, type);
+    } catch (error) {
+      this.failed(error);
+    }
   }
 
   reset() {
@@ -164,9 +204,10 @@ export class Overview {
   drawPlot() {
     // A try that a later one stands in for, or that no plan has, is in the table alone.
     const rows = (this.job?.trajectories ?? []).map((row, index) => ({ ...row, number: index + 1 })).filter(row => !row.earlier && !row.foreign);
-    const wanted = Math.max(this.job?.wanted ?? 0, rows.length);
+    const tally = this.job?.tally;
+    const wanted = Math.max(this.job?.wanted ?? 0, tally?.runs ?? rows.length);
     $('chart').hidden = wanted === 0;
-    drawPlot({ node: $('plot'), legend: $('legend'), rows, wanted, choose: bar => this.pick(bar) });
+    drawPlot({ node: $('plot'), legend: $('legend'), rows, tally, wanted, choose: bar => this.pick(bar) });
   }
 
   /** Brings the focus to a trajectory's row. */
@@ -192,11 +233,14 @@ const STRAY = {
   cells: ({ count }) => ({ task: [el('span', { class: 'over' }, `${plural(count, 'run')}, counted nowhere`)] }),
 };
 
-const LATEST = 8;
+const LATEST = 8, SAVED_ROWS = 500;
+
+const pagedRow = trajectory => ({ trajectory, number: trajectory.number });
 
 /** While a job runs: which runs failed last, and why. */
-function showLatest({ trajectories, outcomes }) {
-  const failed = trajectories.filter(row => row.outcome !== 'unfinished' && (row.reward === null || row.reward < 1 - 1e-6));
+function showLatest({ trajectories, latest, outcomes }) {
+  const failed = latest ? [...latest].reverse()
+    : trajectories.filter(row => row.outcome !== 'unfinished' && (row.reward === null || row.reward < 1 - 1e-6));
   $('latest').hidden = !outcomes.unfinished || !failed.length;
   $('latest-rows').replaceChildren(...failed.slice(-LATEST).reverse().map(row => el('li', {},
     el('a', { href: linkTo(row) }, titleOf(row)), ' ', badge(row.outcome), row.reward === null ? '' : ` reward ${rewardText(row.reward)}`,

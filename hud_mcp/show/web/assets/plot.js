@@ -13,11 +13,16 @@ const FEW_ALIKE = 8;
 /**
  * Draws into a node that is laid out: how the runs ended, in one strip, then each of them.
  *
+ * tally: what the server has counted of very many runs, of which there are no rows here.
  * wanted: how many runs there are to be; `choose` is told which rewards were picked of many.
  */
-export function drawPlot({ node, legend, rows, wanted, choose }) {
+export function drawPlot({ node, legend, rows, tally = null, wanted, choose }) {
   const room = node.clientWidth - CHART.left - 2;
   if (room <= 0) return;
+  if (tally) {
+    drawTally({ node, legend, room, tally, wanted, choose });
+    return;
+  }
   const ends = endsOf(countEnds(rows, wanted));
   const parts = [el('div', { class: 'ends-of-all' }, strip(ends), el('p', { class: 'keys legend' }, ...countedKeys(ends)))];
   const told = [], isFilling = wanted > rows.length || rows.some(row => row.outcome === 'unfinished');
@@ -29,20 +34,34 @@ export function drawPlot({ node, legend, rows, wanted, choose }) {
   };
   if (rows.length && isVaried && !isFilling && rows.length <= MOST_COLUMNS) draw(drawColumns);
   else if (Math.max(wanted, rows.length) <= MOST_CELLS) draw(drawCells, wanted);
-  if (rows.length > MOST_COLUMNS && new Set(rows.map(row => row.reward)).size > 1) draw(drawHistogram, choose);
-  if (rows.length >= FEW_ALIKE && !isVaried && !isFilling) told.unshift(alikeText(rows));
+  if (rows.length > MOST_COLUMNS && new Set(rows.map(row => row.reward)).size > 1) draw(part => drawHistogram(part, barsOf(rows), room, choose));
+  if (rows.length >= FEW_ALIKE && !isVaried && !isFilling) told.unshift(alikeText(rows[0], rows.length));
   node.replaceChildren(...parts);
   legend.textContent = told.filter(Boolean).join(' ');
+}
+
+function drawTally({ node, legend, room, tally, wanted, choose }) {
+  const left = Math.max(0, wanted - tally.runs);
+  const ends = endsOf({ ...tally, outcomes: left ? { ...tally.outcomes, not_begun: left } : tally.outcomes });
+  const parts = [el('div', { class: 'ends-of-all' }, strip(ends), el('p', { class: 'keys legend' }, ...countedKeys(ends)))];
+  const told = [], isFilling = left > 0 || tally.outcomes.unfinished > 0;
+  if (tally.alike && !isFilling) told.push(alikeText(tally.alike, tally.runs));
+  if (tally.varied) {
+    const part = el('div', {});
+    parts.push(part);
+    told.push(drawHistogram(part, barsOfTally(tally), room, choose));
+  }
+  node.replaceChildren(...parts);
+  legend.textContent = told.join(' ');
 }
 
 /** Whether all ended in one way, with one reward, as was expected. */
 const areAlike = rows => rows.every(row =>
   row.reward === rows[0].reward && row.outcome === rows[0].outcome && !row.surprise);
 
-function alikeText(rows) {
-  const [{ reward, outcome }] = rows;
+function alikeText({ reward, outcome }, count) {
   const end = reward === null ? `ended alike, without a reward: ${wordsOf(outcome)}` : `have reward ${rewardText(reward)}`;
-  return `All ${plural(rows.length, 'run')} ${end}.`;
+  return `All ${plural(count, 'run')} ${end}.`;
 }
 
 const PASSES = 1 - 1e-6;
@@ -191,7 +210,7 @@ export function binsOf(rewards) {
   ];
 }
 
-function drawHistogram(node, rows, room, choose) {
+function barsOf(rows) {
   const rewards = rows.flatMap(row => (row.reward === null ? [] : [row.reward]));
   const bars = binsOf(rewards).map(bin => ({
     ...bin, kind: 'reward', title: `reward ${bin.words}`, count: rewards.filter(bin.holds).length,
@@ -200,11 +219,29 @@ function drawHistogram(node, rows, room, choose) {
   const failed = new Set(rows.filter(row => row.reward === null).map(row => row.outcome));
   for (const outcome of [...OUTCOMES.keys()].filter(name => failed.has(name))) {
     const picks = row => row.reward === null && row.outcome === outcome;
-    bars.push({
-      kind: 'failure', outcome, label: letterOf(outcome), title: `${wordsOf(outcome)}, no reward`,
-      count: rows.filter(picks).length, picks,
-    });
+    bars.push({ ...barOfFailure(outcome), count: rows.filter(picks).length, picks });
   }
+  return bars;
+}
+
+const barOfFailure = outcome => (
+  { kind: 'failure', outcome, label: letterOf(outcome), title: `${wordsOf(outcome)}, no reward` });
+
+/** The same of what the server has counted; `pick` is what it is asked for then. */
+function barsOfTally({ bars, outcomes }) {
+  const isExact = bar => bar !== undefined && bar.low === bar.high;
+  const found = bars.map(({ low, high, pick, count }, index) => {
+    const exact = low === high, words = exact ? rewardText(low) : `${rewardText(low)} to ${rewardText(high)}`;
+    return {
+      kind: 'reward', exact, pick, count, words, title: `reward ${words}`,
+      label: !exact && isExact(bars[index - 1]) ? '' : rewardText(low),
+    };
+  });
+  const failed = [...OUTCOMES.keys()].filter(name => outcomes[name]);
+  return [...found, ...failed.map(outcome => ({ ...barOfFailure(outcome), pick: outcome, count: outcomes[outcome] }))];
+}
+
+function drawHistogram(node, bars, room, choose) {
   const column = Math.max(24, Math.min(CHART.widest, room / bars.length));
   const most = Math.max(...bars.map(bar => bar.count));
   const width = CHART.left + column * bars.length + 2;

@@ -37,6 +37,7 @@ export class Table {
     this.rowClass = rowClass;
     this.rows = [];
     this.filter = () => true;
+    this.pages = null; // rows that the server pages, where there are very many
     this.groups = null;
     this.isFiltered = () => false;
     this.open = new Set();
@@ -107,9 +108,10 @@ export class Table {
 
   press(group) {
     this.toggle(group);
-    this.draw();
+    const drawn = this.draw();
     this.toggled();
-    this.focusGroup(group.name);
+    if (drawn) drawn.then(() => this.focusGroup(group.name));
+    else this.focusGroup(group.name);
   }
 
   focusGroup(name) {
@@ -127,24 +129,35 @@ export class Table {
     const isFiltered = this.isFiltered();
     const inside = shown.filter(group.holds);
     if (isFiltered && !inside.length) return [];
-    const isOpen = this.isOpen(group);
-    const cells = group.cells({ isFiltered, count: inside.length });
-    const button = el('button', {
-      type: 'button', id: this.idOf(group.name), 'aria-expanded': String(isOpen), click: () => this.press(group),
-    }, group.title);
-    const head = this.line('group', column => [column.isHead ? button : '', ...(cells[column.key] ?? [])]);
+    const head = this.headOf(group, { isFiltered, count: inside.length });
     const copies = row => this.line(this.rowClass(row), column => column.cell(row));
-    return [() => head, ...(isOpen ? inside.map(row => () => copies(row)) : [])];
+    return [() => head, ...(this.isOpen(group) ? inside.map(row => () => copies(row)) : [])];
   }
 
+  headOf(group, told) {
+    const cells = group.cells(told);
+    const button = el('button', {
+      type: 'button', id: this.idOf(group.name), 'aria-expanded': String(this.isOpen(group)), click: () => this.press(group),
+    }, group.title);
+    return this.line('group', column => [column.isHead ? button : '', ...(cells[column.key] ?? [])]);
+  }
+
+  /** Draws the rows; where the server pages them, it says when they are there. */
   draw() {
+    if (this.pages) return this.pages.draw();
     const shown = this.rows.filter(this.filter);
     const { value } = this.columns.find(column => column.key === this.sort);
     shown.sort(compareBy(value, this.descending));
     this.fill(this.groups?.flatMap(group => this.linesOf(group, shown)) ?? shown.map(row => () => this.nodeOf(row)));
-    $(this.ids.shown).textContent = shown.length === this.rows.length
-      ? plural(shown.length, this.noun)
-      : `${shown.length.toLocaleString('en')} of ${plural(this.rows.length, this.noun)} shown`;
+    this.drawHeads(shown.length, this.rows.length);
+    return undefined;
+  }
+
+  /** How many rows are shown, and by which column they are sorted. */
+  drawHeads(shown, total) {
+    $(this.ids.shown).textContent = shown === total
+      ? plural(shown, this.noun)
+      : `${shown.toLocaleString('en')} of ${plural(total, this.noun)} shown`;
     for (const { key } of this.columns) {
       const order = key === this.sort ? (this.descending ? 'descending' : 'ascending') : 'none';
       $(`${prefix(this.ids)}-${key}`).setAttribute('aria-sort', order);
@@ -169,8 +182,14 @@ export class Table {
   move(key) {
     const rows = [...$(this.ids.rows).children];
     const at = rows.findIndex(row => row.contains(document.activeElement));
+    if (this.pages?.leaves(key, at, rows.length)) return;
     const to = { next: at + 1, previous: at - 1, first: 0, last: rows.length - 1 }[key];
-    const row = rows[Math.max(0, Math.min(rows.length - 1, to))];
+    this.focusAt(Math.max(0, Math.min(rows.length - 1, to)));
+  }
+
+  /** Brings the focus to a row by its place; -1 is the last. */
+  focusAt(place) {
+    const row = [...$(this.ids.rows).children].at(place);
     row?.querySelector('a, button')?.focus();
     row?.scrollIntoView({ block: 'nearest' });
   }

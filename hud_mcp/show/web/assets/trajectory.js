@@ -15,6 +15,7 @@ export class TrajectoryPage {
       moved: (_step, { jump = false } = {}) => this.write(jump),
     });
     this.later = null;
+    this.neighbours = this.wish = null;
     $('compare-with').addEventListener('change', () => {
       const { value } = $('compare-with');
       if (value) location.hash = value;
@@ -51,19 +52,20 @@ export class TrajectoryPage {
     else this.later = setTimeout(now, 60); // a browser counts how often an address changes
   }
 
-  /** Shows what is known from its job: its neighbours, and other runs of its task. */
-  place(rows) {
-    const index = rows.findIndex(row => row.id === this.shown.id);
-    this.neighbours = { previous: rows[index - 1], next: rows[index + 1] };
+  /** Shows what is known from its job: its neighbours, and where it can be watched. */
+  place(place) {
+    const { previous, next, live } = place ?? {};
+    this.neighbours = place && { previous, next };
     for (const name of ['previous', 'next']) {
-      const link = $(`${name}-trajectory`), other = index < 0 ? undefined : this.neighbours[name];
+      const link = $(`${name}-trajectory`), other = this.neighbours?.[name];
       if (other) link.setAttribute('href', linkTo(other));
       else link.removeAttribute('href');
     }
-    this.offer(rows.filter(row => row.task === this.shown.task));
-    const live = index < 0 ? null : rows[index].live;
     $('watch').hidden = !live;
     if (live) $('watch').setAttribute('href', `/live/${live}`);
+    const { wish } = this;
+    this.wish = null;
+    if (wish && place) this.goTo(wish);
   }
 
   /** Offers other runs of the task to compare with. */
@@ -75,16 +77,21 @@ export class TrajectoryPage {
     $('compare-with').value = '';
   }
 
+  goTo(name) {
+    const other = this.neighbours[name];
+    if (other) location.hash = linkTo(other);
+  }
+
   close() {
-    this.shown = null;
+    this.shown = this.wish = null;
     this.player.close();
   }
 
   pressed(event) {
     const to = { j: 'next', k: 'previous' }[event.key];
     if (to === undefined) return this.player.pressed(event);
-    const other = this.neighbours?.[to];
-    if (other) location.hash = linkTo(other);
+    if (this.neighbours) this.goTo(to);
+    else this.wish = to; // it is gone to as soon as it is known
     return true;
   }
 }

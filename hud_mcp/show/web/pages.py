@@ -41,7 +41,8 @@ ASSETS = {
                 "align", "app", "compare", "contexts", "desk", "dom", "download", "embedded",
                 "fetched", "film", "grade", "groups", "inline", "jobs", "lines", "live", "marks",
                 "notebook", "outline", "overview", "paged", "panel", "pixels", "place", "player",
-                "plot", "run", "stage", "table", "tabs", "text", "trajectory", "turns", "words", "zoom",
+                "plot", "run", "stage", "table", "tabs", "text", "trajectory", "turns", "words",
+                "zoom",
             )
         ),
         "text/javascript; charset=utf-8",

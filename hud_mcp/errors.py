@@ -172,7 +172,20 @@ class AlreadyAnswered(HudMcpError):
 
 
 class LimitReached(HudMcpError):
-    """A limit was reached; the text names it. What existed before, lives on."""
+    """A limit was reached; the text names it. What existed before, lives on.
+
+    Attributes:
+        retry_after_s: After how many seconds the same call may be let through; None where that
+            is not known.
+        quota: The quota of its caller that is used up; None where it is another limit.
+    """
+
+    def __init__(
+        self, message: str = "", *, retry_after_s: float | None = None, quota: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.quota = quota
+        self.retry_after_s = retry_after_s
 
 
 class OutOfStep(HudMcpError):

@@ -1,4 +1,4 @@
-"""What operators of `hud-mcp serve` watch: its state, its metrics, its traces and its log."""
+"""What operators of `hud-mcp serve` watch and bound: its state, metrics, traces, log, quotas."""
 
 import logging
 from collections.abc import AsyncGenerator, Callable
@@ -29,6 +29,15 @@ _OPTIONS = (
         envvar="HUD_MCP_METRICS_TOKEN",
         help="The bearer token that /metrics asks for. Without --metrics it is on the address of "
         "--http.",
+    ),
+    click.option(
+        "--quota",
+        "quotas",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="What each caller may use, counted in the store over all of its servers: sessions at "
+        "once, starts_per_minute, stored_bytes (such as 5GB). A line of --token-file may end "
+        "with others of its own.",
     ),
     click.option(
         "--log-format",

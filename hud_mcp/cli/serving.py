@@ -22,10 +22,11 @@ from hud_mcp.cli.limits import read_limits
 from hud_mcp.cli.monitoring import monitoring
 from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import raise_file_limit
+from hud_mcp.cli.quotas import read_quotas
 from hud_mcp.cli.reloading import Reloading
 from hud_mcp.cli.sources import load, only_environment
 from hud_mcp.cli.startup import without_collecting
-from hud_mcp.cli.tokens import read_tokens, with_operator
+from hud_mcp.cli.tokens import quotas_of_tokens, read_tokens, with_operator
 from hud_mcp.egress.hosts import read_hosts
 from hud_mcp.errors import HudMcpError
 from hud_mcp.lazy import libraries
@@ -123,6 +124,9 @@ async def _open_sessions(options: dict[str, Any], bridges: AsyncExitStack) -> An
     check_place(options["store"])
     options["operator_token"] = read_operator_token(options["operator_token_file"])
     options["tokens"] = read_tokens(options["tokens"], options["token_file"])
+    limits = read_limits(options["limits"])
+    own = quotas_of_tokens(options["token_file"])
+    quotas = read_quotas(options["quotas"], own, living_s=limits.total_s)
     with interruptible(), without_collecting():
         _ = surfaces.build_server, surfaces.serve_stdio
         environments, tasksets = load(
@@ -140,9 +144,9 @@ async def _open_sessions(options: dict[str, Any], bridges: AsyncExitStack) -> An
         tasksets += listed_by(bridged)
     return surfaces.Sessions(
         environments,
-        store=surfaces.Store(options["store"]),
+        store=surfaces.Store(options["store"], quotas=quotas),
         tasksets=tasksets,
-        limits=read_limits(options["limits"]),
+        limits=limits,
         reward_policy=options["reward"],
         job_id=options["job"],
         tries=options["tries"],

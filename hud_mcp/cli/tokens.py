@@ -8,10 +8,17 @@ from pathlib import Path
 import click
 
 from hud_mcp.cli import surfaces
+from hud_mcp.cli.quotas import QUOTA_WORDS
 from hud_mcp.errors import HudMcpError
 from hud_mcp.session.caller import OPERATOR
 
-__all__ = ["read_one_token", "read_tokens", "token_file_option", "with_operator"]
+__all__ = [
+    "quotas_of_tokens",
+    "read_one_token",
+    "read_tokens",
+    "token_file_option",
+    "with_operator",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -41,14 +48,39 @@ def read_tokens(given: Sequence[str], file: str | None) -> dict[str, str]:
     """
     tokens: dict[str, str] = {}
     for item in (*given, *_lines(file)):
-        named = _NAMED_TOKEN.fullmatch(item)  # a secret may hold = itself, as base64 does
-        name, secret = (named[1], named[2]) if named else ("token", item)
+        name, secret = _split(item)
         _check_length(secret)
         if tokens.setdefault(secret, name) != name:
             raise HudMcpError(
                 f"{tokens[secret]!r} and {name!r} have the same --token; give each one."
             )
     return tokens
+
+
+def quotas_of_tokens(file: str | None) -> dict[str, str]:
+    """Read what the lines of a token file say of their principals' quotas, by principal.
+
+    Raises:
+        HudMcpError: The file cannot be read, or two lines say something of one principal.
+    """
+    found: dict[str, str] = {}
+    for line in _whole_lines(file):
+        words = QUOTA_WORDS.search(line)
+        if words is None:
+            continue
+        name, _ = _split(line[: words.start()])
+        if name in found:
+            raise HudMcpError(
+                f"--token-file {file} has two lines with quotas of {name!r}; keep one of them."
+            )
+        found[name] = words[0].strip()
+    return found
+
+
+def _split(item: str) -> tuple[str, str]:
+    """Whom a token names, and its secret, which may hold = itself, as base64 does."""
+    named = _NAMED_TOKEN.fullmatch(item)
+    return (named[1], named[2]) if named else ("token", item)
 
 
 def read_one_token(given: str | None, file: str | None, *, check: bool = True) -> str | None:
@@ -89,7 +121,12 @@ def with_operator(tokens: dict[str, str], token: str | None) -> dict[str, str]:
 
 
 def _lines(file: str | None) -> list[str]:
-    """The tokens of a file: one a line; what begins with # is none."""
+    """The tokens of a file: one a line, without the quotas that follow it."""
+    return [QUOTA_WORDS.sub("", line) for line in _whole_lines(file)]
+
+
+def _whole_lines(file: str | None) -> list[str]:
+    """The lines of a file; what begins with # is none."""
     if file is None:
         return []
     try:

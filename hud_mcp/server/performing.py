@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from hud_mcp import telemetry
-from hud_mcp.errors import HudMcpError, sole_cause
+from hud_mcp.errors import HudMcpError, LimitReached, sole_cause
 from hud_mcp.record.model_turn import MODEL
 from hud_mcp.server.call import Call
 from hud_mcp.server.reported import perform_reported
@@ -63,8 +63,10 @@ async def _perform(
         return await tool.run(call)
     except HudMcpError as exc:
         span.fail(type(exc).__name__)
+        wait_s = exc.retry_after_s if isinstance(exc, LimitReached) else None
         # A program goes by the class: it calls again, or raises it.
-        return error_result(told_to(call.caller, str(exc)), kind=type(exc).__name__)
+        kind = type(exc).__name__
+        return error_result(told_to(call.caller, str(exc)), kind=kind, retry_after_s=wait_s)
     except BaseExceptionGroup as group:
         # A task group somewhere below wraps what its body raised.
         inner = sole_cause(group)

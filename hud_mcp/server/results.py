@@ -32,10 +32,21 @@ _MOST_REWARDS = 50
 """A text lists no more rewards of one call; programs find them all beside it."""
 
 
-def error_result(text: str, *, kind: str | None = None) -> dict[str, Any]:
-    """A failure that the model reads and can act on; for programs, its class by name."""
+def error_result(
+    text: str, *, kind: str | None = None, retry_after_s: float | None = None
+) -> dict[str, Any]:
+    """A failure that the model reads and can act on.
+
+    Args:
+        text: What it reads.
+        kind: For programs, its class by name.
+        retry_after_s: For them too, when the same call may be let through.
+    """
     failed = {**_COMPLETE, "content": [{"type": "text", "text": text}], "isError": True}
-    return failed if kind is None else {**failed, "_meta": {"hud-mcp/error": kind}}
+    meta: dict[str, Any] = {} if kind is None else {"hud-mcp/error": kind}
+    if retry_after_s is not None:
+        meta["hud-mcp/retry_after_s"] = retry_after_s
+    return {**failed, "_meta": meta} if meta else failed
 
 
 def structured_result(

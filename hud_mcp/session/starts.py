@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hud_mcp import telemetry
 from hud_mcp.environment import Environment
-from hud_mcp.errors import IdTaken, InvalidTask, SessionBusy, SessionEnded
+from hud_mcp.errors import IdTaken, InvalidTask, LimitReached, SessionBusy, SessionEnded
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Capacity
@@ -101,8 +101,10 @@ class Starts:
         )
         try:
             await session.start()
-        except BaseException:
+        except BaseException as exc:
             self._roster.drop(session)
+            if isinstance(exc, LimitReached) and exc.quota is not None:
+                telemetry.add("quota", quota=exc.quota)
             raise
         telemetry.add("started", environment=environment.name)
         logger.info("session %s: %s started", session.name, task.id)

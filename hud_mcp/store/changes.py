@@ -22,6 +22,7 @@ from hud_mcp.store.characters import storable
 from hud_mcp.store.json_text import dump, to_json
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.new_step import NewStep
+from hud_mcp.store.quotas import Quotas
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -99,19 +100,28 @@ class NewSession:
     Attributes:
         row: Its columns, without its owner.
         tries: How many starts there may be; None for any number.
+        quotas: What each principal may use; None for any amount.
     """
 
     order: ClassVar[int] = 0
     row: dict[str, Any]
     tries: int | None
+    quotas: Quotas | None = None
 
     @classmethod
-    def of(cls, begun: Trajectory, tries: int | None, **given: str | None) -> "NewSession":
+    def of(
+        cls,
+        begun: Trajectory,
+        tries: int | None,
+        quotas: Quotas | None = None,
+        **given: str | None,
+    ) -> "NewSession":
         """The beginning of a session, of which nothing else has come yet.
 
         Args:
             begun: What is known of it.
             tries: How many starts there may be.
+            quotas: What each principal may use.
             given: The columns that are no part of a trajectory.
         """
         row = {
@@ -127,14 +137,15 @@ class NewSession:
             **dict.fromkeys(("unflushed", "answered_at", "released_at", "receipt", "ended_at")),
             **given,
         }
-        return cls(row, tries)
+        bounded = quotas is not None and not quotas.of(given.get("principal")).is_none
+        return cls(row, tries, quotas if bounded else None)
 
     def make(self, driver: "Driver", lease: Lease) -> int:
         """Make it alone.
 
         Raises:
             IdTaken: Another session has its id.
-            LimitReached: There are as many starts as there may be.
+            LimitReached: There are as many starts as there may be, or a quota is used up.
         """
         return self.make_all(driver, lease, [self])[0]
 
@@ -143,18 +154,22 @@ class NewSession:
         """Make many."""
         statements = driver.statements
         if statements.lock_starts is not None:
-            keys = sorted({change.row["start_key"] for change in changes})  # two servers' alike
-            driver.run_many(statements.lock_starts, [{"start_key": key} for key in keys])
+            keys = {key for change in changes for key in change.locked}
+            ordered = [{"start_key": key} for key in sorted(keys)]  # two servers' alike
+            driver.run_many(statements.lock_starts, ordered)
         lease.register(driver.connection)
         found: list[int] = []
         try:
-            if all(change.tries is None for change in changes):
+            if all(change.tries is None and change.quotas is None for change in changes):
                 rows = [change.owned_by(lease) for change in changes]
                 return driver.fetch_many(statements.insert_session, rows)
             for change in changes:
                 if change.tries is not None:
                     key = change.row["start_key"]
                     sql.plans.check_tries(driver.connection, key, change.tries)
+                if change.quotas is not None:
+                    whose, began = change.row["principal"], change.row["started_at"]
+                    sql.quotas.check_quota(driver.connection, change.quotas, whose, began)
                 rows = [change.owned_by(lease)]
                 found += driver.fetch_many(statements.insert_session, rows)
         except sql.IntegrityError as exc:
@@ -162,6 +177,12 @@ class NewSession:
                 raise
             raise IdTaken("Another session has this id; nothing was recorded.") from exc
         return found
+
+    @property
+    def locked(self) -> set[str]:
+        """What nobody else may count meanwhile."""
+        mine: set[str] = {self.row["start_key"]}
+        return mine if self.quotas is None else mine | {sql.quotas.lock_key(self.row["principal"])}
 
     def owned_by(self, lease: Lease) -> dict[str, Any]:
         """What its statement is given."""
@@ -231,6 +252,8 @@ class NewSteps:
         answered_at: When the last one answered; None where it does not.
         unflushed: Whether steps may follow that are told before they are written; None where
             that stays as it is.
+        grown_bytes: How much the session has stored that its row does not say yet; 0 to say it
+            later.
     """
 
     order: ClassVar[int] = 2
@@ -238,6 +261,7 @@ class NewSteps:
     rows: Sequence[StepRow]
     answered_at: datetime | None = None
     unflushed: bool | None = None
+    grown_bytes: int = 0
 
     @classmethod
     def of(
@@ -255,7 +279,12 @@ class NewSteps:
     @property
     def are_large(self) -> bool:
         """Whether they have so much to write that the event loop does not."""
-        return sum(len(row.text) + len(row.snapshot or b"") for row in self.rows) > _LARGE_BYTES
+        return self.size_bytes > _LARGE_BYTES
+
+    @property
+    def size_bytes(self) -> int:
+        """How much they have to write, without pictures."""
+        return sum(len(row.text) + len(row.snapshot or b"") for row in self.rows)
 
     def make(self, driver: "Driver", lease: Lease) -> None:
         """Make it alone."""
@@ -285,6 +314,8 @@ class NewSteps:
         marked = [each for each in changes if each.answered_at is None]
         marks = [each.mark(lease) for each in marked if each.unflushed is not None]
         _all(driver, statements.set_unflushed, marks)
+        grown = [each.growth(lease) for each in changes if each.grown_bytes]
+        driver.run_many(statements.add_bytes, grown)
         snapshots = [found for each in changes for found in each.state()]
         driver.run_many(statements.put_snapshot, snapshots)
 
@@ -307,6 +338,11 @@ class NewSteps:
             "new_unflushed": bool(self.unflushed),
         }
 
+    def growth(self, lease: Lease) -> dict[str, Any]:
+        """What the statement is given that says how much more the session has stored."""
+        mine = {"session_id": self.session_id, "server": lease.server_id}
+        return {**mine, "new_stored_bytes": self.grown_bytes}
+
     def state(self) -> list[dict[str, Any]]:
         """The last state of the world that is kept of them, if any is."""
         kept = [row for row in self.rows if row.snapshot is not None][-1:]
@@ -323,11 +359,12 @@ class NewEnd:
     session_id: str
     receipt: Receipt
     text: str
+    grown_bytes: int = 0
 
     @classmethod
-    def of(cls, session_id: str, receipt: Receipt) -> "NewEnd":
-        """The end that a receipt says."""
-        return cls(session_id, receipt, dump(receipt))
+    def of(cls, session_id: str, receipt: Receipt, *, grown_bytes: int = 0) -> "NewEnd":
+        """The end that a receipt says, and how much was stored that its row does not say yet."""
+        return cls(session_id, receipt, dump(receipt), grown_bytes)
 
     def make(self, driver: "Driver", lease: Lease) -> Receipt:
         """Make it alone.
@@ -364,6 +401,7 @@ class NewEnd:
             "server": lease.server_id,
             "new_receipt": self.text,
             "new_ended_at": self.receipt.ended_at,
+            "new_stored_bytes": self.grown_bytes,
         }
 
 

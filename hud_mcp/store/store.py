@@ -9,11 +9,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.errors import SessionTaken, SourceNotFound
 from hud_mcp.observation import Screenshot
+from hud_mcp.outcome import Outcome
 from hud_mcp.record.job import Job
 from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.record.place import default_store_url
@@ -24,9 +26,11 @@ from hud_mcp.store.archive import Archive
 from hud_mcp.store.changes import NewEnd, NewPrompt, NewSession, NewSteps
 from hud_mcp.store.characters import storable
 from hud_mcp.store.database import Database
+from hud_mcp.store.growth import Growth
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.store.new_step import NewStep
 from hud_mcp.store.new_turn import NewTurn
+from hud_mcp.store.quotas import Quotas
 from hud_mcp.store.replicas import ReplicaRecords
 from hud_mcp.store.soon import Soon
 from hud_mcp.store.stored_session import WaitingSession
@@ -51,6 +55,7 @@ class Store(Archive):
         lease_s: How long a server may give no sign of life before another one may take its
             sessions over; the same for all servers of a store.
         is_scratch: Whether it is deleted with its process: it then does not wait for the disk.
+        quotas: How much of it each principal may use, whichever servers it asks.
     """
 
     def __init__(
@@ -60,12 +65,15 @@ class Store(Archive):
         screenshots: Path | None = None,
         lease_s: float = LEASE_S,
         is_scratch: bool = False,
+        quotas: Quotas | None = None,
     ) -> None:
         database = Database(
             str(url) if url else default_store_url(), lease_s, is_scratch=is_scratch
         )
         super().__init__(database, screenshots or database.folder / "screenshots")
         self._soon = Soon()
+        self._quotas = quotas
+        self._growth = Growth()
         self.replicas = ReplicaRecords(database)
 
     # Jobs.
@@ -167,12 +175,14 @@ class Store(Archive):
 
         Raises:
             IdTaken: Another session has its id. Nothing was written.
-            LimitReached: There are as many starts as there may be. Nothing was written.
+            LimitReached: There are as many starts as there may be, or a quota of the principal
+                is used up. Nothing was written.
             StoreFailed: Nothing was written.
         """
         new = NewSession.of(
             trajectory,
             tries,
+            self._quotas,
             secret_digest=secret_digest,
             principal=principal,
             reward_policy=reward_policy,
@@ -223,6 +233,7 @@ class Store(Archive):
             sql.writing.put_snapshot(connection, trajectory_id, step, data)
 
         await self._database.write(run)
+        self._growth.count_state(trajectory_id, len(data))
 
     async def add_step(
         self,
@@ -268,12 +279,18 @@ class Store(Archive):
             nobody waits for it.
         """
         change = NewSteps.of(trajectory_id, steps, unflushed=unflushed)
+        pictures = sum(len(new.screenshot.data) for new in steps if new.screenshot is not None)
+        self._growth.count(change, pictures)
+        change = self._growth.said_by(change)
         files = [
             (self.screenshot_path(ScreenshotRecord.of(new.screenshot)), new.screenshot.data)
             for new in steps
             if new.screenshot is not None
         ]
-        return self._database.write(change, files, is_large=change.are_large)
+        written = self._database.write(change, files, is_large=change.are_large)
+        if grown := change.grown_bytes:
+            written.add_done_callback(partial(self._growth.give_back, trajectory_id, grown))
+        return written
 
     def write_steps_at_once(self, trajectory_id: str, steps: Sequence[NewStep]) -> bool:
         """Record steps of one session before this returns, where that takes no wait.
@@ -285,12 +302,15 @@ class Store(Archive):
         Raises:
             StoreFailed, SessionTaken: As `write_steps` says. Nothing was written.
         """
-        if any(new.screenshot is not None for new in steps):
+        if any(new.screenshot is not None for new in steps) or self._growth.is_due(trajectory_id):
             return False
         if not self._database.may_write_at_once:  # asked first: to make the rows takes a while
             return False
         change = NewSteps.of(trajectory_id, steps)
-        return not change.are_large and self._database.write_at_once(change)
+        if change.are_large or not self._database.write_at_once(change):
+            return False
+        self._growth.count(change)
+        return True
 
     def add_turns(
         self, trajectory_id: str, turns: Sequence[ModelTurn], *, before_step: int | None = None
@@ -377,7 +397,10 @@ class Store(Archive):
             StoreFailed: Nothing was written. Calling again is safe.
             SessionTaken: Nothing was written; another server owns the session.
         """
-        return self._database.write(NewEnd.of(trajectory_id, receipt))
+        grown = self._growth.take(trajectory_id, keeps_state=receipt.outcome is Outcome.GRADED)
+        written = self._database.write(NewEnd.of(trajectory_id, receipt, grown_bytes=grown))
+        written.add_done_callback(partial(self._growth.give_back, trajectory_id, grown))
+        return written
 
     async def release_session(self, trajectory_id: str, *, flushed: bool = False) -> None:
         """Let go of a session, so that another server can resume it.
@@ -391,7 +414,9 @@ class Store(Archive):
         """
         try:
             whole = {"unflushed": False} if flushed else {}
-            await self._update_session(trajectory_id, owner=None, released_at=utc_now(), **whole)
+            grown = self._growth.take(trajectory_id)
+            changes = {"owner": None, "released_at": utc_now(), **whole}
+            await self._update_session(trajectory_id, grown_bytes=grown, **changes)
         except SessionTaken:
             logger.debug("%s is another server's already", trajectory_id)
 
@@ -437,7 +462,13 @@ class Store(Archive):
         """
         await self._database.close(within_s)
 
-    async def _update_session(self, trajectory_id: str, **changes: Any) -> None:
-        await self._database.write(
-            lambda c: sql.writing.update(c, self._database.lease.server_id, trajectory_id, changes)
-        )
+    async def _update_session(
+        self, trajectory_id: str, *, grown_bytes: int = 0, **changes: Any
+    ) -> None:
+        def run(connection: "Connection") -> None:
+            if grown_bytes:
+                sql.writing.add_bytes(connection, trajectory_id, grown_bytes)
+            server = self._database.lease.server_id
+            sql.writing.update(connection, server, trajectory_id, changes)
+
+        await self._database.write(run)

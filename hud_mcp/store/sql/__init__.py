@@ -3,7 +3,8 @@
 Functions take an open connection, on the thread of whoever reads or writes. `schema.py` declares
 the tables and `columns.py` their types, `engine.py` opens and migrates a database. `statements.py`
 gives the driver what every call writes; the other statements are in `writing.py`, `sessions.py`,
-`servers.py`, `replicas.py`, `jobs.py`, `plans.py`, `turns.py`, `outline.py` and `reading.py`.
+`servers.py`, `replicas.py`, `jobs.py`, `plans.py`, `quotas.py`, `turns.py`, `outline.py` and
+`reading.py`.
 `damage.py` names the rows that cannot be read. Each module loads when it is first used.
 """
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         jobs,
         outline,
         plans,
+        quotas,
         reading,
         replicas,
         servers,
@@ -34,6 +36,7 @@ else:
         "hud_mcp.store.sql.jobs",
         "hud_mcp.store.sql.outline",
         "hud_mcp.store.sql.plans",
+        "hud_mcp.store.sql.quotas",
         "hud_mcp.store.sql.reading",
         "hud_mcp.store.sql.replicas",
         "hud_mcp.store.sql.servers",
@@ -52,6 +55,7 @@ __all__ = [
     "jobs",
     "outline",
     "plans",
+    "quotas",
     "reading",
     "replicas",
     "servers",

@@ -40,7 +40,7 @@ __all__ = [
     "versions",
 ]
 
-VERSION = 7
+VERSION = 8
 """Of the tables' form, and the number of the newest revision; a store of a newer one is refused."""
 
 metadata = MetaData()
@@ -134,11 +134,13 @@ sessions = Table(
     Column("pruned", Json),  # the newest Pruning
     Column("pruned_steps", Integer),  # how many steps it had until then
     Column("erased", Boolean),  # whether that took its grade too, so that it counts nowhere
+    Column("stored_bytes", BigInteger),  # of its steps, pictures and states, since that is counted
     UniqueConstraint("secret_digest", name="sessions_secret"),
     UniqueConstraint("live_token", name="sessions_live"),
     # A list is in the order of start, and all that go on are found among many that have ended.
     Index("sessions_job", "job_id", "started_at", "id"),
     Index("sessions_start", "start_key", "attempt"),
+    Index("sessions_principal", "principal", "started_at", "stored_bytes"),
     Index("sessions_started", "started_at", "id"),
     Index(
         "sessions_ended",

@@ -14,6 +14,7 @@ from sqlalchemy import (
     bindparam,
     exists,
     func,
+    literal_column,
     select,
 )
 from sqlalchemy.dialects import postgresql, sqlite
@@ -141,7 +142,7 @@ class Statements:
         insert_session: Adds a session with the number of its start, which it returns.
         insert_step: Adds a step to a session that goes on and is this server's.
         is_mine: Whether a session goes on and is this server's.
-        set_prompt, set_unflushed, set_answered, set_ended: Change such a session.
+        set_prompt, set_unflushed, set_answered, set_ended, add_bytes: Change such a session.
         put_snapshot: Adds or replaces a session's snapshot.
         delete_snapshot: Removes it, where the session was not answered.
     """
@@ -164,7 +165,9 @@ class Statements:
         self.set_unflushed = statement(_change("unflushed"), "new_unflushed")
         answered = _change("answered_at", "unflushed")
         self.set_answered = statement(answered, "new_answered_at", "new_unflushed")
-        self.set_ended = statement(_change("receipt", "ended_at"), "new_receipt", "new_ended_at")
+        ended = _change("receipt", "ended_at", adds=("stored_bytes",))
+        self.set_ended = statement(ended, "new_receipt", "new_ended_at", "new_stored_bytes")
+        self.add_bytes = statement(_change(adds=("stored_bytes",)), "new_stored_bytes")
         make = postgresql.insert if is_postgresql else sqlite.insert
         columns = [column.name for column in snapshots.c]
         self.put_snapshot = Statement(_put_snapshot(make(snapshots)), dialect, columns)
@@ -182,7 +185,7 @@ _KINDS: dict[str, Kind] = {
 """What a statement's values are, by their names."""
 
 
-_LATER = frozenset({"attempt", "pruned", "pruned_steps", "erased"})
+_LATER = frozenset({"attempt", "stored_bytes", "pruned", "pruned_steps", "erased"})
 """What of a session's row is not told as it begins."""
 
 
@@ -221,11 +224,15 @@ def _insert_step(given: Given) -> Insert:
     )
 
 
-def _change(*columns: str) -> Make:
-    """What changes columns of a session."""
+def _change(*columns: str, adds: Sequence[str] = ()) -> Make:
+    """What changes columns of a session, and adds to others."""
 
     def make(given: Given) -> Update:
         values = {name: given[f"new_{name}"] for name in columns}
+        for name in adds:
+            values[name] = (
+                func.coalesce(sessions.c[name], literal_column("0")) + given[f"new_{name}"]
+            )
         return sessions.update().where(*_mine(given)).values(values)
 
     return make

@@ -16,7 +16,7 @@ from hud_mcp.store.characters import printable
 from hud_mcp.store.sql.reading import session_row
 from hud_mcp.store.sql.schema import logs, sessions, snapshots
 
-__all__ = ["add_logs", "not_mine", "put_snapshot", "update"]
+__all__ = ["add_bytes", "add_logs", "not_mine", "put_snapshot", "update"]
 
 
 def update(
@@ -53,6 +53,13 @@ def _update_of(columns: tuple[str, ...]) -> Update:
         )
         .values({name: bindparam(f"new_{name}") for name in columns})
     )
+
+
+def add_bytes(connection: Connection, trajectory_id: str, count: int) -> None:
+    """Say how much more a session has stored."""
+    column = sessions.c.stored_bytes
+    more = sessions.update().where(sessions.c.id == trajectory_id)
+    connection.execute(more.values(stored_bytes=func.coalesce(column, 0) + count))
 
 
 def put_snapshot(connection: Connection, trajectory_id: str, step: int, data: bytes) -> None:

@@ -32,6 +32,7 @@ from hud_mcp.server.listing import listed_core_tools, listed_own_tools
 from hud_mcp.server.own_tools import own_tools
 from hud_mcp.server.performing import perform_call
 from hud_mcp.server.prompts import Prompts
+from hud_mcp.server.replicas.exchange import CONNECTION, TAG
 from hud_mcp.server.resources import Resources
 from hud_mcp.server.results import error_result, structured_result
 from hud_mcp.server.subscriptions import Subscriptions
@@ -39,7 +40,7 @@ from hud_mcp.server.tokens import caller_of_token
 from hud_mcp.server.tools import CORE, CoreTool
 from hud_mcp.server.tracing import trace_where_seen
 from hud_mcp.server.view import View
-from hud_mcp.session.caller import CREDENTIAL, LOCAL, ONLY
+from hud_mcp.session.caller import CREDENTIAL, HTTP, LOCAL, ONLY
 from hud_mcp.session.operations import OPERATIONS, Operations
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
@@ -64,6 +65,7 @@ def build_server(
     image: ImageFormat = DEFAULT_FORMAT,
     operations: Operations | None = None,
     tools: Iterable[CoreTool] = CORE.values(),
+    replica: str | None = None,
 ) -> Server[str]:
     """Build the server for a registry of sessions; the registry outlives it.
 
@@ -72,11 +74,12 @@ def build_server(
         image: The format of pictures, unless a call names one.
         operations: What the operator may call, with its credential; no tool is listed for it.
         tools: The core tools, in the order in which clients see them.
+        replica: What marks replies of this process among those of others; None of the only one.
 
     Raises:
         InvalidEnvironment: A tool of an environment's own has the name of a core tool.
     """
-    surface = _Surface(sessions, image, operations, tools)
+    surface = _Surface(sessions, image, operations, tools, replica)
     lasting_ms = 0 if sessions.reloads else _LASTING_MS
     server: Server[str] = Server(
         "hud-mcp",
@@ -127,8 +130,9 @@ def caller_of(ctx: Context) -> Caller:
         return replace(caller, connection=ctx.lifespan_context)
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
         return caller
-    header = ctx.request.headers.get("mcp-session-id")
-    return replace(caller, connection=f"http:{header}") if header else caller
+    known = ctx.request.scope.get(CONNECTION)  # of a connection that another replica opened
+    header = known or ctx.request.headers.get("mcp-session-id")
+    return replace(caller, connection=f"{HTTP}{header}") if header else caller
 
 
 def _only_session(ctx: Context) -> str | None:
@@ -147,9 +151,11 @@ class _Surface:
         image: ImageFormat,
         operations: Operations | None,
         tools: Iterable[CoreTool],
+        replica: str | None,
     ) -> None:
         self._sessions = sessions
         self._operations = operations
+        self._tag = {} if replica is None else {TAG: replica}
         self._image: ImageFormat = image
         self._resources = Resources(sessions, image)
         self._subscriptions = Subscriptions(sessions, self._resources)
@@ -237,7 +243,10 @@ class _Surface:
             image=self._image,
             meta=meta,
         )
-        return await perform_call(call, tool, begins=name in self._begins)
+        result = await perform_call(call, tool, begins=name in self._begins)
+        if not self._tag:
+            return result
+        return {**result, "_meta": {**(result.get("_meta") or {}), **self._tag}}
 
     def _operations_of(self, name: str, meta: Mapping[str, Any]) -> Operations | None:
         """What performs an operation, where its caller may; to others no such tool exists."""

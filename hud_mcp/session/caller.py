@@ -8,6 +8,7 @@ __all__ = [
     "CHOSEN_SESSION",
     "CREDENTIAL",
     "DRAWN",
+    "HTTP",
     "LOCAL",
     "LOOK",
     "NAMED_JOB",
@@ -21,6 +22,9 @@ __all__ = [
 
 LOCAL = "local:"
 """Begins the name of a connection that is the server's only one: on stdio, and in memory."""
+
+HTTP = "http:"
+"""Begins the name of a connection of the 2025-11-25 era over HTTP, before its Mcp-Session-Id."""
 
 OPERATOR = "#operator"
 """The principal of whoever runs agents and grades them; no token can name it."""

@@ -82,6 +82,18 @@ class Leaving:
         with anyio.CancelScope(shield=True):
             await self._store.close(within_s=max(_STORE_S, deadline - anyio.current_time()))
 
+    async def move(self, session: Session) -> bool:
+        """Leave a session to another server, where it can go on there; whether it does.
+
+        Its caller sees to it that no call of it is under way, and that none begins.
+        """
+        with anyio.move_on_after(_FINISH_S):
+            await session.catch_up()
+        if session.busy or session.is_over or not session.can_park:
+            return False
+        await _cut_off(session, SessionEnd.left_to_record())
+        return True
+
     async def _leave_all(self) -> None:
         async with anyio.create_task_group() as group:
             for session in self._roster:

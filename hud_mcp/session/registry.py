@@ -15,6 +15,7 @@ from hud_mcp.session.lifecycle import Lifecycle
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.own import OwnSessions
 from hud_mcp.session.reaper import Reaper
+from hud_mcp.session.receipts import digest
 from hud_mcp.session.resume import Resumption
 from hud_mcp.session.roster import Roster
 from hud_mcp.session.search import Search
@@ -22,6 +23,7 @@ from hud_mcp.session.session import Session
 from hud_mcp.session.starts import Start, Starts
 from hud_mcp.session.sweep import Sweep
 from hud_mcp.store import Store
+from hud_mcp.store.lease import LEASE_S
 from hud_mcp.task import RecordMode, Task
 from hud_mcp.taskset import Taskset
 from hud_mcp.world import Shared
@@ -246,8 +248,11 @@ class Sessions:
             first=first,
         )
         if session_id is None or drawn:
-            return await self._starts.begin(start)
-        return await self._starts.once(start, session_id)
+            session = await self._starts.begin(start)
+        else:
+            session = await self._starts.once(start, session_id)
+        await self._search.hold(session, caller)
+        return session
 
     async def find(
         self, session_id: str | None, caller: Caller, *, wait_s: float | None = None
@@ -275,6 +280,29 @@ class Sessions:
         If this call is cancelled, it is resumed nevertheless.
         """
         return await self._search.find(session_id, caller, wait_s=wait_s)
+
+    def share_connections(self) -> None:
+        """Look in the store for what a connection holds, as other processes serve it too."""
+        self._search.share_connections()
+        self._resumption.take_s = LEASE_S + 5.0
+
+    async def key_held(self, connection: str, caller: Caller) -> str | None:
+        """The hash of the id of the one session that a connection over HTTP holds.
+
+        None where it holds none, or several.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        return await self._search.key_held(digest(connection), caller)
+
+    async def move(self, session: Session) -> bool:
+        """Leave a session to another server, where it can go on there; whether it does."""
+        return await self._leaving.move(session)
+
+    def take_no_more(self) -> None:
+        """Resume nothing unasked any more: this server is being left."""
+        self._sweep.stop()
 
     async def current(self, session: Session) -> Session | Receipt:
         """Return what goes on in a session's place, which this process may have let go of.

@@ -52,6 +52,9 @@ class Resumption:
         capacity: Makes room for the session, or raises.
         factory: Makes the session that goes on.
         roster: Who is here already.
+
+    Attributes:
+        take_s: How long to wait for another server to let go of a session.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class Resumption:
         self._roster = roster
         self._resumes: dict[str, asyncio.Task[Session | Receipt]] = {}
         self._stopped = False
+        self.take_s = _TAKE_S
 
     async def resume(self, trajectory_id: str, *, connection: str | None) -> Session | Receipt:
         """Resume a session that waits in its record; callers at once share one attempt.
@@ -202,7 +206,7 @@ class Resumption:
 
     async def _claim(self, trajectory_id: str) -> bool:
         """Make a session this server's; one that is just being let go of is waited for."""
-        with anyio.move_on_after(_TAKE_S):
+        with anyio.move_on_after(self.take_s):
             while not await self._store.claim_session(trajectory_id):
                 stored = await self._store.load_session(trajectory_id)
                 if stored.trajectory.receipt is not None:

@@ -4,7 +4,7 @@ import anyio
 
 from hud_mcp.errors import SessionEnded, SessionNotFound, SessionResuming
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.session.caller import Caller
+from hud_mcp.session.caller import HTTP, Caller
 from hud_mcp.session.own import RECORD, OwnSessions
 from hud_mcp.session.receipts import digest, ended_text
 from hud_mcp.session.resume import Resumption
@@ -42,6 +42,28 @@ class Search:
         self._resumption = resumption
         self._sweep = sweep
         self._turns = Turns[Session | Receipt]()
+        self._shares = False
+
+    def share_connections(self) -> None:
+        """Look in the store for what a connection over HTTP holds."""
+        self._shares = True
+
+    async def hold(self, session: Session, caller: Caller) -> None:
+        """Record on which connection a session was started, where other processes serve it too.
+
+        Raises:
+            StoreFailed: It is not recorded.
+        """
+        if self._shares and (name := _over_http(caller)) is not None:
+            await self._store.replicas.hold(digest(name), session.trajectory_id)
+
+    async def key_held(self, connection: str, caller: Caller) -> str | None:
+        """The digest of the id of a connection's one session; None where it has none or several."""
+        held = await self._store.replicas.list_held(connection, principal=caller.principal)
+        living = [key for key, is_over in held if not is_over]
+        if len(living) > 1:
+            return None
+        return living[0] if living else held[-1][0] if held else None
 
     async def find(
         self, session_id: str | None, caller: Caller, *, wait_s: float | None = None
@@ -54,13 +76,21 @@ class Search:
                 of_record = await self._own.find(session_id, caller)
                 key = of_record or key
         else:
-            key = caller.session or self._roster.only(caller).secret_digest
+            key = caller.session or await self._only(caller)
         if not caller.sees(key):
             raise _not_found(caller)
         found = self._usable(key, caller) or await self._resume(key, caller, wait_s)
         if session_id and isinstance(found, Session) and not (of_record and found.id):
             found.know(session_id)
         return found
+
+    async def _only(self, caller: Caller) -> str:
+        """The digest of the id of the session of a caller that names none; raises as `find`."""
+        if self._shares and (name := _over_http(caller)) is not None:
+            key = await self.key_held(digest(name), caller)
+            if key is not None:
+                return key
+        return self._roster.only(caller).secret_digest
 
     async def key_of(self, session_id: str, caller: Caller) -> str | None:
         """The digest of the id of a caller's session, which is not resumed for that.
@@ -138,6 +168,12 @@ class Search:
             return receipt
         self._sweep.watch()
         return await self._resumption.resume(trajectory_id, connection=caller.connection)
+
+
+def _over_http(caller: Caller) -> str | None:
+    """The Mcp-Session-Id of a caller; None where it has none."""
+    connection = caller.connection or ""
+    return connection.removeprefix(HTTP) if connection.startswith(HTTP) else None
 
 
 def _not_found(caller: Caller) -> SessionNotFound:

@@ -39,10 +39,12 @@ class ReplicaRecords:
         """Who runs a session, by the hash of its id; None where the principal has no such one."""
         return await self._database.read(lambda c: sql.replicas.find_route(c, key, principal))
 
-    async def list_others(self) -> list[OtherReplica]:
-        """The other replicas that live, and begin sessions."""
+    async def list_others(self, *, draining: bool = False) -> list[OtherReplica]:
+        """The other replicas that live, and begin sessions; with those that begin none any more."""
         lease = self._database.lease
-        found = await self._database.read(lambda c: sql.replicas.list_replicas(c, lease.lease_s))
+        found = await self._database.read(
+            lambda c: sql.replicas.list_replicas(c, lease.lease_s, draining=draining)
+        )
         return [each for each in found if each.server_id != lease.server_id]
 
     async def add_connection(self, key: str, caller: str, introduction: Mapping[str, Any]) -> None:

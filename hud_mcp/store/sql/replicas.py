@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, literal, select, update
+from sqlalchemy import Connection, delete, func, literal, select, true, update
 
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.store.announced import KnownConnection, OtherReplica, Route
@@ -42,8 +42,13 @@ def find_route(connection: Connection, key: str, principal: str | None) -> Route
     return Route(key, row.ended_at is not None, row.owner, replica)
 
 
-def list_replicas(connection: Connection, lease_s: float) -> list[OtherReplica]:
-    """The replicas that gave a sign of life within a lease, and begin sessions."""
+def list_replicas(
+    connection: Connection, lease_s: float, *, draining: bool = False
+) -> list[OtherReplica]:
+    """The replicas that gave a sign of life within a lease, and begin sessions.
+
+    With `draining`, those that begin none any more too.
+    """
     now: Any = literal(utc_now(), servers.c.beat_at.type)
     if connection.dialect.name == "postgresql":
         now = func.clock_timestamp(type_=servers.c.beat_at.type)
@@ -52,7 +57,7 @@ def list_replicas(connection: Connection, lease_s: float) -> list[OtherReplica]:
         select(servers.c.id, servers.c.advertised)
         .where(
             servers.c.advertised.is_not(None),
-            servers.c.is_draining.is_(False),
+            true() if draining else servers.c.is_draining.is_(False),
             servers.c.beat_at > since,
         )
         .order_by(servers.c.id)

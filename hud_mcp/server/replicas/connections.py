@@ -1,0 +1,229 @@
+"""Connections of the 2025-11-25 era, each of which every replica can serve.
+
+A client has one Mcp-Session-Id. The process that opened it knows it by the same name. Another one
+opens a connection of the SDK in the client's place, with the client's own credential, and knows it
+by a name of its own. The SDK checks on each request that the credential is the same.
+"""
+
+import asyncio
+import logging
+from collections.abc import MutableMapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import anyio
+import orjson
+from mcp_types.version import LATEST_HANDSHAKE_VERSION
+from starlette.types import ASGIApp, Message
+
+from hud_mcp.server.replicas.exchange import Exchange, replayed
+from hud_mcp.server.replicas.message import Message as Said
+from hud_mcp.session.receipts import digest
+from hud_mcp.store.replicas import ReplicaRecords
+
+__all__ = ["Connections"]
+
+logger = logging.getLogger(__name__)
+
+_NOT_FOUND = 404
+_REFUSED = 400
+_INTRODUCE_S = 30.0
+_TOUCH_S = 60.0
+"""How often it is noted which connections are in use."""
+_MOST = 20_000
+"""Connections that a process remembers; the store knows them all."""
+
+
+@dataclass
+class _Known:
+    """A connection that this process has open.
+
+    Attributes:
+        local: What the SDK calls it here.
+        whose: The hash of whose it is.
+        turn: One introduction at a time.
+        used: Whether there was a request since that was noted last.
+        open: How many requests of it are being answered.
+    """
+
+    local: str | None
+    whose: str
+    turn: anyio.Lock = field(default_factory=anyio.Lock)
+    used: bool = True
+    open: int = 0
+
+
+class Connections:
+    """The connections that this process serves.
+
+    Args:
+        records: Where all replicas find them.
+
+    Attributes:
+        app: What answers, with the SDK's own connections.
+    """
+
+    app: ASGIApp
+
+    def __init__(self, records: ReplicaRecords) -> None:
+        self._records = records
+        self._known: dict[str, _Known] = {}
+        self._touching: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        """Note no more which are in use."""
+        if self._touching is not None:
+            self._touching.cancel()
+
+    async def answer(self, exchange: Exchange, said: Said | None) -> None:
+        """Answer a request in this process, whichever replica opened its connection."""
+        if self._touching is None:
+            self._touching = asyncio.get_running_loop().create_task(self._touch(), name="touch")
+        name = exchange.connection
+        if not exchange.is_legacy:
+            await exchange.pass_to(self.app)
+        elif name is None:
+            await self._open(exchange, said)
+        else:
+            await self._answer(exchange, name, again=True)
+
+    def forget(self, name: str) -> None:
+        """Know a connection no more that its client has left."""
+        self._known.pop(digest(name), None)
+
+    def is_known(self, name: str) -> bool:
+        """Whether this process has a connection open."""
+        return digest(name) in self._known
+
+    async def _open(self, exchange: Exchange, said: Said | None) -> None:
+        """Answer a request of no connection; the one that it opens is recorded before its reply."""
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] < _REFUSED:
+                name = _header(message, b"mcp-session-id")
+                if name is not None and said is not None and said.method == "initialize":
+                    key = digest(name)
+                    await self._records.add_connection(key, exchange.whose, said.params)
+                    self._remember(key, _Known(name, exchange.whose))
+            await exchange.send(message)
+
+        await replace(exchange, send=send).pass_to(self.app)
+
+    async def _answer(self, exchange: Exchange, name: str, *, again: bool) -> None:
+        known = await self._find(exchange, name)
+        local = name if known is None or known.local is None else known.local
+        forgotten = False
+
+        async def send(message: Message) -> None:
+            nonlocal forgotten
+            if message["type"] == "http.response.start":
+                # The SDK forgets a connection that nobody uses; the store may know it still.
+                forgotten = again and known is not None and message["status"] == _NOT_FOUND
+                message = _renamed(message, local, name)
+            if not forgotten:
+                await exchange.send(message)
+
+        if known is not None:
+            known.open, known.used = known.open + 1, True
+        try:
+            await exchange.as_connection(local, send).pass_to(self.app)
+        finally:
+            if known is not None:
+                known.open -= 1
+        if exchange.method == "DELETE":
+            self.forget(name)
+        elif forgotten:
+            self.forget(name)
+            await self._answer(exchange, name, again=False)
+
+    async def _find(self, exchange: Exchange, name: str) -> _Known | None:
+        """The connection that a request is of; None where its caller has no such one."""
+        key = digest(name)
+        known = self._known.get(key)
+        if known is None:
+            stored = await self._records.find_connection(key)
+            if stored is None or stored.caller != exchange.whose:
+                return None
+            known = self._known.get(key) or _Known(None, stored.caller)
+            self._remember(key, known)
+            introduction = stored.introduction
+        else:
+            introduction = {}
+        if known.whose != exchange.whose:
+            return None
+        async with known.turn:
+            if known.local is None:
+                if not introduction:
+                    stored = await self._records.find_connection(key)
+                    introduction = {} if stored is None else stored.introduction
+                known.local = await self._introduce(exchange, dict(introduction))
+        return known
+
+    def _remember(self, key: str, known: _Known) -> None:
+        while len(self._known) >= _MOST:
+            del self._known[next(iter(self._known))]
+        self._known[key] = known
+
+    async def _introduce(self, exchange: Exchange, params: dict[str, Any]) -> str | None:
+        """Open a connection in the place of the client; what the SDK calls it here."""
+        params.setdefault("protocolVersion", LATEST_HANDSHAKE_VERSION)
+        row = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+        with anyio.fail_after(_INTRODUCE_S):
+            local = await self._ask(exchange, row, None)
+            if local is None:
+                logger.warning("a connection of another replica could not be opened here")
+                return None
+            await self._ask(
+                exchange, {"jsonrpc": "2.0", "method": "notifications/initialized"}, local
+            )
+        return local
+
+    async def _ask(self, exchange: Exchange, row: dict[str, Any], local: str | None) -> str | None:
+        """Send the SDK a message within this process; the connection that its reply names."""
+        body = orjson.dumps(row)
+        kept = (b"host", b"authorization")
+        headers = [(k, v) for k, v in exchange.scope["headers"] if k in kept]
+        headers += [
+            (b"accept", b"application/json, text/event-stream"),
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+        ]
+        if local is not None:
+            headers.append((b"mcp-session-id", local.encode()))
+        scope: MutableMapping[str, Any] = {**exchange.scope, "method": "POST", "headers": headers}
+        found: str | None = None
+
+        async def send(message: Message) -> None:
+            nonlocal found
+            if message["type"] == "http.response.start" and message["status"] < _REFUSED:
+                found = _header(message, b"mcp-session-id")
+
+        await self.app(scope, replayed(body), send)
+        return found
+
+    async def _touch(self) -> None:
+        """Note now and then which connections are in use, so that none of them is forgotten."""
+        while True:
+            await anyio.sleep(_TOUCH_S)
+            keys = [key for key, each in self._known.items() if each.used or each.open]
+            for key in keys:
+                self._known[key].used = False
+            try:
+                if keys:
+                    await self._records.touch_connections(keys)
+            except Exception as exc:  # noqa: BLE001  # the next time is soon
+                logger.warning("connections in use could not be noted: %s", exc)
+
+
+def _header(message: Message, name: bytes) -> str | None:
+    return next((v.decode("latin-1") for k, v in message["headers"] if k.lower() == name), None)
+
+
+def _renamed(message: Message, local: str, name: str) -> Message:
+    """A reply's beginning under the name that the client knows its connection by."""
+    if local == name:
+        return message
+    headers = [
+        (k, name.encode() if k.lower() == b"mcp-session-id" else v) for k, v in message["headers"]
+    ]
+    return {**message, "headers": headers}

@@ -1,0 +1,99 @@
+"""Which session a request means, as far as its body says."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import orjson
+
+from hud_mcp.session.caller import CHOSEN_SESSION, ONLY
+from hud_mcp.session.operations import OPERATIONS
+
+__all__ = ["Message", "read_message"]
+
+_OF_SESSION = re.compile(r"hud://sessions/([^/]+)/")
+_WITHOUT = frozenset({"list_tasks", "start_task", *OPERATIONS})
+"""Tools that are called without a session."""
+_REPEATABLE = frozenset({"task_status", "screenshot", "response", "cancel_task", "list_tasks"})
+"""Tools that do nothing twice when the same call comes again."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of JSON-RPC, as far as it must be understood here.
+
+    Attributes:
+        id: The request's; None of a notification.
+        method: What is asked.
+        params: Its parameters.
+        session: The id of the session that it names; None where it names none.
+        wants_session: Whether it means a session, named or not.
+        begins: Whether it may begin a session.
+        repeats: Whether the same message again does nothing twice.
+    """
+
+    id: Any
+    method: str
+    params: Mapping[str, Any]
+    session: str | None = None
+    wants_session: bool = False
+    begins: bool = False
+    repeats: bool = False
+
+
+def read_message(body: bytes) -> Message | None:
+    """Read one; None where it is no single message, which is left to the server to refuse."""
+    try:
+        row: Any = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    given = _mapping(row)
+    method = given.get("method")
+    if not isinstance(method, str):
+        return None
+    params = _mapping(given.get("params"))
+    plain = Message(given.get("id"), method, params)
+    if method == "tools/call":
+        return _tool_call(plain)
+    if method == "prompts/get":
+        return Message(plain.id, method, params, begins=True)
+    if method == "resources/read":
+        session = _session_of(params.get("uri"))
+        return Message(
+            plain.id, method, params, session, wants_session=session is not None, repeats=True
+        )
+    return plain
+
+
+def _tool_call(plain: Message) -> Message:
+    arguments, meta = _mapping(plain.params.get("arguments")), _mapping(plain.params.get("_meta"))
+    name = plain.params.get("name")
+    begins = name == "start_task"
+    chosen = meta.get(CHOSEN_SESSION) if begins else meta.get(ONLY)
+    session = _text(arguments.get("session")) or _text(chosen)
+    lists = name == "task_status" and arguments.get("list") is True
+    return Message(
+        plain.id,
+        plain.method,
+        plain.params,
+        None if lists or name in OPERATIONS else session,
+        wants_session=name not in _WITHOUT and not lists,
+        begins=begins,
+        repeats=name in _REPEATABLE
+        or (begins and session is not None)
+        or (name == "step" and isinstance(arguments.get("after_step"), int)),
+    )
+
+
+def _session_of(uri: Any) -> str | None:
+    found = _OF_SESSION.match(uri) if isinstance(uri, str) else None
+    return found[1] if found else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

@@ -1,0 +1,293 @@
+"""One of several servers on one store: it answers a call, forwards it, or takes a session over."""
+
+import logging
+import random
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import anyio
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from hud_mcp.errors import HudMcpError, StoreFailed
+from hud_mcp.server.replicas.connections import Connections
+from hud_mcp.server.replicas.exchange import HEADER, Exchange, failure, read_body, whose
+from hud_mcp.server.replicas.forwarding import GONE, MOVED, NOT_HERE, Forwarding, Outcome
+from hud_mcp.server.replicas.message import Message, read_message
+from hud_mcp.server.replicas.route import HERE, Routes
+from hud_mcp.server.replicas.signature import FORWARDED, Forged, NotThisProcess, Secret
+from hud_mcp.server.tokens import Tokens, caller_of_token
+from hud_mcp.session.receipts import digest
+from hud_mcp.session.registry import Sessions
+from hud_mcp.store.announced import Announced, OtherReplica
+
+__all__ = ["Replica"]
+
+logger = logging.getLogger(__name__)
+
+_TRIES = 8
+"""How often a session is looked for that moves while its call is under way."""
+_PAUSE_S = 0.05
+_RETRY_S = 1
+_INTERNAL = -32603
+_UNAVAILABLE = 503
+_FORGED = (
+    "This request says that a replica forwarded it, and its signature is not one of theirs. "
+    f"Leave the header {FORWARDED} out; or give all replicas the same --replica-secret-file and "
+    "the right time."
+)
+_UNSETTLED = "The session moves between servers just now. Nothing was done; call again."
+_LEAVING = "This server is stopping, and no other one takes new sessions. Call again soon."
+
+
+class Replica:
+    """What makes a server one of several.
+
+    Args:
+        sessions: Those of this process.
+        announced: What it tells the others of itself.
+        secret: What they share.
+        tokens: Secret to principal, as the server has them.
+        max_body_bytes: A larger request is refused.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        announced: Announced,
+        *,
+        secret: Secret,
+        tokens: Mapping[str, str],
+        max_body_bytes: int,
+    ) -> None:
+        self.sessions = sessions
+        self.announced = announced
+        self.records = sessions.store.replicas
+        self.routes = Routes(sessions)
+        self.under_way = 0
+        self._secret = secret
+        self._tokens = Tokens(tokens) if tokens else None
+        self._most = max_body_bytes
+        self._forwarding = Forwarding(secret)
+        self._connections = Connections(self.records)
+        sessions.share_connections()
+
+    def around(self, app: ASGIApp, *, path: str, security: TransportSecuritySettings) -> ASGIApp:
+        """What answers in place of an app, which answers what is for this process.
+
+        Args:
+            app: The server of MCP.
+            path: Its path; requests of others are passed on as they are.
+            security: Which hosts and origins it answers.
+        """
+        guard = TransportSecurityMiddleware(security)
+        self._connections.app = app
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http" or scope["path"] != path:
+                await app(scope, receive, send)
+                return
+            if self.routes.is_draining:
+                send = _closing(send)
+            exchange = await self._admit(guard, scope, receive, send, app)
+            if exchange is not None:
+                await self._answer(exchange)
+
+        return answer
+
+    async def begin(self) -> None:
+        """Tell the other replicas where this one is."""
+        await self.records.announce(self.announced)
+
+    async def begin_to_leave(self) -> None:
+        """Begin and resume no sessions any more, and tell the other replicas."""
+        self.routes.is_draining = True
+        self.sessions.take_no_more()
+        try:
+            await self.records.announce(replace(self.announced, is_draining=True))
+        except StoreFailed as exc:
+            logger.warning("the others are not told that this replica leaves: %s", exc)
+
+    async def close(self) -> None:
+        """Close what it has open to others."""
+        self._connections.stop()
+        await self._forwarding.close()
+
+    async def _admit(
+        self,
+        guard: TransportSecurityMiddleware,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        app: ASGIApp,
+    ) -> Exchange | None:
+        """Read a request of somebody who may make one; None where it is answered by now."""
+        request = Request(scope)
+        access = None
+        if self._tokens is not None:
+            access = await self._tokens.verify_token(_bearer(request))
+            if access is None:
+                await app(scope, receive, send)  # which says how to authenticate
+                return None
+        refusal = await guard.validate_request(request, is_post=request.method == "POST")
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return None
+        body = await read_body(receive, self._most)
+        exchange = Exchange(
+            scope,
+            receive,
+            send,
+            request.method,
+            request.headers,
+            body or b"",
+            caller_of_token(access),
+            whose(access),
+            FORWARDED in request.headers,
+        )
+        if body is None:
+            await exchange.fail(None, -32600, "The request is too large.", status=413)
+            return None
+        return exchange if await self._is_genuine(exchange) else None
+
+    async def _is_genuine(self, exchange: Exchange) -> bool:
+        """Whether a request is what it says; answers it otherwise."""
+        if not exchange.is_forwarded:
+            return True
+        value, own = exchange.headers[FORWARDED], self.records.own_id
+        try:
+            self._secret.check(
+                value, own, method=exchange.method, headers=exchange.headers, body=exchange.body
+            )
+        except Forged:
+            logger.warning("a request was refused: no replica has forwarded it")
+            await exchange.fail(None, -32600, _FORGED, status=403)
+            return False
+        except NotThisProcess:
+            await exchange.reply(NOT_HERE, headers={HEADER: GONE})
+            return False
+        return True
+
+    async def _answer(self, exchange: Exchange) -> None:
+        said = read_message(exchange.body) if exchange.method == "POST" else None
+        if exchange.connection is not None and not exchange.is_forwarded:
+            await self._tell_others(exchange, said)
+        if exchange.method == "DELETE" and exchange.connection is not None:
+            await self._forget(exchange)
+            return
+        if (
+            exchange.is_forwarded
+            and _cancels(said)
+            and not self._connections.is_known(exchange.connection or "")
+        ):
+            await exchange.reply(202)
+            return
+        if said is None or not (said.wants_session or said.begins):
+            await self._connections.answer(exchange, said)
+            return
+        try:
+            await self._settle(exchange, said)
+        except HudMcpError as exc:
+            await exchange.fail(said.id, _INTERNAL, str(exc))
+
+    async def _forget(self, exchange: Exchange) -> None:
+        """Leave a connection for its client, in every replica."""
+        name = exchange.connection or ""
+        known = await self.records.find_connection(digest(name))
+        if known is not None and known.caller == exchange.whose:
+            await self.records.forget_connection(digest(name))
+        if self._connections.is_known(name) or not exchange.is_forwarded:
+            await self._connections.answer(exchange, None)
+        else:
+            await exchange.reply(200)
+
+    async def _tell_others(self, exchange: Exchange, said: Message | None) -> None:
+        """Tell the other replicas what is for whichever has a call of this connection."""
+        if not (_cancels(said) or exchange.method == "DELETE"):
+            return
+        quiet = replace(exchange, send=_unheard, receive=_silence)
+        known = await self.records.find_connection(digest(exchange.connection or ""))
+        if known is None or known.caller != exchange.whose:
+            return
+        async with anyio.create_task_group() as group:
+            for other in await self.records.list_others(draining=True):
+                group.start_soon(self._tell, quiet, other)
+
+    async def _tell(self, exchange: Exchange, other: OtherReplica) -> None:
+        with anyio.move_on_after(5.0):
+            await self._forwarding.forward(exchange, None, other, sender=self.records.own_id)
+
+    async def _settle(self, exchange: Exchange, said: Message) -> None:
+        """Have the replica answer that runs the session; this one, where none does."""
+        key = await self.routes.key_of(said, exchange.caller, exchange.connection)
+        unreached = set[str]()
+        for _ in range(_TRIES):
+            to = await self.routes.find(said, key, exchange.caller, without=unreached)
+            if to is HERE:
+                async with self._counted(key):
+                    await self._connections.answer(exchange, said)
+                return
+            if exchange.is_forwarded:
+                await exchange.reply(NOT_HERE, headers={HEADER: MOVED})
+                return
+            if not isinstance(to, OtherReplica):
+                await exchange.reply(
+                    _UNAVAILABLE,
+                    failure(said.id, _INTERNAL, _LEAVING),
+                    headers={"retry-after": str(_RETRY_S)},
+                )
+                return
+            outcome = await self._forwarding.forward(exchange, said, to, sender=self.records.own_id)
+            if outcome is Outcome.ANSWERED:
+                return
+            if outcome is Outcome.BROKEN and not said.repeats:
+                await self._forwarding.tell_broken(exchange, said)
+                return
+            if outcome is not Outcome.MOVED:
+                unreached.add(to.server_id)
+            await anyio.sleep(_PAUSE_S * random.uniform(0.5, 1.0))  # noqa: S311  # so that not all come at once
+        await exchange.fail(said.id, _INTERNAL, _UNSETTLED)
+
+    @asynccontextmanager
+    async def _counted(self, key: str | None) -> AsyncGenerator[None]:
+        """Count a call that this process answers, so that its session does not move meanwhile."""
+        self.under_way += 1
+        self.routes.begin(key)
+        try:
+            yield
+        finally:
+            self.under_way -= 1
+            self.routes.end(key)
+
+
+def _bearer(request: Request) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token if scheme.lower() == "bearer" else ""
+
+
+def _cancels(said: Message | None) -> bool:
+    return said is not None and said.method == "notifications/cancelled"
+
+
+def _closing(send: Send) -> Send:
+    """Tell a client to use another connection next time."""
+
+    async def send_last(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            kept = [(k, v) for k, v in message["headers"] if k.lower() != b"connection"]
+            message = {**message, "headers": [*kept, (b"connection", b"close")]}
+        await send(message)
+
+    return send_last
+
+
+async def _silence() -> Any:
+    """What a client says that nobody listens to."""
+    await anyio.sleep_forever()
+
+
+async def _unheard(_message: Any) -> None:
+    """Where a reply goes that nobody waits for."""

@@ -1,0 +1,84 @@
+"""How a replica knows that another one forwarded a request: a signature over what it asks.
+
+The caller's own credential goes along and is checked again, so a signature lets nobody be somebody
+else. It says that the request was forwarded once, by whoever has the secret, to this very process.
+"""
+
+import hashlib
+import hmac
+import json
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["FORWARDED", "Forged", "NotThisProcess", "Secret"]
+
+FORWARDED = "hud-mcp-forwarded"
+"""The header of a request that another replica forwards."""
+
+_VALID_S = 60.0
+"""How far the clocks of two machines may be apart, and how long a request may be under way."""
+
+_SIGNED = ("authorization", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name")
+
+
+class Forged(Exception):
+    """A request says that a replica forwarded it, and none has."""
+
+
+class NotThisProcess(Exception):
+    """A replica forwarded a request to another process, which was at this address before."""
+
+
+@dataclass(frozen=True)
+class Secret:
+    """What the replicas of one server share, and nobody else knows.
+
+    Attributes:
+        key: The secret itself.
+    """
+
+    key: bytes
+
+    def sign(
+        self, to: str, *, sender: str, method: str, headers: Mapping[str, str], body: bytes
+    ) -> str:
+        """The header's value of a request.
+
+        Args:
+            to: The process that it goes to, by its name in the store.
+            sender: The process that forwards it.
+            method: HTTP's.
+            headers: Those that go with it, by lower-case names.
+            body: Its body.
+        """
+        at, nonce = f"{time.time():.0f}", secrets.token_hex(8)
+        mac = self._mac([to, sender, at, nonce, method], headers, body)
+        return f"1 {to} {sender} {at} {nonce} {mac}"
+
+    def check(
+        self, value: str, to: str, *, method: str, headers: Mapping[str, str], body: bytes
+    ) -> None:
+        """Check that a replica forwarded a request to this process.
+
+        Raises:
+            Forged: None did.
+            NotThisProcess: One did, to another process.
+        """
+        parts = value.split(" ")
+        if len(parts) != 6 or parts[0] != "1":  # noqa: PLR2004  # as `sign` writes it
+            raise Forged
+        _, named, sender, at, nonce, mac = parts
+        wanted = self._mac([named, sender, at, nonce, method], headers, body)
+        if not hmac.compare_digest(mac.encode(), wanted.encode()):
+            raise Forged
+        if not at.isascii() or not at.isdigit() or abs(time.time() - int(at)) > _VALID_S:
+            raise Forged
+        if named != to:
+            raise NotThisProcess
+
+    def _mac(self, parts: list[str], headers: Mapping[str, str], body: bytes) -> str:
+        said = [*parts, *(headers.get(name) for name in _SIGNED), hashlib.sha256(body).hexdigest()]
+        text = "hud-mcp forward 1\0" + json.dumps(said)
+        return hmac.new(self.key, text.encode(), hashlib.sha256).hexdigest()

@@ -40,6 +40,11 @@ def has_postgresql() -> bool:
     return any((path / "initdb").exists() and (path / "postgres").exists() for path in folders)
 
 
+def has_nginx() -> bool:
+    """Whether there is a balancer, which systems keep where only administrators look."""
+    return shutil.which("nginx") is not None or Path("/usr/sbin/nginx").exists()
+
+
 def mujoco_draws() -> bool:
     """Whether MuJoCo has something to draw with."""
     return choose_opengl(again=True) is None
@@ -72,6 +77,7 @@ TESTS: tuple[tuple[Callable[[], bool], Need], ...] = (
         )
         if ON_LINUX
     ),
+    (has_nginx, Need("nginx", {"apt-get": ("nginx-light",), "dnf": ("nginx",), "brew": ("nginx",)})),
     *(((mujoco_draws, OPENGL),) if ON_LINUX else ()),
 )
 

@@ -13,6 +13,7 @@ from hud_mcp.cli.greeting import configured_arguments, is_watched
 from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.monitoring import monitoring_options
 from hud_mcp.cli.recording import record_option, store_option
+from hud_mcp.cli.replicas import refuse_alone, replica_options
 from hud_mcp.cli.serving import run
 from hud_mcp.cli.tokens import token_file_option
 from hud_mcp.loading.bridged import is_bridged
@@ -164,6 +165,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     "HUD_MCP_OPERATOR_TOKEN. Never give this token to agents.",
 )
 @monitoring_options
+@replica_options
 @click.option("--job", hidden=True, help="The job that all sessions belong to.")
 @click.option(
     "--end-with-stdin", is_flag=True, hidden=True, help="Over HTTP: end once stdin is closed."
@@ -194,6 +196,7 @@ def command(ctx: click.Context, **options: Any) -> None:
         raise click.UsageError("--reload follows edits over MCP alone; leave out --channel.")
     if options["reload"] and any(is_bridged(each) for each in options["sources"]):
         raise click.UsageError("--reload follows files; what is bridged to is left to its server.")
+    refuse_alone(options)
     options["greeted"] = configured_arguments(ctx) if is_watched(options) else None
     if options["greeted"] is not None:
         surfaces.offer_browser(options["sources"] or surfaces.default_sources())

@@ -32,7 +32,7 @@ from hud_mcp.server.listing import listed_core_tools, listed_own_tools
 from hud_mcp.server.own_tools import own_tools
 from hud_mcp.server.performing import perform_call
 from hud_mcp.server.prompts import Prompts
-from hud_mcp.server.replicas.exchange import CONNECTION, TAG
+from hud_mcp.server.replicas.arrival import CONNECTION, TAG
 from hud_mcp.server.resources import Resources
 from hud_mcp.server.results import error_result, structured_result
 from hud_mcp.server.subscriptions import Subscriptions
@@ -246,7 +246,8 @@ class _Surface:
         result = await perform_call(call, tool, begins=name in self._begins)
         if not self._tag:
             return result
-        return {**result, "_meta": {**(result.get("_meta") or {}), **self._tag}}
+        beside: Mapping[str, Any] = result.get("_meta") or {}
+        return {**result, "_meta": {**beside, **self._tag}}
 
     def _operations_of(self, name: str, meta: Mapping[str, Any]) -> Operations | None:
         """What performs an operation, where its caller may; to others no such tool exists."""

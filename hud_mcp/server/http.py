@@ -12,6 +12,7 @@ from pydantic import AnyHttpUrl
 from starlette.routing import BaseRoute
 
 from hud_mcp.errors import HudMcpError
+from hud_mcp.server.replicas.serving import ReplicaServing
 from hud_mcp.server.tokens import Tokens
 from hud_mcp.serving.listening import is_loopback, listen, port_of, shown_host
 from hud_mcp.show.web.auth import PlainHosts
@@ -34,6 +35,7 @@ async def serve_http(
     max_body_bytes: int = 4 * 1024 * 1024,
     beside: Sequence[BaseRoute] = (),
     sockets: bool = False,
+    replica: ReplicaServing | None = None,
 ) -> signal.Signals | None:
     """Serve until SIGINT or SIGTERM, and then end in order.
 
@@ -50,12 +52,14 @@ async def serve_http(
         max_body_bytes: A larger request is refused (413) before it is parsed.
         beside: What else is served on the same port, before MCP, and sees to its own safety.
         sockets: Whether a route of these is a WebSocket's.
+        replica: What it is told where it is one of several.
 
     Returns:
         The signal that ended it. The process's exit status is the caller's business.
 
     Raises:
         HudMcpError: The host is not loopback and there is no token, or the port is taken.
+        StoreFailed: It cannot tell other replicas of itself.
     """
     if not is_loopback(host) and not tokens:
         raise HudMcpError(
@@ -64,7 +68,8 @@ async def serve_http(
         )
     listener = listen(host, port)
     bound = port_of(listener)
-    app = http_app(
+    allowed_hosts = (*allowed_hosts, *(replica.hosts if replica is not None else ()))
+    app: Any = http_app(
         server,
         host=host,
         port=bound,
@@ -73,11 +78,26 @@ async def serve_http(
         max_body_bytes=max_body_bytes,
     )
     app.router.routes[:0] = beside
-    url = f"http://{shown_host(host)}:{bound}{PATH}"
+    address = f"http://{shown_host(host)}:{bound}"
+    if replica is not None:
+        app = await replica.begin(
+            app,
+            address=address,
+            path=PATH,
+            tokens=tokens or {},
+            security=_security(host, bound, allowed_hosts),
+            max_body_bytes=max_body_bytes,
+        )
+
+    async def stop() -> None:
+        if replica is not None:
+            await replica.leave(listener, lambda: web.has_new_connections)
+        await on_stop(web.signal)
+
     web = WebServer(
         PlainHosts(app),
-        on_ready=lambda: announce(url),
-        on_stop=lambda: on_stop(web.signal),
+        on_ready=lambda: announce(f"{address}{PATH}"),
+        on_stop=stop,
         lifespan=True,
         sockets=sockets,
     )

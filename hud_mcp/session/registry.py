@@ -251,7 +251,7 @@ class Sessions:
             session = await self._starts.begin(start)
         else:
             session = await self._starts.once(start, session_id)
-        await self._search.hold(session, caller)
+        await self._search.add_to_connection(session, caller)
         return session
 
     async def find(
@@ -284,9 +284,9 @@ class Sessions:
     def share_connections(self) -> None:
         """Look in the store for what a connection holds, as other processes serve it too."""
         self._search.share_connections()
-        self._resumption.take_s = LEASE_S + 5.0
+        self._resumption.wait_to_take(LEASE_S + 5.0)
 
-    async def key_held(self, connection: str, caller: Caller) -> str | None:
+    async def key_of_connection(self, connection: str, caller: Caller) -> str | None:
         """The hash of the id of the one session that a connection over HTTP holds.
 
         None where it holds none, or several.
@@ -294,7 +294,7 @@ class Sessions:
         Raises:
             StoreFailed: The store cannot be read.
         """
-        return await self._search.key_held(digest(connection), caller)
+        return await self._search.key_of_connection(digest(connection), caller)
 
     async def move(self, session: Session) -> bool:
         """Leave a session to another server, where it can go on there; whether it does."""

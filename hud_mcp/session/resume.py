@@ -52,9 +52,6 @@ class Resumption:
         capacity: Makes room for the session, or raises.
         factory: Makes the session that goes on.
         roster: Who is here already.
-
-    Attributes:
-        take_s: How long to wait for another server to let go of a session.
     """
 
     def __init__(
@@ -73,7 +70,7 @@ class Resumption:
         self._roster = roster
         self._resumes: dict[str, asyncio.Task[Session | Receipt]] = {}
         self._stopped = False
-        self.take_s = _TAKE_S
+        self._take_s = _TAKE_S
 
     async def resume(self, trajectory_id: str, *, connection: str | None) -> Session | Receipt:
         """Resume a session that waits in its record; callers at once share one attempt.
@@ -128,6 +125,10 @@ class Resumption:
     def is_under_way(self, trajectory_id: str) -> bool:
         """Whether a session is being resumed or ended."""
         return trajectory_id in self._resumes
+
+    def wait_to_take(self, seconds: float) -> None:
+        """Wait so long for another server to let go of a session."""
+        self._take_s = seconds
 
     @property
     def is_stopped(self) -> bool:
@@ -206,7 +207,7 @@ class Resumption:
 
     async def _claim(self, trajectory_id: str) -> bool:
         """Make a session this server's; one that is just being let go of is waited for."""
-        with anyio.move_on_after(self.take_s):
+        with anyio.move_on_after(self._take_s):
             while not await self._store.claim_session(trajectory_id):
                 stored = await self._store.load_session(trajectory_id)
                 if stored.trajectory.receipt is not None:

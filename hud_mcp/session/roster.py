@@ -7,7 +7,7 @@ from hud_mcp.session.caller import Caller
 from hud_mcp.session.session import Session
 from hud_mcp.task import Task
 
-__all__ = ["Roster"]
+__all__ = ["Roster", "holds_several"]
 
 _REMEMBERED = 1024
 """Ended sessions that are kept in memory; the store knows them all."""
@@ -93,9 +93,7 @@ class Roster:
         if len(living) == 1:
             return living[0]
         if living:
-            raise SessionNotFound(
-                f"You hold {len(living)} sessions; pass `session` to say which one."
-            )
+            raise SessionNotFound(holds_several(len(living)))
         if mine:
             return mine[-1]
         raise SessionNotFound("No session yet. Call start_task first.")
@@ -108,3 +106,8 @@ class Roster:
         for key in ended[: max(0, len(ended) - _REMEMBERED)]:
             del self._sessions[key]
         return goes_on
+
+
+def holds_several(count: int) -> str:
+    """What a caller is told that names none of its sessions."""
+    return f"You hold {count} sessions; pass `session` to say which one."

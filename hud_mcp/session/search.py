@@ -8,7 +8,7 @@ from hud_mcp.session.caller import HTTP, Caller
 from hud_mcp.session.own import RECORD, OwnSessions
 from hud_mcp.session.receipts import digest, ended_text
 from hud_mcp.session.resume import Resumption
-from hud_mcp.session.roster import Roster
+from hud_mcp.session.roster import Roster, holds_several
 from hud_mcp.session.session import RESUMING, Session
 from hud_mcp.session.sweep import Sweep
 from hud_mcp.session.turns import Turns
@@ -48,22 +48,26 @@ class Search:
         """Look in the store for what a connection over HTTP holds."""
         self._shares = True
 
-    async def hold(self, session: Session, caller: Caller) -> None:
+    async def add_to_connection(self, session: Session, caller: Caller) -> None:
         """Record on which connection a session was started, where other processes serve it too.
 
         Raises:
             StoreFailed: It is not recorded.
         """
         if self._shares and (name := _over_http(caller)) is not None:
-            await self._store.replicas.hold(digest(name), session.trajectory_id)
+            await self._store.replicas.add_to_connection(digest(name), session.trajectory_id)
 
-    async def key_held(self, connection: str, caller: Caller) -> str | None:
+    async def key_of_connection(self, connection: str, caller: Caller) -> str | None:
         """The digest of the id of a connection's one session; None where it has none or several."""
-        held = await self._store.replicas.list_held(connection, principal=caller.principal)
-        living = [key for key, is_over in held if not is_over]
+        held, living = await self._of_connection(connection, caller)
         if len(living) > 1:
             return None
-        return living[0] if living else held[-1][0] if held else None
+        return living[0] if living else held[-1] if held else None
+
+    async def _of_connection(self, connection: str, caller: Caller) -> tuple[list[str], list[str]]:
+        """The digests of all sessions of a connection, and of those that are not over."""
+        held = await self._store.replicas.list_of_connection(connection, principal=caller.principal)
+        return [key for key, _ in held], [key for key, is_over in held if not is_over]
 
     async def find(
         self, session_id: str | None, caller: Caller, *, wait_s: float | None = None
@@ -87,9 +91,11 @@ class Search:
     async def _only(self, caller: Caller) -> str:
         """The digest of the id of the session of a caller that names none; raises as `find`."""
         if self._shares and (name := _over_http(caller)) is not None:
-            key = await self.key_held(digest(name), caller)
-            if key is not None:
-                return key
+            held, living = await self._of_connection(digest(name), caller)
+            if len(living) > 1:
+                raise SessionNotFound(holds_several(len(living)))
+            if held:
+                return (living or held)[-1]
         return self._roster.only(caller).secret_digest
 
     async def key_of(self, session_id: str, caller: Caller) -> str | None:

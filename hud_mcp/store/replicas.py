@@ -65,10 +65,14 @@ class ReplicaRecords:
         """Forget a connection; its sessions live on."""
         await self._database.write(lambda c: sql.replicas.forget_connection(c, key))
 
-    async def hold(self, key: str, trajectory_id: str) -> None:
+    async def add_to_connection(self, key: str, trajectory_id: str) -> None:
         """Take note that a session was started on a connection."""
-        await self._database.write(lambda c: sql.replicas.hold(c, key, trajectory_id))
+        await self._database.write(lambda c: sql.replicas.add_to_connection(c, key, trajectory_id))
 
-    async def list_held(self, key: str, *, principal: str | None) -> list[tuple[str, bool]]:
+    async def list_of_connection(
+        self, key: str, *, principal: str | None
+    ) -> list[tuple[str, bool]]:
         """The sessions of a connection: the hash of each id, and whether it is over."""
-        return await self._database.read(lambda c: sql.replicas.list_held(c, key, principal))
+        return await self._database.read(
+            lambda c: sql.replicas.list_of_connection(c, key, principal)
+        )

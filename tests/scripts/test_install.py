@@ -72,9 +72,11 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    """It, where this one has a PostgreSQL, which is looked for by its place."""
+    """It, where this one has PostgreSQL and nginx, which are looked for by their places."""
     if not list(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
         skip_here("PostgreSQL is not where Debian has it")
+    if not Path("/usr/sbin/nginx").exists():
+        skip_here("nginx is not where Debian has it")
     return Machine(tmp_path)
 
 

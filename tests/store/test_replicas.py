@@ -62,16 +62,16 @@ async def test_a_connection_is_found_by_every_replica_until_it_is_forgotten(
     with anyio.fail_after(PATIENCE_S):
         await one.replicas.add_connection("c", "whose", {"protocolVersion": "2025-11-25"})
         await one.add_session(trajectory(), secret_digest="d", principal="ann")
-        await one.replicas.hold("c", "traj-1")
-        await one.replicas.hold("c", "traj-1")
+        await one.replicas.add_to_connection("c", "traj-1")
+        await one.replicas.add_to_connection("c", "traj-1")
         known = await other.replicas.find_connection("c")
         assert known is not None
         assert (known.caller, known.introduction) == ("whose", {"protocolVersion": "2025-11-25"})
-        assert await other.replicas.list_held("c", principal="ann") == [("d", False)]
-        assert await other.replicas.list_held("c", principal="bob") == []
+        assert await other.replicas.list_of_connection("c", principal="ann") == [("d", False)]
+        assert await other.replicas.list_of_connection("c", principal="bob") == []
         await other.replicas.forget_connection("c")
         assert await one.replicas.find_connection("c") is None
-        assert await one.replicas.list_held("c", principal="ann") == []
+        assert await one.replicas.list_of_connection("c", principal="ann") == []
 
 
 async def test_a_server_of_the_version_before_goes_on_after_the_migration(

@@ -16,7 +16,7 @@ import orjson
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from starlette.types import ASGIApp, Message
 
-from hud_mcp.server.replicas.exchange import Exchange, replayed
+from hud_mcp.server.replicas.arrival import Arrival, replayed
 from hud_mcp.server.replicas.message import Message as Said
 from hud_mcp.session.receipts import digest
 from hud_mcp.store.replicas import ReplicaRecords
@@ -59,33 +59,34 @@ class Connections:
     Args:
         records: Where all replicas find them.
 
-    Attributes:
-        app: What answers, with the SDK's own connections.
     """
-
-    app: ASGIApp
 
     def __init__(self, records: ReplicaRecords) -> None:
         self._records = records
         self._known: dict[str, _Known] = {}
+        self._app: ASGIApp
         self._touching: asyncio.Task[None] | None = None
+
+    def be_before(self, app: ASGIApp) -> None:
+        """Have an app answer, with the SDK's own connections."""
+        self._app = app
 
     def stop(self) -> None:
         """Note no more which are in use."""
         if self._touching is not None:
             self._touching.cancel()
 
-    async def answer(self, exchange: Exchange, said: Said | None) -> None:
+    async def answer(self, arrival: Arrival, said: Said | None) -> None:
         """Answer a request in this process, whichever replica opened its connection."""
         if self._touching is None:
             self._touching = asyncio.get_running_loop().create_task(self._touch(), name="touch")
-        name = exchange.connection
-        if not exchange.is_legacy:
-            await exchange.pass_to(self.app)
+        name = arrival.connection
+        if not arrival.is_legacy:
+            await arrival.pass_to(self._app)
         elif name is None:
-            await self._open(exchange, said)
+            await self._open(arrival, said)
         else:
-            await self._answer(exchange, name, again=True)
+            await self._answer(arrival, name, again=True)
 
     def forget(self, name: str) -> None:
         """Know a connection no more that its client has left."""
@@ -95,7 +96,7 @@ class Connections:
         """Whether this process has a connection open."""
         return digest(name) in self._known
 
-    async def _open(self, exchange: Exchange, said: Said | None) -> None:
+    async def _open(self, arrival: Arrival, said: Said | None) -> None:
         """Answer a request of no connection; the one that it opens is recorded before its reply."""
 
         async def send(message: Message) -> None:
@@ -103,14 +104,14 @@ class Connections:
                 name = _header(message, b"mcp-session-id")
                 if name is not None and said is not None and said.method == "initialize":
                     key = digest(name)
-                    await self._records.add_connection(key, exchange.whose, said.params)
-                    self._remember(key, _Known(name, exchange.whose))
-            await exchange.send(message)
+                    await self._records.add_connection(key, arrival.whose, said.params)
+                    self._remember(key, _Known(name, arrival.whose))
+            await arrival.send(message)
 
-        await replace(exchange, send=send).pass_to(self.app)
+        await replace(arrival, send=send).pass_to(self._app)
 
-    async def _answer(self, exchange: Exchange, name: str, *, again: bool) -> None:
-        known = await self._find(exchange, name)
+    async def _answer(self, arrival: Arrival, name: str, *, again: bool) -> None:
+        known = await self._find(arrival, name)
         local = name if known is None or known.local is None else known.local
         forgotten = False
 
@@ -121,42 +122,37 @@ class Connections:
                 forgotten = again and known is not None and message["status"] == _NOT_FOUND
                 message = _renamed(message, local, name)
             if not forgotten:
-                await exchange.send(message)
+                await arrival.send(message)
 
         if known is not None:
             known.open, known.used = known.open + 1, True
         try:
-            await exchange.as_connection(local, send).pass_to(self.app)
+            await arrival.as_connection(local, send).pass_to(self._app)
         finally:
             if known is not None:
                 known.open -= 1
-        if exchange.method == "DELETE":
+        if arrival.method == "DELETE":
             self.forget(name)
         elif forgotten:
             self.forget(name)
-            await self._answer(exchange, name, again=False)
+            await self._answer(arrival, name, again=False)
 
-    async def _find(self, exchange: Exchange, name: str) -> _Known | None:
+    async def _find(self, arrival: Arrival, name: str) -> _Known | None:
         """The connection that a request is of; None where its caller has no such one."""
         key = digest(name)
         known = self._known.get(key)
-        if known is None:
-            stored = await self._records.find_connection(key)
-            if stored is None or stored.caller != exchange.whose:
-                return None
-            known = self._known.get(key) or _Known(None, stored.caller)
-            self._remember(key, known)
-            introduction = stored.introduction
-        else:
-            introduction = {}
-        if known.whose != exchange.whose:
+        if known is not None and known.whose != arrival.whose:
             return None
+        if known is not None and known.local is not None:
+            return known
+        stored = await self._records.find_connection(key)
+        if stored is None or stored.caller != arrival.whose:
+            return None
+        known = self._known.get(key) or _Known(None, stored.caller)
+        self._remember(key, known)
         async with known.turn:
             if known.local is None:
-                if not introduction:
-                    stored = await self._records.find_connection(key)
-                    introduction = {} if stored is None else stored.introduction
-                known.local = await self._introduce(exchange, dict(introduction))
+                known.local = await self._introduce(arrival, dict(stored.introduction))
         return known
 
     def _remember(self, key: str, known: _Known) -> None:
@@ -164,25 +160,25 @@ class Connections:
             del self._known[next(iter(self._known))]
         self._known[key] = known
 
-    async def _introduce(self, exchange: Exchange, params: dict[str, Any]) -> str | None:
+    async def _introduce(self, arrival: Arrival, params: dict[str, Any]) -> str | None:
         """Open a connection in the place of the client; what the SDK calls it here."""
         params.setdefault("protocolVersion", LATEST_HANDSHAKE_VERSION)
         row = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
         with anyio.fail_after(_INTRODUCE_S):
-            local = await self._ask(exchange, row, None)
+            local = await self._ask(arrival, row, None)
             if local is None:
                 logger.warning("a connection of another replica could not be opened here")
                 return None
             await self._ask(
-                exchange, {"jsonrpc": "2.0", "method": "notifications/initialized"}, local
+                arrival, {"jsonrpc": "2.0", "method": "notifications/initialized"}, local
             )
         return local
 
-    async def _ask(self, exchange: Exchange, row: dict[str, Any], local: str | None) -> str | None:
+    async def _ask(self, arrival: Arrival, row: dict[str, Any], local: str | None) -> str | None:
         """Send the SDK a message within this process; the connection that its reply names."""
         body = orjson.dumps(row)
         kept = (b"host", b"authorization")
-        headers = [(k, v) for k, v in exchange.scope["headers"] if k in kept]
+        headers = [(k, v) for k, v in arrival.scope["headers"] if k in kept]
         headers += [
             (b"accept", b"application/json, text/event-stream"),
             (b"content-type", b"application/json"),
@@ -190,7 +186,7 @@ class Connections:
         ]
         if local is not None:
             headers.append((b"mcp-session-id", local.encode()))
-        scope: MutableMapping[str, Any] = {**exchange.scope, "method": "POST", "headers": headers}
+        scope: MutableMapping[str, Any] = {**arrival.scope, "method": "POST", "headers": headers}
         found: str | None = None
 
         async def send(message: Message) -> None:
@@ -198,7 +194,7 @@ class Connections:
             if message["type"] == "http.response.start" and message["status"] < _REFUSED:
                 found = _header(message, b"mcp-session-id")
 
-        await self.app(scope, replayed(body), send)
+        await self._app(scope, replayed(body), send)
         return found
 
     async def _touch(self) -> None:

@@ -44,7 +44,7 @@ async def drain(replica: Replica, within_s: float) -> None:
         async with anyio.create_task_group() as group:
             while (living := replica.sessions.roster.living()) or replica.under_way:
                 for session in living:
-                    if _may_move(session) and replica.routes.hold(session.secret_digest):
+                    if _may_move(session) and replica.routes.stop_calls(session.secret_digest):
                         group.start_soon(_move, replica, session)
                 await anyio.sleep(_LOOK_S)
     if bound.cancelled_caught:

@@ -9,7 +9,7 @@ import anyio
 import orjson
 
 from hud_mcp.lazy import libraries
-from hud_mcp.server.replicas.exchange import HEADER, Exchange, failure
+from hud_mcp.server.replicas.arrival import HEADER, Arrival, failure
 from hud_mcp.server.replicas.message import Message
 from hud_mcp.server.replicas.signature import FORWARDED, Secret
 from hud_mcp.store.announced import OtherReplica
@@ -83,14 +83,14 @@ class Forwarding:
             await self._http.aclose()
 
     async def forward(
-        self, exchange: Exchange, message: Message | None, to: OtherReplica, *, sender: str
+        self, arrival: Arrival, message: Message | None, to: OtherReplica, *, sender: str
     ) -> Outcome:
         """Pass a request on to a replica, and its reply back while it comes.
 
         A caller that leaves takes the request with it, as where it had asked that replica.
 
         Args:
-            exchange: The request.
+            arrival: The request.
             message: What it says; None where that does not matter.
             to: Who answers it.
             sender: This process, by its name in the store.
@@ -99,19 +99,19 @@ class Forwarding:
         async with anyio.create_task_group() as group:
 
             async def watch() -> None:
-                while (await exchange.receive())["type"] != "http.disconnect":
+                while (await arrival.receive())["type"] != "http.disconnect":
                     pass
                 group.cancel_scope.cancel()
 
             group.start_soon(watch)
-            outcome = await self._forward(exchange, message, to, sender)
+            outcome = await self._forward(arrival, message, to, sender)
             group.cancel_scope.cancel()
         return outcome
 
     async def _forward(
-        self, exchange: Exchange, message: Message | None, to: OtherReplica, sender: str
+        self, arrival: Arrival, message: Message | None, to: OtherReplica, sender: str
     ) -> Outcome:
-        request = self._request(exchange, to, sender)
+        request = self._request(arrival, to, sender)
         errors = libraries.httpx2
         try:
             response = await self._client().send(request, stream=True)
@@ -125,7 +125,7 @@ class Forwarding:
             if response.status_code == NOT_HERE and HEADER in response.headers:
                 gone = response.headers[HEADER] == GONE
                 return Outcome.UNREACHED if gone else Outcome.MOVED
-            await self._pass_back(exchange, message, response)
+            await self._pass_back(arrival, message, response)
         finally:
             with anyio.CancelScope(shield=True):
                 await response.aclose()
@@ -141,42 +141,42 @@ class Forwarding:
             )
         return self._http
 
-    def _request(self, exchange: Exchange, to: OtherReplica, sender: str) -> Any:
-        headers = {k: v for k in _GO_ALONG if (v := exchange.headers.get(k)) is not None}
-        headers |= {k: v for k, v in exchange.headers.items() if k.startswith("mcp-param-")}
+    def _request(self, arrival: Arrival, to: OtherReplica, sender: str) -> Any:
+        headers = {k: v for k in _GO_ALONG if (v := arrival.headers.get(k)) is not None}
+        headers |= {k: v for k, v in arrival.headers.items() if k.startswith("mcp-param-")}
         signed = self._secret.sign(
             to.server_id,
             sender=sender,
-            method=exchange.method,
+            method=arrival.method,
             headers=headers,
-            body=exchange.body,
+            body=arrival.body,
         )
         return self._client().build_request(
-            exchange.method,
+            arrival.method,
             f"{to.advertised}/mcp",
             headers={**headers, FORWARDED: signed, "accept-encoding": "identity"},
-            content=exchange.body,
+            content=arrival.body,
         )
 
-    async def _pass_back(self, exchange: Exchange, message: Message | None, response: Any) -> None:
+    async def _pass_back(self, arrival: Arrival, message: Message | None, response: Any) -> None:
         found: Mapping[str, str] = response.headers
         headers = [(k.encode(), v.encode()) for k in _COME_BACK if (v := found.get(k)) is not None]
         start = {"status": response.status_code, "headers": headers}
-        await exchange.send({"type": "http.response.start", **start})
+        await arrival.send({"type": "http.response.start", **start})
         try:
             async for part in response.aiter_raw():
                 more = {"body": part, "more_body": True}
-                await exchange.send({"type": "http.response.body", **more})
+                await arrival.send({"type": "http.response.body", **more})
         except libraries.httpx2.TransportError as exc:
             logger.warning("a reply broke off: %s", type(exc).__name__)
             last = b""
             if found.get("content-type", "").startswith("text/event-stream") and message:
                 row = orjson.dumps(failure(message.id, _CLOSED, _LEFT))
                 last = b"\r\nevent: message\r\ndata: " + row + b"\r\n\r\n"
-            await exchange.send({"type": "http.response.body", "body": last, "more_body": True})
-        await exchange.send({"type": "http.response.body", "body": b""})
+            await arrival.send({"type": "http.response.body", "body": last, "more_body": True})
+        await arrival.send({"type": "http.response.body", "body": b""})
 
     @staticmethod
-    async def tell_broken(exchange: Exchange, message: Message) -> None:
+    async def tell_broken(arrival: Arrival, message: Message) -> None:
         """Say that a replica left before it answered."""
-        await exchange.fail(message.id, _CLOSED, _LEFT)
+        await arrival.fail(message.id, _CLOSED, _LEFT)

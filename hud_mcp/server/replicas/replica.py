@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hud_mcp.errors import HudMcpError, StoreFailed
+from hud_mcp.server.replicas.arrival import HEADER, Arrival, failure, read_body, whose
 from hud_mcp.server.replicas.connections import Connections
-from hud_mcp.server.replicas.exchange import HEADER, Exchange, failure, read_body, whose
 from hud_mcp.server.replicas.forwarding import GONE, MOVED, NOT_HERE, Forwarding, Outcome
 from hud_mcp.server.replicas.message import Message, read_message
 from hud_mcp.server.replicas.route import HERE, Routes
@@ -84,7 +84,7 @@ class Replica:
             security: Which hosts and origins it answers.
         """
         guard = TransportSecurityMiddleware(security)
-        self._connections.app = app
+        self._connections.be_before(app)
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http" or scope["path"] != path:
@@ -92,9 +92,9 @@ class Replica:
                 return
             if self.routes.is_draining:
                 send = _closing(send)
-            exchange = await self._admit(guard, scope, receive, send, app)
-            if exchange is not None:
-                await self._answer(exchange)
+            arrival = await self._admit(guard, scope, receive, send, app)
+            if arrival is not None:
+                await self._answer(arrival)
 
         return answer
 
@@ -104,7 +104,7 @@ class Replica:
 
     async def begin_to_leave(self) -> None:
         """Begin and resume no sessions any more, and tell the other replicas."""
-        self.routes.is_draining = True
+        self.routes.drain()
         self.sessions.take_no_more()
         try:
             await self.records.announce(replace(self.announced, is_draining=True))
@@ -123,7 +123,7 @@ class Replica:
         receive: Receive,
         send: Send,
         app: ASGIApp,
-    ) -> Exchange | None:
+    ) -> Arrival | None:
         """Read a request of somebody who may make one; None where it is answered by now."""
         request = Request(scope)
         access = None
@@ -137,7 +137,7 @@ class Replica:
             await refusal(scope, receive, send)
             return None
         body = await read_body(receive, self._most)
-        exchange = Exchange(
+        arrival = Arrival(
             scope,
             receive,
             send,
@@ -149,107 +149,107 @@ class Replica:
             FORWARDED in request.headers,
         )
         if body is None:
-            await exchange.fail(None, -32600, "The request is too large.", status=413)
+            await arrival.fail(None, -32600, "The request is too large.", status=413)
             return None
-        return exchange if await self._is_genuine(exchange) else None
+        return arrival if await self._is_genuine(arrival) else None
 
-    async def _is_genuine(self, exchange: Exchange) -> bool:
+    async def _is_genuine(self, arrival: Arrival) -> bool:
         """Whether a request is what it says; answers it otherwise."""
-        if not exchange.is_forwarded:
+        if not arrival.is_forwarded:
             return True
-        value, own = exchange.headers[FORWARDED], self.records.own_id
+        value, own = arrival.headers[FORWARDED], self.records.own_id
         try:
             self._secret.check(
-                value, own, method=exchange.method, headers=exchange.headers, body=exchange.body
+                value, own, method=arrival.method, headers=arrival.headers, body=arrival.body
             )
         except Forged:
             logger.warning("a request was refused: no replica has forwarded it")
-            await exchange.fail(None, -32600, _FORGED, status=403)
+            await arrival.fail(None, -32600, _FORGED, status=403)
             return False
         except NotThisProcess:
-            await exchange.reply(NOT_HERE, headers={HEADER: GONE})
+            await arrival.reply(NOT_HERE, headers={HEADER: GONE})
             return False
         return True
 
-    async def _answer(self, exchange: Exchange) -> None:
-        said = read_message(exchange.body) if exchange.method == "POST" else None
-        if exchange.connection is not None and not exchange.is_forwarded:
-            await self._tell_others(exchange, said)
-        if exchange.method == "DELETE" and exchange.connection is not None:
-            await self._forget(exchange)
+    async def _answer(self, arrival: Arrival) -> None:
+        said = read_message(arrival.body) if arrival.method == "POST" else None
+        if arrival.connection is not None and not arrival.is_forwarded:
+            await self._tell_others(arrival, said)
+        if arrival.method == "DELETE" and arrival.connection is not None:
+            await self._forget(arrival)
             return
         if (
-            exchange.is_forwarded
+            arrival.is_forwarded
             and _cancels(said)
-            and not self._connections.is_known(exchange.connection or "")
+            and not self._connections.is_known(arrival.connection or "")
         ):
-            await exchange.reply(202)
+            await arrival.reply(202)
             return
         if said is None or not (said.wants_session or said.begins):
-            await self._connections.answer(exchange, said)
+            await self._connections.answer(arrival, said)
             return
         try:
-            await self._settle(exchange, said)
+            await self._answer_or_forward(arrival, said)
         except HudMcpError as exc:
-            await exchange.fail(said.id, _INTERNAL, str(exc))
+            await arrival.fail(said.id, _INTERNAL, str(exc))
 
-    async def _forget(self, exchange: Exchange) -> None:
+    async def _forget(self, arrival: Arrival) -> None:
         """Leave a connection for its client, in every replica."""
-        name = exchange.connection or ""
+        name = arrival.connection or ""
         known = await self.records.find_connection(digest(name))
-        if known is not None and known.caller == exchange.whose:
+        if known is not None and known.caller == arrival.whose:
             await self.records.forget_connection(digest(name))
-        if self._connections.is_known(name) or not exchange.is_forwarded:
-            await self._connections.answer(exchange, None)
+        if self._connections.is_known(name) or not arrival.is_forwarded:
+            await self._connections.answer(arrival, None)
         else:
-            await exchange.reply(200)
+            await arrival.reply(200)
 
-    async def _tell_others(self, exchange: Exchange, said: Message | None) -> None:
+    async def _tell_others(self, arrival: Arrival, said: Message | None) -> None:
         """Tell the other replicas what is for whichever has a call of this connection."""
-        if not (_cancels(said) or exchange.method == "DELETE"):
+        if not (_cancels(said) or arrival.method == "DELETE"):
             return
-        quiet = replace(exchange, send=_unheard, receive=_silence)
-        known = await self.records.find_connection(digest(exchange.connection or ""))
-        if known is None or known.caller != exchange.whose:
+        quiet = replace(arrival, send=_unheard, receive=_silence)
+        known = await self.records.find_connection(digest(arrival.connection or ""))
+        if known is None or known.caller != arrival.whose:
             return
         async with anyio.create_task_group() as group:
             for other in await self.records.list_others(draining=True):
                 group.start_soon(self._tell, quiet, other)
 
-    async def _tell(self, exchange: Exchange, other: OtherReplica) -> None:
+    async def _tell(self, arrival: Arrival, other: OtherReplica) -> None:
         with anyio.move_on_after(5.0):
-            await self._forwarding.forward(exchange, None, other, sender=self.records.own_id)
+            await self._forwarding.forward(arrival, None, other, sender=self.records.own_id)
 
-    async def _settle(self, exchange: Exchange, said: Message) -> None:
+    async def _answer_or_forward(self, arrival: Arrival, said: Message) -> None:
         """Have the replica answer that runs the session; this one, where none does."""
-        key = await self.routes.key_of(said, exchange.caller, exchange.connection)
+        key = await self.routes.key_of(said, arrival.caller, arrival.connection)
         unreached = set[str]()
         for _ in range(_TRIES):
-            to = await self.routes.find(said, key, exchange.caller, without=unreached)
+            to = await self.routes.find(said, key, arrival.caller, without=unreached)
             if to is HERE:
                 async with self._counted(key):
-                    await self._connections.answer(exchange, said)
+                    await self._connections.answer(arrival, said)
                 return
-            if exchange.is_forwarded:
-                await exchange.reply(NOT_HERE, headers={HEADER: MOVED})
+            if arrival.is_forwarded:
+                await arrival.reply(NOT_HERE, headers={HEADER: MOVED})
                 return
             if not isinstance(to, OtherReplica):
-                await exchange.reply(
+                await arrival.reply(
                     _UNAVAILABLE,
                     failure(said.id, _INTERNAL, _LEAVING),
                     headers={"retry-after": str(_RETRY_S)},
                 )
                 return
-            outcome = await self._forwarding.forward(exchange, said, to, sender=self.records.own_id)
+            outcome = await self._forwarding.forward(arrival, said, to, sender=self.records.own_id)
             if outcome is Outcome.ANSWERED:
                 return
             if outcome is Outcome.BROKEN and not said.repeats:
-                await self._forwarding.tell_broken(exchange, said)
+                await self._forwarding.tell_broken(arrival, said)
                 return
             if outcome is not Outcome.MOVED:
                 unreached.add(to.server_id)
             await anyio.sleep(_PAUSE_S * random.uniform(0.5, 1.0))  # noqa: S311  # so that not all come at once
-        await exchange.fail(said.id, _INTERNAL, _UNSETTLED)
+        await arrival.fail(said.id, _INTERNAL, _UNSETTLED)
 
     @asynccontextmanager
     async def _counted(self, key: str | None) -> AsyncGenerator[None]:

@@ -40,6 +40,10 @@ class Routes:
         self._calls: dict[str, int] = {}
         self._leaving: dict[str, anyio.Event] = {}
 
+    def drain(self) -> None:
+        """Begin and resume no sessions any more."""
+        self.is_draining = True
+
     def begin(self, key: str | None) -> None:
         """Take note that a call of a session is answered here."""
         if key is not None:
@@ -52,7 +56,7 @@ class Routes:
             if not self._calls[key]:
                 del self._calls[key]
 
-    def hold(self, key: str) -> bool:
+    def stop_calls(self, key: str) -> bool:
         """Let calls of a session wait while it moves; whether it may move, as none is under way."""
         if key in self._calls or key in self._leaving:
             return False
@@ -78,7 +82,7 @@ class Routes:
             return caller.session
         if not said.wants_session or connection is None:
             return None
-        return await self._sessions.key_held(connection, caller)
+        return await self._sessions.key_of_connection(connection, caller)
 
     async def find(
         self, said: Message, key: str | None, caller: Caller, *, without: AbstractSet[str]

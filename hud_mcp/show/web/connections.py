@@ -103,6 +103,11 @@ class BoundedProtocol(H11Protocol):
         self._shut = False
 
     @property
+    def is_new(self) -> bool:
+        """Whether no request of it has come yet."""
+        return cast("Any", self.cycle) is None and not self._shut
+
+    @property
     def is_asking(self) -> bool:
         """Whether a request of it is being answered."""
         return cast("Any", self.cycle) is not None and not self.cycle.response_complete

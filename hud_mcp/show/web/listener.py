@@ -85,6 +85,12 @@ class WebServer(uvicorn.Server):
         self.stopping.set()
         await super().shutdown(sockets)
 
+    @property
+    def has_new_connections(self) -> bool:
+        """Whether there is a connection that has brought no whole request yet."""
+        every = cast("set[Any]", self.server_state.connections)
+        return any(isinstance(each, BoundedProtocol) and each.is_new for each in every)
+
     def end(self) -> None:
         """Take no more requests, and end."""
         self.should_exit = True

@@ -15,9 +15,9 @@ __all__ = [
     "find_connection",
     "find_route",
     "forget_connection",
-    "hold",
-    "list_held",
+    "list_of_connection",
     "list_replicas",
+    "add_to_connection",
     "touch_connections",
 ]
 
@@ -99,7 +99,7 @@ def forget_connection(connection: Connection, key: str) -> None:
     connection.execute(delete(connections).where(connections.c.id == key))
 
 
-def hold(connection: Connection, key: str, trajectory_id: str) -> None:
+def add_to_connection(connection: Connection, key: str, trajectory_id: str) -> None:
     """Take note that a session was started on a connection."""
     row = {"connection_id": key, "session_id": trajectory_id}
     there = select(connection_sessions).filter_by(**row)
@@ -107,7 +107,9 @@ def hold(connection: Connection, key: str, trajectory_id: str) -> None:
         connection.execute(connection_sessions.insert().values(**row))
 
 
-def list_held(connection: Connection, key: str, principal: str | None) -> list[tuple[str, bool]]:
+def list_of_connection(
+    connection: Connection, key: str, principal: str | None
+) -> list[tuple[str, bool]]:
     """The sessions of a connection, oldest first: the hash of each id, and whether it is over."""
     query = (
         select(sessions.c.secret_digest, sessions.c.ended_at, sessions.c.principal)

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hud_mcp.session.caller import Caller
 
-__all__ = ["CONNECTION", "HEADER", "TAG", "Exchange", "failure", "read_body", "replayed", "whose"]
+__all__ = ["CONNECTION", "HEADER", "TAG", "Arrival", "failure", "read_body", "replayed", "whose"]
 
 CONNECTION = "hud_mcp.connection"
 """Under this name a request's scope has the Mcp-Session-Id as its client knows it."""
@@ -26,7 +26,7 @@ HEADER = "hud-mcp-replica"
 
 
 @dataclass(frozen=True)
-class Exchange:
+class Arrival:
     """One request to be answered.
 
     Attributes:
@@ -64,7 +64,7 @@ class Exchange:
         """Have an app answer."""
         await app(self.scope, replayed(self.body, self.receive), self.send)
 
-    def as_connection(self, local: str, send: Send) -> "Exchange":
+    def as_connection(self, local: str, send: Send) -> "Arrival":
         """The same request under the Mcp-Session-Id that this process knows its connection by."""
         headers = [(k, v) for k, v in self.scope["headers"] if k != b"mcp-session-id"]
         headers.append((b"mcp-session-id", local.encode()))

@@ -77,7 +77,10 @@ TESTS: tuple[tuple[Callable[[], bool], Need], ...] = (
         )
         if ON_LINUX
     ),
-    (has_nginx, Need("nginx", {"apt-get": ("nginx-light",), "dnf": ("nginx",), "brew": ("nginx",)})),
+    (
+        has_nginx,
+        Need("nginx", {"apt-get": ("nginx-light",), "dnf": ("nginx",), "brew": ("nginx",)}),
+    ),
     *(((mujoco_draws, OPENGL),) if ON_LINUX else ()),
 )
 

@@ -12,12 +12,12 @@ from hud_mcp.store.sql.schema import connection_sessions, connections, servers, 
 
 __all__ = [
     "add_connection",
+    "add_to_connection",
     "find_connection",
     "find_route",
     "forget_connection",
     "list_of_connection",
     "list_replicas",
-    "add_to_connection",
     "touch_connections",
 ]
 

@@ -40,6 +40,7 @@ def _brief(job: Job) -> Json:
         "name": job.name,
         "taskset": job.taskset,
         "agent": job.agent,
+        "proof": job.is_proof,
         "created_at": job.created_at.isoformat(timespec="seconds"),
     }
 

@@ -21,6 +21,7 @@ from hud_mcp.record.trajectory import (
     TrajectorySummary,
 )
 from hud_mcp.show.web.groups import groupings_data
+from hud_mcp.show.web.spending import spending_data
 from hud_mcp.show.web.trajectories import shown_outcome
 from hud_mcp.show.web.values import Json, finite, iso
 from hud_mcp.task import Task
@@ -120,6 +121,7 @@ def figure_job(job: Job | None, tasks: Iterable[Task], runs: "Sequence[FiguredRu
         "outcomes": _shown_outcomes(figures.outcomes),
         "statistics": [] if job.is_proof else [*_figures(figures), *_left_out(job), *_trust(job)],
         "groupings": groupings,
+        "spending": spending_data(runs),
         "contexts": by_context.model_dump(mode="json") if by_context else None,
     }
     counted = frozenset(run for task in figures.tasks for run in task.runs)
@@ -137,6 +139,7 @@ def _loose(runs: "Sequence[FiguredRun]") -> Json:
         "outcomes": _shown_outcomes(outcomes),
         "statistics": [],
         "groupings": [],
+        "spending": None,
         "contexts": None,
     }
 
@@ -158,6 +161,7 @@ class _Figured:
         self.foreign = found.foreign
         self.erased = found.pruned is not None and not found.pruned.grade_kept
         self.use = found.use
+        self.step_count = len(found.steps) if isinstance(found, Trajectory) else found.step_count
         self.version = found.receipt.package_version if found.receipt else None
 
 

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 ASSETS = {
+    "across.css": "text/css; charset=utf-8",
     "job.css": "text/css; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
     "trajectory.css": "text/css; charset=utf-8",
@@ -38,11 +39,11 @@ ASSETS = {
         (
             f"{name}.js"
             for name in (
-                "align", "app", "compare", "contexts", "desk", "dom", "download", "embedded",
-                "fetched", "film", "grade", "groups", "inline", "jobs", "lines", "live", "marks",
-                "notebook", "outline", "overview", "paged", "panel", "pixels", "place", "player",
-                "plot", "run", "stage", "table", "tabs", "text", "trajectory", "turns", "words",
-                "zoom",
+                "across", "align", "app", "compare", "contexts", "desk", "dom", "download",
+                "embedded", "fetched", "film", "grade", "groups", "inline", "jobs", "lines",
+                "live", "marks", "notebook", "outline", "overview", "paged", "panel", "pixels",
+                "place", "player", "plot", "run", "spending", "stage", "table", "tabs", "text",
+                "trajectory", "turns", "words", "zoom",
             )
         ),
         "text/javascript; charset=utf-8",
@@ -70,7 +71,9 @@ def read_asset(name: str) -> str:
 def viewer_page() -> str:
     """The page of `hud-mcp view`."""
     return Template(read_asset("viewer.html")).substitute(
-        jobs=read_asset("jobs.html"), pages=_pages(), outcomes=_outcomes()
+        jobs=read_asset("jobs.html") + read_asset("across.html"),
+        pages=_pages(),
+        outcomes=_outcomes(),
     )
 
 

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from hud_mcp.clipping import clip_and_count
 from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.show.web.across import Across
 from hud_mcp.show.web.auth import Auth, Hosts, Reader
 from hud_mcp.show.web.job_list import jobs_data
 from hud_mcp.show.web.job_pages import JobPages, number_of, table_row
@@ -86,6 +87,7 @@ class _Viewer:
             *(Route(path, _told(answer)) for path, answer in self._jobs.endpoints().items()),
             Route("/api/trajectory", _told(self._trajectory)),
             Route("/api/runs", _told(self._runs)),
+            Route("/api/across", _told(Across(self._store).answer)),
             Route("/api/steps", _told(self._steps_of)),
             Route("/picture", _told(self._picture)),
         ]

@@ -4,15 +4,16 @@
 // { trajectory, steps }, place(trajectory) which gives { job, previous, next, live, runs },
 // picture(shot); a server also has preload(shot), runs(task), rows(job, query) and refresh_s.
 
+import { AcrossPage } from './across.js';
 import { ComparePage } from './compare.js';
 import { $, isTyping, say } from './dom.js';
 import { JobsPage } from './jobs.js';
 import { Overview } from './overview.js';
 import { readParts } from './place.js';
 import { TrajectoryPage } from './trajectory.js';
-import { readPlace, titleOf } from './words.js';
+import { linkToAcross, plural, readPlace, titleOf } from './words.js';
 
-const PAGES = ['overview', 'detail', 'compare', 'jobs'];
+const PAGES = ['overview', 'detail', 'compare', 'jobs', 'across'];
 
 export class App {
   constructor(source) {
@@ -22,6 +23,7 @@ export class App {
     this.jobs = source.home === 'jobs' ? new JobsPage() : null;
     this.detail = new TrajectoryPage(source, this.failed);
     this.compare = null;
+    this.across = source.across ? new AcrossPage(source, this.failed) : null;
     this.at = null;
     this.turn = 0;
     this.left = {};
@@ -74,6 +76,10 @@ export class App {
       const found = await source.trajectory(place.id);
       return moved => this.showTrajectory(found, readParts(place.parts), moved);
     }
+    if (place.page === 'across' && this.across) {
+      const data = await source.across(place);
+      return moved => this.showAcross(data, place, moved);
+    }
     if (place.page === 'compare') {
       const runs = await Promise.all(place.ids.map(async id => {
         const run = await source.trajectory(id);
@@ -107,6 +113,8 @@ export class App {
     const wasHere = this.at === 'overview' && overview.job?.job.id === job.id;
     this.enter('overview', this.source.home === 'job' ? `${job.name} · report` : `${job.name} · hud-mcp`);
     overview.show(data, { by, open });
+    $('to-across').hidden = !this.across || !job.id;
+    $('to-across').setAttribute('href', linkToAcross([job.id]));
     const wasInside = this.left.job === job.id && this.left.trajectory !== undefined;
     this.left.job = job.id;
     if (moved && wasHere) overview.table.groups && overview.table.focusGroup(open.at(-1));
@@ -149,6 +157,14 @@ export class App {
     this.compare ??= new ComparePage(this.source, this.failed);
     this.compare.show(runs);
     if (moved) this.arrive($('compare-title'), () => false);
+  }
+
+  showAcross(data, place, moved) {
+    const wasHere = this.at === 'across';
+    this.enter('across', `${plural(data.jobs.length, 'job')}, task by task · hud-mcp`);
+    this.across.show(data, place);
+    if (moved && !wasHere) this.arrive($('across-title'), () => this.across.focus(this.left.trajectory));
+    this.left = {};
   }
 
   /** Where one goes back to, the place that was left is found again; else the head has the focus. */
@@ -195,7 +211,7 @@ export class App {
       return;
     }
     if (isTyping(event)) return;
-    const page = { jobs: this.jobs, overview: this.overview, detail: this.detail, compare: this.compare }[this.at];
+    const page = { jobs: this.jobs, overview: this.overview, detail: this.detail, compare: this.compare, across: this.across }[this.at];
     if (page?.pressed(event)) event.preventDefault();
   }
 
@@ -206,6 +222,7 @@ export class App {
     }
     if (this.at === 'detail') location.hash = $('back').getAttribute('href');
     if (this.at === 'compare') location.hash = $('compare-back').getAttribute('href');
+    if (this.at === 'across') location.hash = '';
     if (this.at === 'overview' && this.source.home === 'jobs') location.hash = '';
   }
 

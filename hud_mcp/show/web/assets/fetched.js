@@ -151,6 +151,8 @@ new App({
   },
   place: async ({ id }) => ask('/api/place', { id }),
   rows: async (id, query) => ask('/api/rows', { id, ...query }),
+  across: ({ ids, only, find, start = 0 }) =>
+    ask('/api/across', [...ids.map(id => ['job', id]), ['only', only], ['find', find], ['start', start]]),
   runs: async task => (await ask('/api/runs', { task })).runs,
   picture,
   preload,

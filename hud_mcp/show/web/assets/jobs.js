@@ -2,7 +2,7 @@
 
 import { $, el } from './dom.js';
 import { Table } from './table.js';
-import { linkToJob, meter, momentText, plural, rewardText, secondsText } from './words.js';
+import { linkToAcross, linkToJob, meter, momentText, plural, rewardText, secondsText } from './words.js';
 
 export class JobsPage {
   constructor() {
@@ -13,10 +13,17 @@ export class JobsPage {
     this.table.filter = row => row.text.includes($('find-job').value.trim().toLowerCase());
     $('job-filters').addEventListener('submit', event => event.preventDefault());
     $('find-job').addEventListener('input', () => this.table.draw());
+    $('job-rows').addEventListener('change', event => this.pick(event.target.value, event.target.checked));
+    $('compare-jobs').addEventListener('click', () => {
+      location.hash = linkToAcross([...CHOSEN]);
+    });
   }
 
   show(data) {
     this.data = data;
+    const known = new Set(data.jobs.map(({ id }) => id));
+    for (const id of CHOSEN) if (!known.has(id)) CHOSEN.delete(id);
+    this.nameChosen();
     const jobs = data.loose ? [{ ...LOOSE, ...data.loose }, ...data.jobs] : data.jobs;
     $('jobs-empty').hidden = jobs.length > 0;
     $('jobs-table').hidden = $('jobs-shown').hidden = jobs.length === 0;
@@ -24,6 +31,20 @@ export class JobsPage {
       job, number: jobs.length - index,
       text: [job.name, job.id, job.taskset, job.agent].join('\n').toLowerCase(),
     })));
+  }
+
+  pick(id, isWanted) {
+    if (isWanted) CHOSEN.add(id);
+    else CHOSEN.delete(id);
+    this.nameChosen();
+  }
+
+  /** More than eight are too many to be read beside each other. */
+  nameChosen() {
+    const button = $('compare-jobs'), count = CHOSEN.size;
+    button.hidden = count === 0;
+    button.disabled = count > MOST_CHOSEN;
+    button.textContent = count === 1 ? 'Compare with others' : `Compare ${count} jobs${count > MOST_CHOSEN ? `: at most ${MOST_CHOSEN}` : ''}`;
   }
 
   focus(id) {
@@ -36,8 +57,26 @@ export class JobsPage {
       $('find-job').select();
       return true;
     }
+    const box = event.key === 'x' && document.activeElement.closest?.('#job-rows tr')?.querySelector('[type="checkbox"]');
+    if (box) {
+      box.click();
+      return true;
+    }
     return this.table.pressed(event);
   }
+}
+
+const MOST_CHOSEN = 8;
+
+/** The ids of the jobs that are to be compared, in the order in which they were chosen. */
+const CHOSEN = new Set();
+
+/** A box that chooses a job; sessions of no job and proofs of tasks have none. */
+function pickBox({ id, name, proof }) {
+  if (!id || proof) return [];
+  const box = el('input', { type: 'checkbox', class: 'pick', value: id, 'aria-label': `Choose ${name} to compare` });
+  box.checked = CHOSEN.has(id);
+  return [box];
 }
 
 /** Sessions that no job ran, such as a person's: they are listed as one. */
@@ -56,6 +95,7 @@ const JOB_COLUMNS = [
   {
     key: 'job', label: 'Job', isHead: true, value: row => row.job.name.toLowerCase(),
     cell: ({ job }) => [
+      ...pickBox(job),
       el('a', { href: linkToJob(job) }, job.name),
       el('span', { class: 'brief' }, [
         job.agent, job.created_at && momentText(job.created_at), job.state, plural(job.total, 'session'),

@@ -6,6 +6,7 @@ import { $, el, facts, say } from './dom.js';
 import { groupCells, overlapText, showGroupings } from './groups.js';
 import { PagedRows, Pager } from './paged.js';
 import { drawPlot } from './plot.js';
+import { showSpending } from './spending.js';
 import { Table } from './table.js';
 import {
   OUTCOMES, badge, intervalText, linkTo, linkToGroup, linkToJob, meter, moment, plural, rewardText, secondsText, titleOf, toneOf, wordsOf,
@@ -59,6 +60,7 @@ export class Overview {
     showLatest(data);
     showGroupings(data);
     showContexts(data.contexts);
+    showSpending(data.spending);
     $('tasks').classList.toggle('expects', data.expects);
     $('surprises-label').hidden = !data.expects;
     const chosen = $('outcome').value;

@@ -263,7 +263,7 @@ function drawBar(bar, index, column, y, choose) {
   const pick = () => bar.count && choose(bar);
   return svg('g', {
     class: `bar-of ${bar.kind}${bar.exact ? (bar.label === '0' ? ' unrewarded' : ' full') : ' partial'}`, role: 'button', tabindex: bar.count ? 0 : -1,
-    'aria-label': `${bar.title}: ${plural(bar.count, 'run')}`, 'aria-disabled': !bar.count && 'true',
+    'aria-disabled': !bar.count && 'true',
     click: pick,
     keydown: event => {
       if (event.key !== 'Enter' && event.key !== ' ') return;
@@ -274,11 +274,11 @@ function drawBar(bar, index, column, y, choose) {
   svg('title', {}, `${bar.title}: ${plural(bar.count, 'run')}`),
   svg('rect', { class: 'reach', x: CHART.left + column * index, y: 0, width: column, height: CHART.height }),
   svg('rect', { class: 'body', x: middle - width / 2, width, y: y(0) - height, height, rx: 2 }),
-  svg('text', { class: 'amount', x: middle, y: y(0) - height - 6, 'text-anchor': 'middle' },
+  svg('text', { class: 'amount', 'aria-hidden': 'true', x: middle, y: y(0) - height - 6, 'text-anchor': 'middle' },
     bar.count ? bar.count.toLocaleString('en') : ''),
   // The label of a range stands at its lower edge.
   svg('text', {
-    class: 'number', 'text-anchor': 'middle', y: CHART.height - 5,
+    class: 'number', 'aria-hidden': 'true', 'text-anchor': 'middle', y: CHART.height - 5,
     x: bar.exact || bar.kind === 'failure' ? middle : CHART.left + column * index,
   }, column < 36 && !bar.exact && bar.kind === 'reward' && bar.label !== '0.50' ? '' : bar.label));
 }

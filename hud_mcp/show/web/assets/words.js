@@ -81,6 +81,12 @@ export const linkToJob = job => named('job', job.id);
 export const linkToGroup = (job, by, open = []) => `${linkToJob(job)}/by-${[by, ...open.map(quoted)].join('/')}`;
 export const linkToPair = (first, second) => `#compare-${quoted(first.id)}/${quoted(second.id)}`;
 
+/** Several jobs, task by task; of the tasks, those that a filter wants. */
+export function linkToAcross(ids, { only = '', find = '' } = {}) {
+  const wanted = new URLSearchParams(Object.entries({ only, find }).filter(([, value]) => value)).toString();
+  return `#across-${ids.map(quoted).join('/')}${wanted ? `?${wanted}` : ''}`;
+}
+
 function unquoted(text) {
   try {
     return decodeURIComponent(text);
@@ -95,6 +101,11 @@ export function readPlace(hash) {
   if (one) return { page: 'trajectory', id: whole('traj', one[1]), parts: one[2].split('/').slice(1).map(unquoted) };
   const two = /^#compare-([^/]*)\/([^/]*)$/.exec(hash);
   if (two) return { page: 'compare', ids: [unquoted(two[1]), unquoted(two[2])] };
+  const several = /^#across-([^?]*)(?:\?(.*))?$/s.exec(hash);
+  if (several) {
+    const wanted = new URLSearchParams(several[2] ?? '');
+    return { page: 'across', ids: several[1].split('/').map(unquoted), only: wanted.get('only') ?? '', find: wanted.get('find') ?? '' };
+  }
   const job = /^#job-([^/]*)(?:\/by-([a-z]+)((?:\/[^/]*)*))?$/.exec(hash);
   if (job) return { page: 'job', id: whole('job', job[1]), by: job[2] ?? null, open: (job[3] ?? '').split('/').slice(1).map(unquoted) };
   return { page: 'home' };

@@ -1,0 +1,338 @@
+"""Tasks by jobs: what each task came to in each job, which flipped, and how sure a difference is.
+
+Each job is compared with the first one, over the tasks that both ran, so that what makes a task
+hard cancels out. Nothing here does I/O.
+
+- The interval is that of `intervals.difference_interval`: Gaffke's, over differences within tasks.
+- The chance is that of the exact sign test (Dixon and Mood, "The statistical sign test", Journal
+  of the American Statistical Association 41, 1946). With one run a task it is the exact test of
+  McNemar, "Note on the sampling error of the difference between correlated proportions or
+  percentages", Psychometrika 12, 1947.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hud_mcp.analysis.groups import TimedRun
+from hud_mcp.analysis.intervals import CONFIDENCE, Column, difference_interval, is_in_range
+from hud_mcp.analysis.pass_rates import PASS_REWARD
+from hud_mcp.analysis.tries import choose_runs, counting, is_infrastructure, outcome_class
+from hud_mcp.loading.provenance import clusters_of
+from hud_mcp.outcome import NOT_BEGUN, Counts
+from hud_mcp.task import Task
+
+__all__ = [
+    "ComparedTask",
+    "Comparison",
+    "Difference",
+    "JobDifference",
+    "JobRuns",
+    "TaskResult",
+    "compare_jobs",
+    "sign_test",
+]
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class JobRuns:
+    """A job that is compared.
+
+    Attributes:
+        tasks: What it is to run, in order.
+        runs: What has begun, in any order.
+        group: How many runs of each task count.
+    """
+
+    tasks: Sequence[Task]
+    runs: Sequence[TimedRun]
+    group: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What the runs of one task came to in one job.
+
+    Attributes:
+        wanted: How many runs it is to have.
+        scored: How many passed or did not: all but infrastructure's.
+        passed: How many of them passed.
+        graded: How many have a reward that counts.
+        unrewarded: How many of these have a reward of 0, or below, and failed.
+        mean: The mean of these rewards; None where there is none.
+        in_range: Whether each of them is between 0 and 1.
+        outcomes: How many of the wanted runs ended in each way.
+        run: The id of the newest run that did not pass; of the newest one where all passed.
+    """
+
+    wanted: int
+    scored: int
+    passed: int
+    graded: int
+    unrewarded: int
+    mean: float | None
+    in_range: bool
+    outcomes: dict[str, int]
+    run: str | None
+
+    @property
+    def share(self) -> float | None:
+        """How much of its scored runs passed; None where none is scored."""
+        return self.passed / self.scored if self.scored else None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedTask:
+    """One task in all jobs.
+
+    Attributes:
+        id: The task's id.
+        title: What it is called.
+        differs: Whether its rows ask for different things under this id, so that it is not paired.
+        results: One for each job; None where the job does not have it.
+    """
+
+    id: str
+    title: str
+    differs: bool
+    results: tuple[TaskResult | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A figure in two jobs over the tasks of both, each of which counts the same.
+
+    Attributes:
+        first: In the first job.
+        second: In the other one.
+        low: The lower end of the interval of the second less the first; None where there is none.
+        high: Its upper end.
+        reason: Why there is no interval.
+        tasks: Over how many tasks.
+        clusters: How many of these are independent of each other.
+    """
+
+    first: float
+    second: float
+    low: float | None
+    high: float | None
+    reason: str | None
+    tasks: int
+    clusters: int
+
+    @property
+    def value(self) -> float:
+        """The second less the first."""
+        return self.second - self.first
+
+
+@dataclass(frozen=True, slots=True)
+class JobDifference:
+    """A job and the first one, over the tasks that both ran.
+
+    Attributes:
+        passes: Of the pass rate; None where no task is scored in both.
+        rewards: Of the mean reward; None where no task is graded in both.
+        up: Ids of tasks that pass more often than in the first job.
+        down: Ids of tasks that pass less often.
+        alike: How many pass as often.
+        chance: That of so uneven a number of ups and downs if both were as likely; None where
+            no task flipped.
+    """
+
+    passes: Difference | None
+    rewards: Difference | None
+    up: tuple[str, ...]
+    down: tuple[str, ...]
+    alike: int
+    chance: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Tasks by jobs.
+
+    Attributes:
+        tasks: In the first job's order; those that only others have are at the end.
+        differences: Of each job but the first to the first, in order.
+        confidence: That of the intervals.
+    """
+
+    tasks: tuple[ComparedTask, ...]
+    differences: tuple[JobDifference, ...]
+    confidence: float = CONFIDENCE
+
+
+def compare_jobs(jobs: Sequence[JobRuns], *, threshold: float = PASS_REWARD) -> Comparison:
+    """Set the runs of several jobs side by side, task by task.
+
+    Args:
+        jobs: The one that others are compared with is first.
+        threshold: The reward from which on a run passes.
+    """
+    rows = [_rows_of(job) for job in jobs]
+    results = [_results(job, known, threshold) for job, known in zip(jobs, rows, strict=True)]
+    every: dict[str, list[Task]] = {}
+    for known in rows:
+        for task_id, task in known.items():
+            every.setdefault(task_id, []).append(task)
+    tasks = tuple(
+        ComparedTask(
+            id=task_id,
+            title=same[0].title,
+            differs=any(_content(task) != _content(same[0]) for task in same[1:]),
+            results=tuple(of_job.get(task_id) for of_job in results),
+        )
+        for task_id, same in every.items()
+    )
+    clusters = clusters_of(same[0] for same in every.values())
+    differences = [_difference(tasks, place, clusters) for place in range(1, len(jobs))]
+    return Comparison(tasks=tasks, differences=tuple(differences))
+
+
+def sign_test(up: int, down: int) -> float | None:
+    """The chance, on both sides, of so uneven a split of changes if up and down were as likely.
+
+    Args:
+        up: How many went up.
+        down: How many went down.
+
+    Returns:
+        It; None where nothing changed.
+    """
+    number = up + down
+    if not number:
+        return None
+    whole = math.lgamma(number + 1) - number * math.log(2)
+    tail = math.fsum(
+        math.exp(whole - math.lgamma(i + 1) - math.lgamma(number - i + 1))
+        for i in range(min(up, down) + 1)
+    )
+    return min(1.0, 2 * tail)
+
+
+def _rows_of(job: JobRuns) -> dict[str, Task]:
+    """A job's tasks by their ids, in order; those that only have runs are at the end."""
+    known = {task.id: task for task in job.tasks}
+    for run in counting(job.runs):
+        known.setdefault(run.task_id, run.task)
+    return known
+
+
+def _content(task: Task) -> tuple[object, ...]:
+    """What a row asks for, whatever it says of itself."""
+    return (
+        task.env,
+        task.template,
+        task.args,
+        task.prompt,
+        task.setup,
+        task.evaluate,
+        task.context,
+        task.seed,
+    )
+
+
+def _results(job: JobRuns, known: dict[str, Task], threshold: float) -> dict[str, TaskResult]:
+    of_task: dict[str, list[TimedRun]] = {task_id: [] for task_id in known}
+    for run in counting(job.runs):
+        of_task[run.task_id].append(run)
+    return {
+        task_id: _result(choose_runs(runs, job.group)[0], job.group, threshold)
+        for task_id, runs in of_task.items()
+    }
+
+
+def _result(runs: Sequence[TimedRun], group: int, threshold: float) -> TaskResult:
+    """What runs came to that count, of which the oldest is first."""
+    ends = [outcome_class(run) for run in runs]
+    graded = [
+        run.reward
+        for run, end in zip(runs, ends, strict=True)
+        if end.counts is Counts.MEAN and run.reward is not None
+    ]
+    outcomes = Counter(str(end) for end in ends)
+    if len(runs) < group:
+        outcomes[str(NOT_BEGUN)] += group - len(runs)
+    failed = [run for run in runs if run.reward is None or run.reward < threshold]
+    newest = failed or runs
+    return TaskResult(
+        wanted=group,
+        scored=sum(not is_infrastructure(run) for run in runs),
+        passed=sum(reward >= threshold for reward in graded),
+        graded=len(graded),
+        unrewarded=sum(reward <= 0 and reward < threshold for reward in graded),
+        mean=math.fsum(graded) / len(graded) if graded else None,
+        in_range=all(map(is_in_range, graded)),
+        outcomes=dict(outcomes),
+        run=newest[-1].id if newest else None,
+    )
+
+
+def _difference(
+    tasks: Sequence[ComparedTask], place: int, clusters: dict[str, str]
+) -> JobDifference:
+    pairs = [
+        (task.id, task.results[0], task.results[place])
+        for task in tasks
+        if not task.differs and task.results[0] and task.results[place]
+    ]
+    both = [(name, one, other) for name, one, other in pairs if one and other]
+    changes: dict[str, float] = {}
+    of_cluster: dict[str, float] = {}
+    for name, one, other in both:
+        if one.share is not None and other.share is not None:
+            changes[name] = change = other.share - one.share
+            of_cluster[clusters[name]] = of_cluster.get(clusters[name], 0.0) + change
+    up, down = (tuple(_beyond(changes, sign)) for sign in (1, -1))
+    in_range = all(one.in_range and other.in_range for _, one, other in both)
+    return JobDifference(
+        passes=_paired(both, clusters, lambda result: result.share, in_range=True),
+        rewards=_paired(both, clusters, lambda result: result.mean, in_range=in_range),
+        up=up,
+        down=down,
+        alike=len(changes) - len(up) - len(down),
+        chance=sign_test(*(len([*_beyond(of_cluster, sign)]) for sign in (1, -1))),
+    )
+
+
+def _beyond(changes: dict[str, float], sign: int) -> Iterator[str]:
+    """What changed in one direction."""
+    return (name for name, change in changes.items() if sign * change > _ROUNDING)
+
+
+def _paired(
+    both: Sequence[tuple[str, TaskResult, TaskResult]],
+    clusters: dict[str, str],
+    figure: Callable[[TaskResult], float | None],
+    *,
+    in_range: bool,
+) -> Difference | None:
+    """The difference of a figure within tasks that have it in both jobs."""
+    sums: dict[str, tuple[float, float, int]] = {}
+    for name, one, other in both:
+        first, second = figure(one), figure(other)
+        if first is None or second is None:
+            continue
+        before = sums.get(clusters[name], (0.0, 0.0, 0))
+        sums[clusters[name]] = (before[0] + first, before[1] + second, before[2] + 1)
+    tasks = sum(weight for _, _, weight in sums.values())
+    if not tasks:
+        return None
+    weights = [weight for _, _, weight in sums.values()]
+    first_one, second_one = (
+        Column([each[side] for each in sums.values()], weights, in_range) for side in (0, 1)
+    )
+    low, high, reason = difference_interval(second_one, first_one)
+    return Difference(
+        first=first_one.mean or 0.0,
+        second=second_one.mean or 0.0,
+        low=low,
+        high=high,
+        reason=reason,
+        tasks=tasks,
+        clusters=len(sums),
+    )

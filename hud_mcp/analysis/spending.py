@@ -1,0 +1,208 @@
+"""What the runs of a job took: time, steps, tokens and cost, in all and a run.
+
+Every run of the plan counts that has ended, earlier tries too, as they took time and tokens as
+well. A figure is over the runs that tell it, and absent where none does. Nothing here does I/O.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median, quantiles
+from typing import Any
+
+from hud_mcp.analysis.groups import TimedRun
+from hud_mcp.analysis.pass_rates import PASS_REWARD
+from hud_mcp.analysis.tries import counting
+
+__all__ = ["SLOWEST", "SlowTask", "Spending", "Spread", "spending_of"]
+
+SLOWEST = 5
+"""Tasks that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One figure over runs.
+
+    Attributes:
+        name: `seconds`, `steps`, `turns`, `input`, `output`, `cached`, `cost_usd`, `model_s` or
+            `environment_s`.
+        runs: How many runs tell it.
+        total: Their sum.
+        least: The smallest.
+        low: What a quarter of them does not exceed.
+        median: The middle one.
+        high: What three quarters of them do not exceed.
+        most: The largest.
+        most_run: The id of the run that has it.
+    """
+
+    name: str
+    runs: int
+    total: float
+    least: float
+    low: float
+    median: float
+    high: float
+    most: float
+    most_run: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlowTask:
+    """A task whose runs took long.
+
+    Attributes:
+        task: Its id.
+        title: What it is called.
+        runs: How many of its runs have ended.
+        median_s: The middle one of their seconds.
+        most_s: The seconds of the longest.
+        most_run: The id of that run.
+    """
+
+    task: str
+    title: str
+    runs: int
+    median_s: float
+    most_s: float
+    most_run: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What the runs of a job took.
+
+    Attributes:
+        runs: How many have ended.
+        open: How many go on.
+        elapsed_s: From the first one's beginning to the last one's end.
+        at_once: How many ran at once, on average.
+        unpriced: Runs whose model's turns are recorded, but not the cost of each.
+        cost_per_pass: The cost of all runs by the number of those that passed; None where either
+            is not known.
+        figures: Those that are told, in the order of `Spread.name`.
+        slowest: The tasks whose runs took longest, the longest first; none where all took as long.
+    """
+
+    runs: int
+    open: int
+    elapsed_s: float
+    at_once: float | None
+    unpriced: int
+    cost_per_pass: float | None
+    figures: tuple[Spread, ...]
+    slowest: tuple[SlowTask, ...]
+
+
+def spending_of(runs: Iterable[TimedRun], *, threshold: float = PASS_REWARD) -> Spending | None:
+    """Sum up what runs took; None where none has ended.
+
+    Args:
+        runs: Those of a job, in any order; a run may have `step_count` and `use` too.
+        threshold: The reward from which on a run passes.
+    """
+    every = counting(runs)
+    ended = [(run, run.ended_at) for run in every if run.ended_at is not None]
+    if not ended:
+        return None
+    done = [run for run, _ in ended]
+    seconds = {run.id: _seconds(run.started_at, at) for run, at in ended}
+    elapsed = _seconds(min(run.started_at for run in done), max(at for _, at in ended))
+    told = [_spread(name, done, figure) for name, figure in _figures(seconds)]
+    figures = tuple(spread for spread in told if spread is not None)
+    cost = next((each.total for each in figures if each.name == "cost_usd"), None)
+    passed = sum(run.reward is not None and run.reward >= threshold for run in done)
+    return Spending(
+        runs=len(done),
+        open=len(every) - len(done),
+        elapsed_s=elapsed,
+        at_once=sum(seconds.values()) / elapsed if elapsed else None,
+        unpriced=sum(_is_unpriced(run) for run in done),
+        cost_per_pass=cost / passed if cost is not None and passed else None,
+        figures=figures,
+        slowest=_slowest(done, seconds),
+    )
+
+
+def _seconds(start: datetime, end: datetime) -> float:
+    """The seconds between two times; a clock that was set back makes them 0."""
+    return max(0.0, (end - start).total_seconds())
+
+
+_Figure = Callable[[TimedRun], float | None]
+
+
+def _figures(seconds: dict[str, float]) -> list[tuple[str, _Figure]]:
+    def of_use(name: str) -> _Figure:
+        return lambda run: getattr(getattr(run, "use", None), name, None)
+
+    return [
+        ("seconds", lambda run: seconds[run.id]),
+        ("steps", lambda run: getattr(run, "step_count", None)),
+        *(
+            (name, of_use(name))
+            for name in (
+                "turns",
+                "input",
+                "output",
+                "cached",
+                "cost_usd",
+                "model_s",
+                "environment_s",
+            )
+        ),
+    ]
+
+
+def _spread(name: str, runs: Sequence[TimedRun], figure: _Figure) -> Spread | None:
+    told = [(value, run.id) for run in runs if (value := figure(run)) is not None]
+    if not told:
+        return None
+    values = sorted(value for value, _ in told)
+    low, middle, high = _quartiles(values)
+    most, most_run = max(told, key=lambda each: each[0])
+    return Spread(
+        name=name,
+        runs=len(values),
+        total=sum(values),
+        least=values[0],
+        low=low,
+        median=middle,
+        high=high,
+        most=most,
+        most_run=most_run,
+    )
+
+
+def _quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    """Of values in order; those of one are all it."""
+    if len(values) == 1:
+        return values[0], values[0], values[0]
+    low, middle, high = quantiles(values, n=4, method="inclusive")
+    return low, middle, high
+
+
+def _is_unpriced(run: TimedRun) -> bool:
+    use: Any = getattr(run, "use", None)
+    return use is not None and use.priced < use.turns
+
+
+def _slowest(runs: Sequence[TimedRun], seconds: dict[str, float]) -> tuple[SlowTask, ...]:
+    of_task: dict[str, list[TimedRun]] = {}
+    for run in runs:
+        of_task.setdefault(run.task_id, []).append(run)
+    found = [
+        SlowTask(
+            task=task_id,
+            title=mine[0].task.title,
+            runs=len(mine),
+            median_s=median(seconds[run.id] for run in mine),
+            most_s=max(seconds[run.id] for run in mine),
+            most_run=max(mine, key=lambda run: seconds[run.id]).id,
+        )
+        for task_id, mine in of_task.items()
+    ]
+    if len({each.median_s for each in found}) == 1:
+        return ()
+    return tuple(sorted(found, key=lambda each: -each.median_s)[:SLOWEST])

@@ -16,6 +16,7 @@ from hud_mcp.analysis.task_statistics import TaskStatistics
 from hud_mcp.analysis.tries import counting, outcome_class
 from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.job_comparison import comparison_json, load_comparison, print_comparison
 from hud_mcp.cli.job_groups import print_groupings
 from hud_mcp.cli.output import cell, make_console, make_table, number, print_table, tone_style, when
 from hud_mcp.cli.recording import is_there, store_option
@@ -37,7 +38,7 @@ _PROOF = (
 
 
 @click.command("jobs")
-@click.argument("job", required=False, shell_complete=complete_jobs)
+@click.argument("jobs", metavar="[JOB]...", nargs=-1, shell_complete=complete_jobs)
 @click.option("--limit", type=click.IntRange(1), default=20, help="How many jobs to list.")
 @click.option(
     "--threshold",
@@ -55,30 +56,43 @@ _PROOF = (
     "--json", "as_json", is_flag=True, help="Print JSON; for a list, one line for each job."
 )
 @store_option
-def command(job: str | None, **options: Any) -> None:
+def command(jobs: tuple[str, ...], **options: Any) -> None:
     """List jobs, the newest first; or show one JOB. A unique beginning of its id is enough.
+
+    With several, each one is compared with the first. The command then shows their pass rates, the
+    intervals of the differences, and the tasks that flipped.
 
     A run is scored if it ended by the agent's own doing. The table counts runs that failed because
     of infrastructure separately. The mean and the pass rates leave them out.
     """
     configure_logging("warning")
-    if options["by"] and job is None:
+    if options["by"] and len(jobs) != 1:
         raise click.UsageError("--by is about one job: name it, as in `hud-mcp jobs JOB --by set`.")
-    anyio.run(_run, job, options)
+    anyio.run(_run, jobs, options)
 
 
-async def _run(job_id: str | None, options: dict[str, Any]) -> None:
+async def _run(names: tuple[str, ...], options: dict[str, Any]) -> None:
     check_place(options["store"])
     store = Store(options["store"])
     try:
-        if job_id is not None:
-            await _show(store, await store.find_job_id(job_id), options)
+        if len(names) > 1:
+            await _compare(store, names, options)
+        elif names:
+            await _show(store, await store.find_job_id(names[0]), options)
         elif is_there(store, options["store"]):
             await _list(store, options)
         elif not options["as_json"]:
             click.echo("There are no jobs: nothing was recorded yet. `hud-mcp eval` runs one.")
     finally:
         await store.close()
+
+
+async def _compare(store: Store, names: tuple[str, ...], options: dict[str, Any]) -> None:
+    jobs, found = await load_comparison(store, names, options["threshold"])
+    if options["as_json"]:
+        click.echo(_json(comparison_json(jobs, found)))
+    else:
+        print_comparison(jobs, found)
 
 
 # A list.

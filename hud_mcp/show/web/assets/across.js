@@ -201,9 +201,9 @@ export class AcrossPage {
 
 // ---- Figures
 
-const signed = value => `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(3)}`;
+const signedText = value => `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(3)}`;
 const signedEnds = ({ low, high }) =>
-  [Math.floor(low * 1000 + 1e-6) / 1000, Math.ceil(high * 1000 - 1e-6) / 1000].map(signed).join(' to ');
+  [Math.floor(low * 1000 + 1e-6) / 1000, Math.ceil(high * 1000 - 1e-6) / 1000].map(signedText).join(' to ');
 
 const chanceText = chance => `p ${chance < 0.001 ? '< 0.001' : `= ${chance.toFixed(3)}`}`;
 
@@ -221,7 +221,7 @@ function gapText(difference) {
   if (!difference) return [];
   const { passes, rewards } = difference;
   const told = (figure, name) => (figure === null ? null : el('span', { class: name ? 'over' : null, title: figure.reason },
-    `${name}${signed(figure.value)}`, el('span', { class: 'over' }, figure.low === null ? ' no interval' : ` (${signedEnds(figure)})`)));
+    `${name}${signedText(figure.value)}`, el('span', { class: 'over' }, figure.low === null ? ' no interval' : ` (${signedEnds(figure)})`)));
   return [told(passes, ''), told(rewards, 'mean reward '),
     passes && passes.low === null ? el('span', { class: 'over' }, passes.reason) : null].filter(Boolean);
 }

@@ -1,0 +1,182 @@
+"""What `hud-mcp jobs JOB JOB` prints: how jobs differ from the first, and which tasks flipped."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+from rich.console import Console
+
+from hud_mcp.analysis.comparison import (
+    Comparison,
+    Difference,
+    JobDifference,
+    JobRuns,
+    TaskResult,
+    compare_jobs,
+)
+from hud_mcp.analysis.intervals import interval_text
+from hud_mcp.cli.output import cell, make_console, make_table, number, print_table
+from hud_mcp.record.job import Job
+from hud_mcp.store import Store
+
+__all__ = ["comparison_json", "load_comparison", "print_comparison"]
+
+
+async def load_comparison(
+    store: Store, names: Sequence[str], threshold: float
+) -> tuple[list[Job], Comparison]:
+    """Read jobs and compare each with the first.
+
+    Args:
+        store: Where they are recorded.
+        names: Their ids, or how only these begin.
+        threshold: The reward from which on a run passes.
+
+    Raises:
+        UsageError: One is named twice, or proves tasks.
+        SourceNotFound: There is no such job.
+        StoreFailed: The store cannot be read.
+    """
+    ids = [await store.find_job_id(name) for name in names]
+    if twice := next((each for each in ids if ids.count(each) > 1), None):
+        raise click.UsageError(f"{twice} is named twice; name different jobs.")
+    jobs: list[Job] = []
+    runs: list[JobRuns] = []
+    for job_id in ids:
+        job, tasks, found = await store.load_outline(job_id)
+        if job is None or job.is_proof:
+            raise click.UsageError(
+                f"The runs of {job_id} prove tasks and are no agent's results; name jobs of agents."
+            )
+        jobs.append(job)
+        runs.append(JobRuns(tasks=tasks, runs=found, group=job.group))
+    return jobs, compare_jobs(runs, threshold=threshold)
+
+
+def comparison_json(jobs: Sequence[Job], found: Comparison) -> dict[str, Any]:
+    """All of it as JSON values: jobs, their differences to the first, and each task.
+
+    Args:
+        jobs: What was compared, in order.
+        found: What they come to.
+    """
+    known = {"id", "name", "agent", "taskset", "created_at", "group"}
+    differences = (None, *found.differences)
+    return {
+        "confidence": found.confidence,
+        "jobs": [
+            {
+                **job.model_dump(mode="json", include=known),
+                "difference": None if difference is None else asdict(difference),
+            }
+            for job, difference in zip(jobs, differences, strict=True)
+        ],
+        "tasks": [asdict(task) for task in found.tasks],
+    }
+
+
+def print_comparison(jobs: Sequence[Job], found: Comparison) -> None:
+    """Print a line for each job, then the tasks that flipped.
+
+    Args:
+        jobs: What was compared, in order.
+        found: What they come to.
+    """
+    console = make_console()
+    right = ("tasks", "pass rate", "difference", "up", "down", "p")
+    table = make_table(
+        "job", "agent", "tasks", "pass rate", "difference", "interval", "up", "down", "p",
+        right=right,
+    )  # fmt: skip
+    differences = (None, *found.differences)
+    for place, (job, difference) in enumerate(zip(jobs, differences, strict=True)):
+        if difference is None:
+            told = _alone([task.results[place] for task in found.tasks])
+        else:
+            told = _beside(difference)
+        table.add_row(cell(job.id), cell(job.agent or job.name), *told)
+    print_table(console, table, whole="job")
+    for job, difference in zip(jobs[1:], found.differences, strict=True):
+        if difference.rewards is not None:
+            said = f"{job.id}: mean reward {_words(difference.rewards)}"
+            console.print(cell(said, "dim"), soft_wrap=True)
+    text = (
+        "Each job is compared with the first, over tasks that both ran; each task counts the same. "
+        f"Intervals ({found.confidence:.0%}) are of differences within tasks; p is that of the "
+        "exact sign test."
+    )
+    console.print(text, style="dim", soft_wrap=True)
+    _print_flips(console, jobs, found)
+
+
+def _alone(results: Sequence[TaskResult | None]) -> list[str]:
+    """The cells of the first job: its own pass rate, over all of its tasks that are scored."""
+    shares = [each.share for each in results if each is not None and each.share is not None]
+    rate = sum(shares) / len(shares) if shares else None
+    return [str(len(shares)), number(rate), "", "", "", "", ""]
+
+
+def _beside(difference: JobDifference) -> list[str]:
+    passes = difference.passes
+    if passes is None:
+        return ["0", "", "", "no task of both", "", "", ""]
+    chance = difference.chance
+    return [
+        str(passes.tasks),
+        f"{passes.first:.3f} → {passes.second:.3f}",
+        f"{passes.value:+.3f}",
+        _interval(passes),
+        str(len(difference.up)),
+        str(len(difference.down)),
+        "" if chance is None else "< 0.001" if chance < 0.001 else f"{chance:.3f}",  # noqa: PLR2004  # the least that is shown
+    ]
+
+
+def _interval(of: Difference) -> str:
+    if of.low is None or of.high is None:
+        return f"none: {of.reason}"
+    return interval_text(of.low, of.high, sign="+")
+
+
+def _words(of: Difference) -> str:
+    tasks = "1 task" if of.tasks == 1 else f"{of.tasks} tasks"
+    return f"{of.first:.3f} → {of.second:.3f}, {of.value:+.3f} ({_interval(of)}) over {tasks}"
+
+
+def _print_flips(console: Console, jobs: Sequence[Job], found: Comparison) -> None:
+    """The tasks that pass more or less often in some job than in the first."""
+    flipped = {name for each in found.differences for name in (*each.up, *each.down)}
+    console.print()
+    if not flipped:
+        console.print("No task flipped.", style="dim")
+    else:
+        heads = [f"{place}. {job.agent or job.name}" for place, job in enumerate(jobs, 1)]
+        table = make_table("task", *(cell(head).plain for head in heads))
+        ups, downs = ([set(getattr(d, way)) for d in found.differences] for way in ("up", "down"))
+        for task in found.tasks:
+            if task.id in flipped:
+                signs = [
+                    "up" if task.id in up else "down" if task.id in down else ""
+                    for up, down in zip(ups, downs, strict=True)
+                ]
+                said = [
+                    f"{_result(result)} {sign}".rstrip()
+                    for result, sign in zip(task.results, ("", *signs), strict=True)
+                ]
+                table.add_row(cell(task.id), *map(cell, said))
+        print_table(console, table, whole="task")
+    differing = sum(task.differs for task in found.tasks)
+    if differing:
+        some = "1 task differs" if differing == 1 else f"{differing} tasks differ"
+        console.print(f"{some} between these jobs, so no difference counts it.", style="dim")
+
+
+def _result(found: TaskResult | None) -> str:
+    """What a task came to in a job, in a word and a number."""
+    if found is None:
+        return "-"
+    if found.wanted > 1:
+        return f"{found.passed} of {found.scored} passed"
+    end = "passed" if found.passed else "failed" if found.graded else next(iter(found.outcomes), "")
+    return f"{end} {number(found.mean)}".rstrip()

@@ -32,6 +32,7 @@ _COMMANDS = {
     "browser": "Install the Chromium that browser environments need.",
     "export": "Write a job or a trajectory as JSON Lines, Parquet, ATIF, HTML or GIF.",
     "regrade": "Grade a job's stored answers again, without its agent.",
+    "store": "Look after a store: measure, verify, shrink, prune and copy it.",
     "redact": "Remove what a model said or thought from the record.",
     "tasks": "List the tasks of a taskset, or show one.",
     "taskset": "Import public sets of tasks; look at, check, split and sample sets.",

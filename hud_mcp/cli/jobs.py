@@ -1,5 +1,6 @@
 """`hud-mcp jobs`: what was run, and what the runs of one job amount to."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -133,6 +134,7 @@ def _listed(job: Job, figures: JobStatistics, damaged: int) -> dict[str, Any]:
         "infrastructure": figures.infrastructure,
         "earlier_tries": figures.earlier_tries,
         "foreign": figures.foreign,
+        "pruned": figures.pruned,
         "planned": figures.planned,
         "damaged": damaged,
     }
@@ -174,6 +176,7 @@ def _print_list(rows: list[tuple[Job, JobStatistics, int]], *, more: bool) -> No
 def _beside(figures: JobStatistics) -> str:
     """What a job's line says of its plan: what is foreign to it, or that there is none."""
     foreign = f", {figures.foreign} foreign" if figures.foreign else ""
+    foreign += f", {figures.pruned} pruned" if figures.pruned else ""
     return f"{foreign}, unplanned" if figures.planned is False else foreign
 
 
@@ -235,6 +238,7 @@ def _run_fields(run: TrajectorySummary) -> dict[str, Any]:
         "error": run.receipt.error if run.receipt else None,
         "use": run.use.model_dump(mode="json") if run.use else None,
         "damage": run.damage,
+        "pruned": run.pruned.model_dump(mode="json") if run.pruned else None,
     }
 
 
@@ -255,6 +259,8 @@ def _print_job(
     else:
         _print_metadata(console, job)
         console.print(f"\n{figures}\n", markup=False)
+    for line in _removed(job, by_id.values()):
+        console.print(cell(line, "dim"), soft_wrap=True)
     if groupings:
         print_groupings(console, groupings)
     else:
@@ -262,6 +268,16 @@ def _print_job(
     for damage in (job.damage, *(run.damage for run in by_id.values())):
         if damage:
             console.print(cell(damage, "red"))
+
+
+def _removed(job: Job, runs: Iterable[TrajectorySummary]) -> Iterable[str]:
+    """What of a job was pruned, a line for each time."""
+    if job.pruned is not None:
+        yield f"The job was {job.pruned}."
+        return
+    told = Counter((run.pruned.at, run.pruned.rule) for run in runs if run.pruned)
+    for (at, rule), count in sorted(told.items()):
+        yield f"Steps, turns and logs of {count} runs were pruned on {at:%Y-%m-%d} ({rule})."
 
 
 def _print_tasks(
@@ -308,7 +324,7 @@ def _lines(row: TaskStatistics, by_id: dict[str, TrajectorySummary]) -> Iterable
 
 def _line(run: TrajectorySummary, *, label: str = "") -> list[Text]:
     """A run's cells; one that does not count is dim, and its label says why."""
-    outcome = outcome_class(run)
+    outcome = run.outcome if run.erased and run.outcome else outcome_class(run)
     style = "dim" if label else "" if outcome.tone == "good" else tone_style(outcome.tone)
     seconds = _seconds(run)
     return [

@@ -16,6 +16,7 @@ __all__ = [
     "is_store_named",
     "kind_problem",
     "read_place",
+    "shown_url",
 ]
 
 STORE_VARIABLE = "HUD_MCP_STORE"
@@ -54,6 +55,20 @@ def read_place(given: str) -> tuple[str, Path | None]:
         path = Path(match["path"]).absolute()
         return f"sqlite:///{path}{match['query'] or ''}", path
     return _POSTGRESQL.sub("postgresql+psycopg://", given), None
+
+
+def shown_url(given: str) -> str:
+    """A store's URL as it may be shown: without a password, and without options."""
+    url, path = read_place(given)
+    if path is not None:
+        return f"sqlite:///{path}"
+    kind, _, rest = url.partition("://")
+    where, _, query = rest.partition("?")
+    user, at, host = where.rpartition("@")
+    # A socket's folder is where the database is; what else is asked for may be a password.
+    kept = [part for part in query.split("&") if part.startswith(("host=", "port="))]
+    shown = f"{kind}://{user.partition(':')[0]}{at}{host}"
+    return f"{shown}?{'&'.join(kept)}" if kept else shown
 
 
 def kind_problem(url: str) -> str | None:

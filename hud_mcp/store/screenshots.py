@@ -37,6 +37,7 @@ def save_file(path: Path, data: bytes) -> None:
     """
     try:
         if path.stat().st_size == len(data) and path.read_bytes() == data:
+            os.utime(path)  # whoever removes old pictures sees that it is used again
             return
     except FileNotFoundError:
         pass

@@ -18,11 +18,9 @@ from hud_mcp.observation import Screenshot
 from hud_mcp.outcome import Outcome
 from hud_mcp.record.job import Job
 from hud_mcp.record.model_turn import ModelTurn
-from hud_mcp.record.place import default_store_url
-from hud_mcp.record.recorded_turn import RedactedField
+from hud_mcp.record.place import default_store_url, read_place
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
 from hud_mcp.store import sql
-from hud_mcp.store.archive import Archive
 from hud_mcp.store.changes import NewEnd, NewPrompt, NewSession, NewSteps
 from hud_mcp.store.characters import storable
 from hud_mcp.store.database import Database
@@ -34,6 +32,8 @@ from hud_mcp.store.quotas import Quotas
 from hud_mcp.store.replicas import ReplicaRecords
 from hud_mcp.store.soon import Soon
 from hud_mcp.store.stored_session import WaitingSession
+from hud_mcp.store.upkeep.facade import Upkeep
+from hud_mcp.store.upkeep.pictures import mark_of
 from hud_mcp.task import RecordMode, Task
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ __all__ = ["NewStep", "Store"]
 logger = logging.getLogger(__name__)
 
 
-class Store(Archive):
+class Store(Upkeep):
     """A record on disk or in a database. Constructing one touches nothing.
 
     Args:
@@ -74,6 +74,10 @@ class Store(Archive):
         self._soon = Soon()
         self._quotas = quotas
         self._growth = Growth()
+        # A file beside its folder of pictures is found there; all others leave word of themselves.
+        path = read_place(database.url)[1]
+        is_beside = path is not None and self.screenshots == database.folder / "screenshots"
+        self._unmarked = not is_beside
         self.replicas = ReplicaRecords(database)
 
     # Jobs.
@@ -287,6 +291,9 @@ class Store(Archive):
             for new in steps
             if new.screenshot is not None
         ]
+        if files and self._unmarked:
+            files.append(mark_of(self.screenshots, self.url))
+            self._unmarked = False
         written = self._database.write(change, files, is_large=change.are_large)
         if grown := change.grown_bytes:
             written.add_done_callback(partial(self._growth.give_back, trajectory_id, grown))
@@ -334,25 +341,6 @@ class Store(Archive):
         return self._database.write(
             lambda c: sql.turns.add_turns(c, trajectory_id, new, before_step)
         )
-
-    async def redact(
-        self, trajectory_ids: Sequence[str], fields: Sequence[RedactedField]
-    ) -> tuple[int, int]:
-        """Remove fields of all turns of some sessions, for good; each turn keeps a marker of it.
-
-        Returns:
-            How many turns there are, and how many of them had something to remove.
-
-        Raises:
-            StoreFailed: Nothing was removed; or it was, and is still in SQLite's log, as the text
-                says then. The same call again empties that.
-        """
-        at = utc_now()
-        done: tuple[int, int] = await self._database.write(
-            lambda c: sql.turns.redact(c, trajectory_ids, fields, at)
-        )
-        await self._database.read(sql.turns.empty_log)
-        return done
 
     def soon(self, begin: Callable[[], None]) -> None:
         """Have a function called in 25 ms, together with those of other sessions."""

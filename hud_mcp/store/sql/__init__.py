@@ -4,8 +4,9 @@ Functions take an open connection, on the thread of whoever reads or writes. `sc
 the tables and `columns.py` their types, `engine.py` opens and migrates a database. `statements.py`
 gives the driver what every call writes; the other statements are in `writing.py`, `sessions.py`,
 `servers.py`, `replicas.py`, `jobs.py`, `plans.py`, `quotas.py`, `turns.py`, `outline.py` and
-`reading.py`.
-`damage.py` names the rows that cannot be read. Each module loads when it is first used.
+`reading.py`. Those of `hud-mcp store` are in `holdings.py`, `pruning.py`, `soundness.py`,
+`copying.py` and `picture_names.py`. `damage.py` names the rows that cannot be read. Each module
+loads when it is first used.
 """
 
 from typing import TYPE_CHECKING
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
 
     from hud_mcp.store.sql import (
         engine,
+        holdings,
         jobs,
         outline,
+        picture_names,
         plans,
+        pruning,
         quotas,
         reading,
         replicas,
@@ -33,9 +37,12 @@ else:
     __getattr__ = lazy_names(
         __name__,
         "hud_mcp.store.sql.engine",
+        "hud_mcp.store.sql.holdings",
         "hud_mcp.store.sql.jobs",
         "hud_mcp.store.sql.outline",
+        "hud_mcp.store.sql.picture_names",
         "hud_mcp.store.sql.plans",
+        "hud_mcp.store.sql.pruning",
         "hud_mcp.store.sql.quotas",
         "hud_mcp.store.sql.reading",
         "hud_mcp.store.sql.replicas",
@@ -52,9 +59,12 @@ __all__ = [
     "IntegrityError",
     "SQLAlchemyError",
     "engine",
+    "holdings",
     "jobs",
     "outline",
+    "picture_names",
     "plans",
+    "pruning",
     "quotas",
     "reading",
     "replicas",

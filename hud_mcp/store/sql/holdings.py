@@ -1,0 +1,119 @@
+"""How much a store holds, and the space that it takes. Each function takes an open connection."""
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from hud_mcp.store.sql.damage import sound_json
+from hud_mcp.store.sql.schema import VERSION, jobs, logs, metadata, servers, sessions, steps, turns
+
+__all__ = ["alive_servers", "count", "free_pages", "free_pages_slowly", "size_of"]
+
+_PAGES = 500
+"""Moved in one transaction; a server that waits for it does not wait long."""
+
+
+_READERS_MS = 200
+"""How long the log may wait for readers before it is emptied."""
+
+
+def count(connection: Connection) -> dict[str, Any]:
+    """The counts of rows, and the first and last beginning, by the names of `Holdings`."""
+    outcome = sound_json(connection, sessions.c.receipt)["outcome"].as_string()
+    ended = func.coalesce(outcome, "unfinished").label("ended")
+    by_end = select(ended, func.count()).group_by(ended).order_by(ended)
+    oldest, newest = connection.execute(
+        select(func.min(sessions.c.started_at), func.max(sessions.c.started_at))
+    ).one()
+    pruned = select(func.count()).where(sessions.c.pruned.is_not(None))
+    return {
+        "version": VERSION,
+        "jobs": _rows(connection, jobs),
+        "sessions": {row[0]: row[1] for row in connection.execute(by_end)},
+        "steps": _rows(connection, steps),
+        "turns": _rows(connection, turns),
+        "lines": _rows(connection, logs),
+        "pruned": connection.execute(pruned).scalar_one(),
+        "oldest": oldest if isinstance(oldest, datetime) else None,
+        "newest": newest if isinstance(newest, datetime) else None,
+    }
+
+
+def alive_servers(
+    connection: Connection, own_id: str, is_alive: Callable[[Connection, str], bool]
+) -> dict[str, int]:
+    """The servers that are alive, each with how many unfinished sessions it runs.
+
+    Args:
+        connection: An open one.
+        own_id: Of this process's server, which is left out.
+        is_alive: Whether a server can still be at work on what it owns.
+    """
+    found: dict[str, int] = {}
+    for server in connection.execute(select(servers.c.id)).scalars().all():
+        if server != own_id and is_alive(connection, server):
+            held = select(func.count()).where(
+                sessions.c.owner == server, sessions.c.ended_at.is_(None)
+            )
+            found[server] = connection.execute(held).scalar_one()
+    return found
+
+
+def size_of(connection: Connection, path: Path | None) -> tuple[int, int | None]:
+    """The bytes that the database takes, and those of them that are free, where that is known."""
+    if path is None:
+        total = 0
+        for table in metadata.tables:
+            size = func.pg_total_relation_size(func.to_regclass(table))
+            total += connection.execute(select(func.coalesce(size, 0))).scalar_one()
+        return total, None
+    files = (path, path.with_name(f"{path.name}-wal"))
+    total = sum(each.stat().st_size for each in files if each.exists())
+    free = _pragma(connection, "freelist_count") * _pragma(connection, "page_size")
+    return total, free
+
+
+def free_pages(connection: Connection) -> None:
+    """Give back what is free: of SQLite while no other process uses it, of PostgreSQL always."""
+    connection.rollback()
+    own = connection.execution_options(isolation_level="AUTOCOMMIT")
+    if connection.dialect.name != "sqlite":
+        for table in metadata.tables:
+            own.exec_driver_sql(f'VACUUM (ANALYZE) "{table}"')
+        return
+    own.exec_driver_sql("PRAGMA auto_vacuum=INCREMENTAL")  # the next time it needs not be alone
+    own.exec_driver_sql("VACUUM")
+    own.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").all()
+
+
+def free_pages_slowly(connection: Connection) -> bool:
+    """Give back what is free of SQLite beside a server; return whether this file allows that."""
+    if _pragma(connection, "auto_vacuum") != 2:  # noqa: PLR2004  # INCREMENTAL, which `free_pages` sets
+        return False
+    connection.rollback()
+    own = connection.execution_options(isolation_level="AUTOCOMMIT")
+    before = _pragma(connection, "freelist_count")
+    while before:
+        moved = own.exec_driver_sql(f"PRAGMA incremental_vacuum({_PAGES})")
+        if moved.returns_rows:
+            moved.all()
+        left = _pragma(connection, "freelist_count")
+        if left >= before:
+            break
+        before = left
+    # It holds up writers while it waits for readers; what it cannot do now, a later commit does.
+    own.exec_driver_sql(f"PRAGMA busy_timeout={_READERS_MS}")
+    own.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").all()
+    own.exec_driver_sql(f"PRAGMA busy_timeout={connection.info['timeout_ms']}")
+    return True
+
+
+def _rows(connection: Connection, table: Any) -> int:
+    return connection.execute(select(func.count()).select_from(table)).scalar_one()
+
+
+def _pragma(connection: Connection, name: str) -> int:
+    return connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()

@@ -1,0 +1,214 @@
+"""What a store's owner does with it over the years."""
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hud_mcp.errors import StoreFailed
+from hud_mcp.record.place import read_place, shown_url
+from hud_mcp.record.recorded_turn import RedactedField
+from hud_mcp.record.trajectory import utc_now
+from hud_mcp.store import sql
+from hud_mcp.store.archive import Archive
+from hud_mcp.store.upkeep import pictures
+from hud_mcp.store.upkeep.values import Holdings, Pruned, Vacuumed
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+__all__ = ["OnProgress", "Upkeep"]
+
+OnProgress = Callable[[int, int], None]
+"""Called with how much is done, and how much there is."""
+
+
+class Upkeep(Archive):
+    """A record that is looked after: measured, and made smaller."""
+
+    async def measure(self) -> Holdings:
+        """Return what the store holds, and the space that it takes.
+
+        Raises:
+            SourceNotFound: There is no store.
+            StoreFailed: The store cannot be read.
+        """
+        self.look_for_it()
+        path, lease = read_place(self.url)[1], self._database.lease
+
+        def read(connection: "Connection") -> Holdings:
+            counts = sql.holdings.count(connection)
+            alive = sql.holdings.alive_servers(connection, lease.server_id, lease.is_alive)
+            database_bytes, free_bytes = sql.holdings.size_of(connection, path)
+            held = sum(alive.values())
+            count = size = unused = unused_bytes = 0
+            others = pictures.other_stores(self.screenshots, self.url)
+            for file in pictures.list_pictures(self.screenshots):
+                count, size = count + 1, size + file.size
+            if count:
+                files = pictures.list_pictures(self.screenshots)
+                with closing(_names(connection, others)) as names:
+                    for file in pictures.unused(files, names):
+                        unused, unused_bytes = unused + 1, unused_bytes + file.size
+            return Holdings(
+                url=shown_url(self.url),
+                servers=len(alive),
+                held=held,
+                waiting=counts["sessions"].get("unfinished", 0) - held,
+                database_bytes=database_bytes,
+                free_bytes=free_bytes,
+                folder=self.screenshots,
+                pictures=count,
+                picture_bytes=size,
+                unused=unused,
+                unused_bytes=unused_bytes,
+                shared_with=tuple(others),
+                **counts,
+            )
+
+        return await self._database.read(read)
+
+    async def vacuum(self, *, beside: Sequence[str] = ()) -> Vacuumed:
+        """Remove pictures that no store refers to, and give back the database's free pages.
+
+        It is safe beside a living server: pictures of the last hour stay, and a SQLite file is
+        only made smaller there if `vacuum` has prepared it while no server ran.
+
+        Args:
+            beside: URLs of other stores that keep their pictures in the same folder, where they
+                need a password.
+
+        Raises:
+            SourceNotFound: There is no store.
+            StoreFailed: The store cannot be read or written.
+        """
+        self.look_for_it()
+        path, lease = read_place(self.url)[1], self._database.lease
+        count, size, notes = await self._remove_unused(beside)
+
+        def free(connection: "Connection") -> int:
+            before = sql.holdings.size_of(connection, path)[0]
+            alive = (
+                sql.holdings.alive_servers(connection, lease.server_id, lease.is_alive)
+                if path
+                else {}
+            )
+            if not alive:
+                sql.holdings.free_pages(connection)
+            elif not sql.holdings.free_pages_slowly(connection):
+                notes.append(
+                    "A server uses the file, so its free pages stay in it, for what comes. Stop "
+                    "the server, then call vacuum again."
+                )
+            return max(0, before - sql.holdings.size_of(connection, path)[0])
+
+        freed = await self._database.read(free)
+        return Vacuumed(count, size, freed, tuple(notes))
+
+    async def prune(
+        self,
+        before: datetime,
+        *,
+        keep_grades: bool = False,
+        job_id: str | None = None,
+        rule: str | None = None,
+        dry_run: bool = False,
+        beside: Sequence[str] = (),
+        on_progress: OnProgress | None = None,
+    ) -> Pruned:
+        """Remove the steps, pictures, turns and logs of trajectories that ended before a time.
+
+        Each keeps a marker of what was removed, when, and by which rule. Trajectories that have
+        not ended stay whole. A failure or a cancellation leaves each one pruned or whole; the
+        same call again goes on.
+
+        Args:
+            before: What ended before then.
+            keep_grades: Whether the tasks, receipts and grades stay, so that the figures of jobs
+                stay right. Else the grades of a job are removed once all of its runs are old
+                enough, and its tasks with them.
+            job_id: Only those of this job.
+            rule: The rule in words, for the marker.
+            dry_run: Whether to say only what would be removed.
+            beside: As for `vacuum`.
+            on_progress: Called with how many trajectories are done, and how many there are.
+
+        Raises:
+            SourceNotFound: There is no store, or no such job.
+            StoreFailed: The store cannot be read or written.
+        """
+        self.look_for_it()
+        if job_id is not None:
+            await self.load_job_ids(job_id)
+        wanted = sql.pruning.Rule(
+            before=before,
+            keep_grades=keep_grades,
+            job_id=job_id,
+            text=rule or f"ended before {before:%Y-%m-%d %H:%M} UTC",
+            at=utc_now(),
+        )
+        found = await self._database.read(lambda c: sql.pruning.count_prunable(c, wanted))
+        if dry_run:
+            return Pruned(found.runs, 0, found.steps, found.turns, found.lines)
+        runs = steps = turns = lines = 0
+        last: tuple[datetime, str] | None = None
+        while True:
+            prune = partial(sql.pruning.prune_batch, rule=wanted, after=last)
+            batch = await self._database.write(prune)
+            runs, steps = runs + batch.runs, steps + batch.steps
+            turns, lines, last = turns + batch.turns, lines + batch.lines, batch.last
+            if last is None:
+                break
+            if on_progress is not None:
+                on_progress(runs, max(runs, found.runs))
+        jobs = await self._database.write(lambda c: sql.pruning.empty_jobs(c, wanted))
+        count, size, notes = await self._remove_unused(beside) if steps else (0, 0, [])
+        return Pruned(runs, jobs, steps, turns, lines, count, size, tuple(notes))
+
+    async def redact(
+        self, trajectory_ids: Sequence[str], fields: Sequence[RedactedField]
+    ) -> tuple[int, int]:
+        """Remove fields of all turns of some sessions, for good; each turn keeps a marker of it.
+
+        Returns:
+            How many turns there are, and how many of them had something to remove.
+
+        Raises:
+            StoreFailed: Nothing was removed; or it was, and is still in SQLite's log, as the text
+                says then. The same call again empties that.
+        """
+        at = utc_now()
+        done: tuple[int, int] = await self._database.write(
+            lambda c: sql.turns.redact(c, trajectory_ids, fields, at)
+        )
+        await self._database.read(sql.turns.empty_log)
+        return done
+
+    async def _remove_unused(self, beside: Sequence[str]) -> tuple[int, int, list[str]]:
+        """Remove the pictures that no store refers to; return count, bytes, and why some stay."""
+
+        def remove(connection: "Connection") -> tuple[int, int, int]:
+            others = pictures.other_stores(self.screenshots, self.url)
+            given = {shown_url(url): url for url in beside}
+            others = [given.get(other, other) for other in dict.fromkeys([*others, *given])]
+            with closing(_names(connection, others)) as names:
+                return pictures.remove_unused(self.screenshots, names)
+
+        try:
+            count, size, young = await self._database.read(remove)
+        except StoreFailed as exc:
+            return 0, 0, [f"All pictures stay: {exc} Name it with --beside, with its password."]
+        stay = f"{young} unused pictures were written or used in the last hour, and stay."
+        return count, size, [stay] if young else []
+
+
+def _names(connection: "Connection", others: Sequence[str]) -> "Generator[str, None, None]":
+    """The names of the pictures that a store and others refer to, in order."""
+    return pictures.all_names(_own_names(connection), others)
+
+
+def _own_names(connection: "Connection") -> "Generator[str, None, None]":
+    with closing(sql.picture_names.picture_names(connection)) as found:
+        for name, _ in found:
+            yield name

@@ -1,0 +1,221 @@
+"""The folder of pictures: what lies in it, whose it is, and what nobody refers to.
+
+A folder may belong to several stores: all SQLite files beside it, and those that have left their
+URL in it. A picture that any of them refers to stays, and where one of them cannot be read, all
+stay. So does every file that is no picture's.
+"""
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
+from heapq import merge
+from pathlib import Path
+
+from hud_mcp.errors import StoreFailed
+from hud_mcp.record.place import read_place, shown_url
+from hud_mcp.store import sql
+from hud_mcp.store.characters import printable
+
+__all__ = [
+    "PictureFile",
+    "all_names",
+    "list_foreign",
+    "list_pictures",
+    "mark_of",
+    "other_stores",
+    "remove_unused",
+    "unused",
+]
+
+YOUNG_S = 3600.0
+"""A file that was written or used so recently may be waiting for its row."""
+
+_MARKS = ".stores"
+_FOLDER = re.compile(r"[0-9a-f]{2}")
+_PICTURE = re.compile(r"[0-9a-f]{64}\.(png|jpg)")
+_HALF_WRITTEN = re.compile(r"tmp[a-z0-9_]{8}|removing-[0-9a-f]{16}-.*")
+"""What a process leaves that was killed while it wrote or removed a picture."""
+_HEAD = b"SQLite format 3\0"
+
+
+@dataclass(frozen=True)
+class PictureFile:
+    """A file in the folder of pictures.
+
+    Attributes:
+        path: Where it is.
+        size: Its bytes.
+        age_s: How long ago it was written, or used again.
+    """
+
+    path: Path
+    size: int
+    age_s: float
+
+    @property
+    def name(self) -> str:
+        """Its name, which is what steps refer to."""
+        return self.path.name
+
+
+def list_pictures(folder: Path) -> Iterator[PictureFile]:
+    """The pictures in a folder, in the order of their names; nothing that is a link."""
+    return _files(folder, lambda part, name: name[:2] == part and _PICTURE.fullmatch(name))
+
+
+def list_foreign(folder: Path) -> Iterator[PictureFile]:
+    """The files in a folder of pictures that are no pictures of a store."""
+    return _files(folder, lambda part, name: name[:2] != part or not _PICTURE.fullmatch(name))
+
+
+def _files(folder: Path, is_wanted: Callable[[str, str], object]) -> Iterator[PictureFile]:
+    for part in _entries(folder):
+        if not (_FOLDER.fullmatch(part.name) and part.is_dir(follow_symlinks=False)):
+            continue
+        for each in _entries(Path(part.path)):
+            if each.is_file(follow_symlinks=False) and is_wanted(part.name, each.name):
+                try:
+                    told = each.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                age_s = time.time() - told.st_mtime
+                yield PictureFile(Path(each.path), told.st_size, age_s)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return sorted(found, key=lambda each: each.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def unused(files: Iterable[PictureFile], names: Iterable[str]) -> Iterator[PictureFile]:
+    """The files whose names are not among those that are referred to; both are in order."""
+    wanted = iter(names)
+    name = next(wanted, None)
+    for file in files:
+        while name is not None and name < file.name:
+            name = next(wanted, None)
+        if name != file.name:
+            yield file
+
+
+def remove_unused(
+    folder: Path, names: Iterable[str], *, young_s: float = YOUNG_S
+) -> tuple[int, int, int]:
+    """Remove the pictures that are not named, and what was half written.
+
+    Returns:
+        How many pictures were removed, how many bytes, and how many stay as they are young.
+
+    Args:
+        folder: Of pictures.
+        names: Those that are referred to, in order.
+        young_s: What is younger stays.
+    """
+    count = size = young = 0
+    for file in unused(list_pictures(folder), names):
+        if file.age_s < young_s:
+            young += 1
+        elif _remove(file.path, young_s):
+            count, size = count + 1, size + file.size
+    for file in list_foreign(folder):
+        if _HALF_WRITTEN.fullmatch(file.name) and file.age_s >= young_s:
+            file.path.unlink(missing_ok=True)
+            size += file.size
+    return count, size, young
+
+
+def _remove(path: Path, young_s: float) -> bool:
+    """Remove a picture, unless somebody has used it again since it was looked at.
+
+    Whoever uses a picture again sets its time. That comes before the move, and is seen after it;
+    or it finds no file, and writes another one.
+    """
+    aside = path.with_name(f"removing-{secrets.token_hex(8)}-{path.name[:8]}")
+    try:
+        path.rename(aside)
+        if time.time() - aside.stat().st_mtime < young_s:
+            aside.rename(path)
+            return False
+        aside.unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+# Whose folder it is.
+
+
+def mark_of(folder: Path, url: str) -> tuple[Path, bytes]:
+    """The file by which a store leaves word that it uses a folder, and its content."""
+    shown = shown_url(url)
+    name = "".join(c if c.isalnum() else "-" for c in shown)[-80:]
+    return folder / _MARKS / f"{name}.url", f"{shown}\n".encode()
+
+
+def other_stores(folder: Path, url: str) -> list[str]:
+    """The URLs of the other stores that use a folder, without passwords."""
+    own = shown_url(url)
+    found: dict[str, None] = {}
+    for each in _entries(folder / _MARKS):
+        try:
+            said = Path(each.path).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            said = f"a store that {printable(each.name)!r} does not name"
+        path = read_place(said)[1]
+        if path is None or path.is_file():
+            found[said] = None
+    for each in _entries(folder.parent):
+        if each.is_file() and _is_sqlite(Path(each.path)):
+            found[shown_url(f"sqlite:///{Path(each.path)}")] = None
+    mine = read_place(url)[1]
+    others = (name for name in found if name != own)
+    return [name for name in others if not (mine and _is_same(mine, read_place(name)[1]))]
+
+
+def all_names(own: Generator[str, None, None], others: Iterable[str]) -> Generator[str, None, None]:
+    """The names of the pictures that a store and others refer to, in order.
+
+    Args:
+        own: The store's names.
+        others: The URLs of the other stores.
+
+    Raises:
+        StoreFailed: One cannot be read; it is told before any name that comes later.
+    """
+    streams = [own, *(_names_of(url) for url in others)]
+    try:
+        yield from merge(*streams)
+    finally:
+        for stream in streams:
+            stream.close()
+
+
+def _names_of(url: str) -> Generator[str, None, None]:
+    try:
+        yield from sql.picture_names.names_elsewhere(url)
+    except (sql.SQLAlchemyError, OSError, ImportError) as exc:
+        raise StoreFailed(
+            f"{shown_url(url)} keeps its pictures in the same folder, and cannot be read: "
+            f"{sql.engine.why(exc)}."
+        ) from exc
+
+
+def _is_sqlite(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_HEAD)) == _HEAD
+    except OSError:
+        return False
+
+
+def _is_same(one: Path, other: Path | None) -> bool:
+    try:
+        return other is not None and one.samefile(other)
+    except OSError:
+        return False

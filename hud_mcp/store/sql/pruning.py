@@ -189,6 +189,7 @@ def _mark(
         "pruned": marker.model_dump(mode="json"),
         "pruned_steps": marker.steps,
         "prompt": None,
+        "stored_bytes": 0,
         "erased": not rule.keep_grades,
     }
     if not rule.keep_grades:

@@ -38,6 +38,15 @@ FASTMCP = OtherPython(
     install_s=400,
 )
 
+RAY = OtherPython(
+    name=".venv-ray",
+    requirements=("-e", f"{ROOT}[postgresql,ray]"),
+    check="import hud_mcp, psycopg, ray.cluster_utils; print(ray.__version__)",
+    version="2.",
+    what="Ray",
+    install_s=400,
+)
+
 # No property is about time, and the machine may be busy.
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -118,3 +127,14 @@ def fastmcp_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if "FASTMCP_PYTHON" in os.environ:
         return Path(os.environ["FASTMCP_PYTHON"])
     return FASTMCP.find(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def ray_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of a virtual environment with this package and Ray, made once and kept.
+
+    Ray pins none of what is used here, and is 70 MB that nothing else needs.
+    """
+    if "RAY_PYTHON" in os.environ:
+        return Path(os.environ["RAY_PYTHON"])
+    return RAY.find(tmp_path_factory)

@@ -8,22 +8,18 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import click
-from click.core import ParameterSource
 from rich.console import Console
 
-from hud_mcp.agents.command import missing_program
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_jobs, complete_sources, complete_tasksets
+from hud_mcp.cli.eval_usage import check_usage
 from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.interruption import Interruption, watched_signals
 from hud_mcp.cli.models import (
-    MODEL_LIMITS,
-    MODEL_OPTIONS,
     model_limits,
     model_options,
     read_model,
-    refuse_without_model,
 )
 from hud_mcp.cli.output import asks_here, cell, make_console
 from hud_mcp.cli.process import raise_file_limit
@@ -33,7 +29,7 @@ from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.cli.watching import job_page
 from hud_mcp.cli.where import where_options, with_room
 from hud_mcp.egress.hosts import read_hosts
-from hud_mcp.errors import HudMcpError, InvalidAgent
+from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.contexts import SELECTORS
 from hud_mcp.loading.named_sets import find_sets
 from hud_mcp.loading.protocols import PROTOCOLS
@@ -41,7 +37,6 @@ from hud_mcp.observation import DEFAULT_FORMAT, IMAGE_FORMATS
 from hud_mcp.outcome import NOT_BEGUN
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
-from hud_mcp.rollout.agents import agent_options
 from hud_mcp.rollout.evaluation import Evaluation, report_folder
 from hud_mcp.rollout.plan import RunOptions
 from hud_mcp.rollout.prepared import JobRequest, Prepared, begin_job, resume_job
@@ -53,16 +48,6 @@ from hud_mcp.store import Store
 from hud_mcp.store.permissions import make_private_file, make_private_folder
 
 __all__ = ["command"]
-
-_RECORDED = (
-    "tasksets", "agent", "agent_command", "pattern", "split", "group", "seed", "max_steps",
-    "timeout", "name", "image", "contexts", "context_selector", "allow", "protocol", "in_process",
-    *MODEL_OPTIONS,
-)  # fmt: skip
-"""What a resumed job takes from its record: another value would make it another job."""
-
-_RECORDED_UNLESS_GIVEN = ("max_concurrent", "retries", "workers", *MODEL_LIMITS)
-"""What it takes from there too, and may be told anew: its runs are the same ones."""
 
 
 @click.command(
@@ -187,7 +172,7 @@ def command(ctx: click.Context, **options: Any) -> None:
     of the oracle or the nop must also get the reward in the row's `validation`. The table shows
     that reward as `expected`.
     """
-    _check_usage(ctx, options)
+    check_usage(ctx, options)
     with_room(ctx, options)
     configure_logging("error")
     raise_file_limit()
@@ -195,67 +180,6 @@ def command(ctx: click.Context, **options: Any) -> None:
         surfaces.offer_browser(options["sources"], options["tasksets"])
     keep_to_itself()
     sys.exit(anyio.run(_main, options))
-
-
-def _check_usage(ctx: click.Context, options: dict[str, Any]) -> None:
-    selector = ctx.get_parameter_source("context_selector")
-    if options["contexts"] is None and selector is ParameterSource.COMMANDLINE:
-        raise click.UsageError("--context-selector picks from --contexts; give that too.")
-    if options["resume"] is None:
-        if not options["tasksets"]:
-            raise click.UsageError("Name a TASKSET, or --resume JOB; `hud-mcp tasks` lists sets.")
-        _check_agent(ctx, options)
-        options["found_agent"] = _find_agent(options["agent"])
-        given = ctx.get_parameter_source("timeout") is ParameterSource.COMMANDLINE
-        options["own_timeout"] = options["timeout"] if given else None
-        return
-    for name in _RECORDED_UNLESS_GIVEN:
-        if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
-            options[name] = None
-    given = [
-        name
-        for name in _RECORDED
-        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        and (name != "tasksets" or options[name])
-    ]
-    if given:
-        names = {"tasksets": "TASKSET", "pattern": "--filter"}
-        shown = names.get(given[0], f"--{given[0].replace('_', '-')}")
-        raise click.UsageError(
-            f"{shown} comes from the record of the job that is resumed; leave it out, or start "
-            "another job."
-        )
-
-
-def _check_agent(ctx: click.Context, options: dict[str, Any]) -> None:
-    """Refuse another number of agents than one, and a command that cannot run."""
-    given = [name for name in ("agent", "agent_command", "model") if options[name] is not None]
-    if len(given) != 1:
-        raise click.UsageError(
-            "Give --agent oracle, --agent nop, --agent path/to/agent.py:NAME, --agent-command "
-            "COMMAND, or --model PROVIDER:MODEL."
-        )
-    if options["model"] is None:
-        refuse_without_model(ctx)
-    if options["agent_command"] is None:
-        return
-    if not options["agent_command"].strip():
-        raise click.UsageError("--agent-command is empty; write what the shell is to run.")
-    if (program := missing_program(options["agent_command"])) is not None:
-        raise click.UsageError(
-            f"--agent-command begins with {program!r}, and the shell finds no program of that "
-            "name; correct it, or give its path."
-        )
-
-
-def _find_agent(name: str | None) -> RunOptions:
-    """How a job is run by the agent of a name; an agent in Python is looked at."""
-    if name is None:
-        return RunOptions()
-    try:
-        return anyio.run(agent_options, name)
-    except InvalidAgent as exc:
-        raise click.UsageError(str(exc)) from exc
 
 
 async def _main(options: dict[str, Any]) -> int:
@@ -289,6 +213,7 @@ async def _prepare(console: Console, store: Store, options: dict[str, Any], new:
             max_concurrent=options["max_concurrent"],
             retries=options["retries"],
             workers=options["workers"],
+            ray=options["ray"],
             model_limits=model_limits(options),
         )
     found = await anyio.to_thread.run_sync(find_sets, options["tasksets"])
@@ -331,6 +256,7 @@ def _how(options: dict[str, Any]) -> RunOptions:
         allow=read_hosts(options["allow"]),
         in_process=options["in_process"],
         workers=options["workers"],
+        ray=options["ray"],
     )
 
 

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import anyio
 import click
 from click.core import ParameterSource
 
 from hud_mcp.errors import HudMcpError
-from hud_mcp.rollout.workers import EACH, read_workers
+from hud_mcp.rollout.cluster.nodes import AUTO, read_ray
+from hud_mcp.rollout.workers import EACH, place_workers, read_workers
 
 __all__ = ["where_options", "with_room"]
 
@@ -15,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def where_options(function: F) -> F:
-    """Add `--workers` and `--in-process` to a command."""
+    """Add `--workers`, `--ray` and `--in-process` to a command."""
     for option in (
         click.option(
             "--in-process",
@@ -31,6 +33,15 @@ def where_options(function: F) -> F:
             "one for each core. The default of --max-concurrent is then 4 times this "
             "number.",
         ),
+        click.option(
+            "--ray",
+            metavar="[ADDRESS]",
+            is_flag=False,
+            flag_value=AUTO,
+            callback=_read_cluster,
+            help="Run the servers on the nodes of a Ray cluster: the one at ADDRESS, or the one "
+            "that is there. Put it after TASKSET. Each node has one server by default.",
+        ),
     ):
         function = option(function)
     return function
@@ -43,8 +54,17 @@ def _read(_ctx: click.Context, _option: click.Parameter, given: str | None) -> i
         raise click.BadParameter(f"{given!r}; give a number from 1, or auto.") from exc
 
 
+def _read_cluster(_ctx: click.Context, _option: click.Parameter, given: str | None) -> str | None:
+    try:
+        return read_ray(given)
+    except HudMcpError as exc:
+        raise click.BadParameter(str(exc)) from exc
+
+
 def with_room(ctx: click.Context, options: dict[str, Any]) -> None:
     """Let so many runs go on at once as the workers take, unless somebody said how many."""
+    if options["resume"] is None:
+        options["workers"] = anyio.run(place_workers, options["workers"], options["ray"])
     given = ctx.get_parameter_source("max_concurrent") is ParameterSource.COMMANDLINE
     if options["workers"] is not None and not given and options["max_concurrent"] is not None:
         options["max_concurrent"] = EACH * options["workers"]

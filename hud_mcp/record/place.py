@@ -9,8 +9,10 @@ from platformdirs import user_data_path
 from hud_mcp.errors import StoreFailed
 
 __all__ = [
+    "PICTURES_VARIABLE",
     "STORE_VARIABLE",
     "check_place",
+    "default_pictures_folder",
     "default_store_file",
     "default_store_url",
     "is_store_named",
@@ -20,6 +22,7 @@ __all__ = [
 ]
 
 STORE_VARIABLE = "HUD_MCP_STORE"
+PICTURES_VARIABLE = "HUD_MCP_PICTURES"
 
 _SQLITE_FILE = re.compile(
     r"sqlite(\+pysqlite)?:///(?!:memory:|file:)(?P<path>[^?]+)(?P<query>\?.*)?"
@@ -38,6 +41,12 @@ def default_store_file() -> Path:
 def default_store_url() -> str:
     """The store that is used where none is given: `HUD_MCP_STORE`, else the user's own."""
     return os.environ.get(STORE_VARIABLE) or str(default_store_file())
+
+
+def default_pictures_folder(folder: Path) -> Path:
+    """Where pictures lie where nobody says: in `HUD_MCP_PICTURES`, else in a folder of a store."""
+    named = os.environ.get(PICTURES_VARIABLE)
+    return Path(named).expanduser().absolute() if named else folder / "screenshots"
 
 
 def is_store_named(given: str | None) -> bool:

@@ -16,12 +16,13 @@ from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.agents import options_of_agent
 from hud_mcp.rollout.attempt import Rollout
+from hud_mcp.rollout.cluster.nodes import read_ray
 from hud_mcp.rollout.evaluation import Evaluation, report_folder
 from hud_mcp.rollout.plan import PlannedRun, RunOptions
 from hud_mcp.rollout.prepared import JobRequest, Prepared, agent_name, begin_job, resume_job
 from hud_mcp.rollout.recorded import recorded_runs
 from hud_mcp.rollout.run import Watch
-from hud_mcp.rollout.workers import EACH, read_workers
+from hud_mcp.rollout.workers import EACH, place_workers, read_workers
 from hud_mcp.serving.secrecy import keep_to_itself
 from hud_mcp.store import opened_store
 from hud_mcp.store.opening import Place
@@ -83,6 +84,7 @@ async def evaluate(
     isolated: bool = False,
     in_process: bool = False,
     workers: int | Literal["auto"] | None = None,
+    ray: str | bool | None = None,
 ) -> Job:
     """Run an agent through a taskset. A run that fails is data of the job, and no exception.
 
@@ -125,6 +127,9 @@ async def evaluate(
             runs a second, and a world that ends its process ends the job, which can be resumed.
         workers: How many server processes share the runs, each with worlds of its own; `auto` is
             one a core. Each run goes to the one that has least to do.
+        ray: The Ray cluster where these processes run, by its address; True for the one that is
+            there, or of this machine. Then there is one for each node by default, placed by what
+            `Needs` of the environments say.
 
     Returns:
         The job, as it is recorded: `statistics()`, `load_trajectories()`; `runs`, `reward` and
@@ -142,7 +147,8 @@ async def evaluate(
     every other run under way is recorded as lost. The job can be resumed.
     """
     _check_place()
-    count = read_workers(workers)
+    cluster = read_ray(ray)
+    count = await place_workers(read_workers(workers), cluster)
     options, solver = None, None
     if agent is not None or resume is None:
         options, solver = await options_of_agent(agent, isolated=isolated)
@@ -156,6 +162,7 @@ async def evaluate(
                 max_concurrent=max_concurrent,
                 retries=retries,
                 workers=count,
+                ray=cluster,
                 agent=None if options is None else agent_name(options),
             )
         else:
@@ -174,6 +181,7 @@ async def evaluate(
                 "allow": read_hosts(allow),
                 "in_process": in_process,
                 "workers": count,
+                "ray": cluster,
             }
             how = RunOptions.model_validate({**(options or RunOptions()).model_dump(), **given})
             tasks, files = await _tasks_of(taskset)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mcp.client.client import Client
 
 __all__ = [
+    "TOKENS",
     "Address",
     "ConnectionLost",
     "CurrentLink",
@@ -48,7 +49,8 @@ _CALL_S = 600.0
 """How long one call may take; the server bounds its own work below that."""
 _STOP_S = 10.0
 """How long a server may take to end in order."""
-_TOKENS = frozenset({OPERATOR_TOKEN, "HUD_MCP_TOKEN", "HUD_MCP_CHANNEL_TOKEN"})
+TOKENS = frozenset({OPERATOR_TOKEN, "HUD_MCP_TOKEN", "HUD_MCP_CHANNEL_TOKEN"})
+"""Variables of this process that no server of a run is given."""
 _BREAKS = 3
 """A connection that breaks this often in a row, to a process that lives, is no connection."""
 
@@ -102,6 +104,10 @@ class Address:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     port: int = 0
     url: str = ""
+
+    def move(self, url: str) -> None:
+        """Take note of where the next server answers; nowhere where that is empty."""
+        self.url = url
 
 
 @dataclass(frozen=True)
@@ -333,7 +339,7 @@ async def _watch(process: "Process", link: Link) -> None:
 
 def _own_environment() -> dict[str, str]:
     """What a server of a run finds in its environment: no token, as agents may read it there."""
-    return {k: v for k, v in os.environ.items() if k not in _TOKENS}
+    return {k: v for k, v in os.environ.items() if k not in TOKENS}
 
 
 async def _hand_over(process: "Process", token: str) -> None:

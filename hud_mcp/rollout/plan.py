@@ -60,6 +60,7 @@ class RunOptions(Value):
     allow: tuple[str, ...] = Field(default=(), description="Local hosts that rows may open.")
 
     workers: int | None = Field(default=None, ge=1, description="Server processes; one by default.")
+    ray: str | None = Field(default=None, description="The cluster where they run.")
     in_process: bool = Field(
         default=False, description="Whether the environments are in the process that runs it."
     )

@@ -164,6 +164,10 @@ def check_in_process(how: RunOptions) -> None:
     """
     if not how.in_process:
         return
+    if how.ray is not None:
+        raise HudMcpError(
+            "Servers on a cluster are no part of this process: give ray or in_process."
+        )
     if how.workers is not None:
         raise HudMcpError("workers are processes of their own: give workers or in_process.")
     if how.is_remote:
@@ -197,6 +201,7 @@ async def resume_job(
     max_concurrent: int | None = None,
     retries: int | None = None,
     workers: int | None = None,
+    ray: str | None = None,
     agent: str | None = None,
     model_limits: Mapping[str, Any] | None = None,
 ) -> Prepared:
@@ -209,6 +214,7 @@ async def resume_job(
         max_concurrent: Runs at once; as its record says by default.
         retries: Of a run that failed for infrastructure; the same.
         workers: Server processes; the same.
+        ray: The cluster where they are; the same.
         agent: What the agent is called that is given again; None where none is given.
         model_limits: Limits of its model, as for `with_limits`; as its record says by default.
 
@@ -230,7 +236,7 @@ async def resume_job(
     await end_left_runs(store, job, runs)
     solvable(how, Taskset(tasks), every=True)
     planned = plan_runs(tasks, runs, group=job.group, seed=how.seed)
-    given = {"max_concurrent": max_concurrent, "retries": retries, "workers": workers}
+    given = {"max_concurrent": max_concurrent, "retries": retries, "workers": workers, "ray": ray}
     how = how.model_copy(update={name: n for name, n in given.items() if n is not None})
     check_in_process(how)
     spent_usd = sum(run.use.cost_usd or 0.0 for run in runs if run.use is not None)

@@ -121,6 +121,12 @@ class RunServer:
         self.lost: str | None = None
 
     @property
+    def is_up(self) -> bool:
+        """Whether there is a server now."""
+        link = self._current.link
+        return link is not None and not link.died.is_set()
+
+    @property
     def principal(self) -> str | None:
         """Whom the server takes its clients for; None on stdio."""
         return "token" if self.address is not None else None
@@ -226,6 +232,7 @@ class RunServer:
                 if self.deaths == 0:
                     task_status.started()
                 await link.died.wait()
+                self._current.change(None)  # at once: to leave what has died may take a while
         except Exception as exc:  # noqa: BLE001  # leaving a dead process fails in ways of its own
             cause = sole_cause(exc)
             if self.deaths == 0 and link is None:

@@ -3,8 +3,9 @@
 import os
 
 from hud_mcp.errors import HudMcpError
+from hud_mcp.rollout.cluster.nodes import count_nodes
 
-__all__ = ["EACH", "read_workers"]
+__all__ = ["EACH", "place_workers", "read_workers"]
 
 EACH = 4
 """So many runs at once for each worker, where nothing else is said."""
@@ -27,6 +28,21 @@ def read_workers(given: int | str | None) -> int | None:
     if not text.isdecimal() or int(text) < 1:
         raise HudMcpError(f"workers is {given!r}; give a number from 1, or 'auto' for one a core.")
     return int(text)
+
+
+async def place_workers(given: int | None, cluster: str | None) -> int | None:
+    """How many workers a job has: as given, or one for each node of its cluster.
+
+    Args:
+        given: As `read_workers` gives it.
+        cluster: As `read_ray` gives it.
+
+    Raises:
+        NotInstalled, HudMcpError: The cluster cannot be had. Nothing ran.
+    """
+    if given is not None or cluster is None:
+        return given
+    return await count_nodes(cluster)
 
 
 def _cores() -> int:

@@ -18,7 +18,7 @@ from hud_mcp.observation import Screenshot
 from hud_mcp.outcome import Outcome
 from hud_mcp.record.job import Job
 from hud_mcp.record.model_turn import ModelTurn
-from hud_mcp.record.place import default_store_url, read_place
+from hud_mcp.record.place import default_pictures_folder, default_store_url, read_place
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
 from hud_mcp.store import sql
 from hud_mcp.store.changes import NewEnd, NewPrompt, NewSession, NewSteps
@@ -70,7 +70,7 @@ class Store(Upkeep):
         database = Database(
             str(url) if url else default_store_url(), lease_s, is_scratch=is_scratch
         )
-        super().__init__(database, screenshots or database.folder / "screenshots")
+        super().__init__(database, screenshots or default_pictures_folder(database.folder))
         self._soon = Soon()
         self._quotas = quotas
         self._growth = Growth()

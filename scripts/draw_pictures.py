@@ -1,7 +1,10 @@
 """Draws the pictures of the pages: one recorded trajectory as a page, and as a moving picture.
 
 It runs a real task in a real Chromium. The record's times are set to fixed ones, so that two runs
-draw the same steps, times and marks. `python scripts/draw_pictures.py` writes both files into `docs/pictures/`.
+draw the same steps, times and marks.
+
+Usage: draw_pictures.py, run by an interpreter that has the package and a Chromium. It replaces both
+files in `docs/pictures/`.
 """
 
 import os

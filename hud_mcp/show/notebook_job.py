@@ -27,8 +27,8 @@ MOST_ROWS = 200
 """Of the table; `hud-mcp view` has the others."""
 
 _HEIGHT_PX = 480
-_COLUMNS = ("", "task", "outcome", "reward", "steps", "seconds", "why")
-_NUMBERS = {"", "reward", "steps", "seconds"}
+_COLUMNS = ("no.", "task", "outcome", "reward", "steps", "seconds", "why")
+_NUMBERS = {"no.", "reward", "steps", "seconds"}
 # Notebooks align tables to the right, and keep a text in one line.
 _STYLE = "vertical-align: top; padding: 4px 12px 4px 0; white-space: normal; word-break: normal; "
 

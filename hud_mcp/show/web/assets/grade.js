@@ -12,7 +12,7 @@ export function gradeOf({ receipt, reward, outcome }) {
     el('p', { class: 'lead' }, head, receipt.content ? ` ${receipt.content}` : null),
     receipt.error ? el('p', { class: 'error' }, receipt.error) : '',
     receipt.subscores.length ? el('ul', { class: 'tree' }, ...receipt.subscores.map(subscore)) : '',
-    receipt.info ? el('pre', { tabindex: 0, role: 'region', 'aria-label': 'More of the grade' }, receipt.info) : '',
+    receipt.info ? el('pre', { tabindex: 0, role: 'group', 'aria-label': 'More of the grade' }, receipt.info) : '',
     el('details', {}, el('summary', {}, 'Receipt'),
       el('dl', { class: 'receipt' }, ...list.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]))),
   ];

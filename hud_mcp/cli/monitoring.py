@@ -31,6 +31,12 @@ _OPTIONS = (
         "--http.",
     ),
     click.option(
+        "--traces",
+        is_flag=True,
+        help="Send traces of calls over OTLP/HTTP, to where OTEL_EXPORTER_OTLP_ENDPOINT and its "
+        "like say; needs the extra otel.",
+    ),
+    click.option(
         "--quota",
         "quotas",
         multiple=True,
@@ -71,6 +77,7 @@ class Monitor:
     def __init__(self, options: dict[str, Any]) -> None:
         self._address: str | None = options["metrics"]
         self._token: str | None = options["metrics_token"]
+        self._traces: bool = options["traces"]
         self._hosts: tuple[str, ...] = options["hosts"]
         self._sessions: Any = None
         if self._token is not None and len(self._token) < _TOKEN_CHARS:
@@ -103,6 +110,8 @@ class Monitor:
     async def running(self) -> AsyncGenerator[None]:
         """Count while the body runs, and answer on the address of its own, if it has one."""
         async with AsyncExitStack() as stack:
+            if self._traces:
+                await stack.enter_async_context(surfaces.tracing())
             if self._metrics is not None:
                 stack.callback(listen_to_telemetry(self._metrics))
             if self._metrics is not None and self._address is not None:

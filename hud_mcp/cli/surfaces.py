@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from hud_mcp.monitor.health import Health
     from hud_mcp.monitor.metrics import Metrics
     from hud_mcp.monitor.routes import health_routes, metrics_route
+    from hud_mcp.monitor.traces import tracing
     from hud_mcp.openenv.routes import openenv_routes
     from hud_mcp.server.app import build_server
     from hud_mcp.server.http import serve_http
@@ -100,6 +101,7 @@ else:
         "hud_mcp.monitor.metrics:Metrics",
         "hud_mcp.monitor.routes:health_routes",
         "hud_mcp.monitor.routes:metrics_route",
+        "hud_mcp.monitor.traces:tracing",
         "hud_mcp.openenv.routes:openenv_routes",
         "hud_mcp.server.app:build_server",
         "hud_mcp.server.http:serve_http",
@@ -169,6 +171,7 @@ __all__ = [
     "shipped_environments",
     "shipped_folder",
     "stop_server",
+    "tracing",
     "try_entry",
     "viewer_app",
 ]

@@ -6,6 +6,8 @@ from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
+from opentelemetry.context import attach, detach
+from opentelemetry.propagate import extract
 from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
 
 __all__ = ["trace_where_seen"]
@@ -20,10 +22,17 @@ def trace_where_seen(server: Server[Any]) -> None:
     standard = tuple(server.middleware)
 
     async def traced(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        if _is_seen(ctx.meta):
-            for middleware in reversed(standard):
-                call_next = partial(middleware, call_next=call_next)
-        return await call_next(ctx)
+        if not _is_seen(ctx.meta):
+            return await call_next(ctx)
+        for middleware in reversed(standard):
+            call_next = partial(middleware, call_next=call_next)
+        # What `_meta` says goes before it, as the SDK looks there.
+        token = attach(extract(ctx.request.headers)) if ctx.request is not None else None
+        try:
+            return await call_next(ctx)
+        finally:
+            if token is not None:
+                detach(token)
 
     server.middleware[:] = [traced]
 

@@ -129,8 +129,9 @@ class Driver:
             self._context.run(self._prompt_now, opening)
             return
         self._orders = asyncio.Queue()
+        run = telemetry.following(self._run)
         self._task = asyncio.get_running_loop().create_task(
-            self._run(opening, self._orders), name=f"driver {self._name}", context=self._context
+            run(opening, self._orders), name=f"driver {self._name}", context=self._context
         )
         self._task.add_done_callback(self._done)
 

@@ -267,7 +267,8 @@ class LiveWorld:
         for action in actions:
             given = scale_action(action, scale)
             meant = await self.pointer.aim(given, world)
-            effect = aimed(await world.act(meant), given, meant)
+            with telemetry.span("action", type=action.type):
+                effect = aimed(await world.act(meant), given, meant)
             self.pointer.note(meant, effect.place)
             keep(in_picture_pixels(effect, scale))
             if effect.terminated or effect.truncated:

@@ -3,9 +3,10 @@
     python benchmarks/many_trajectories.py STORE [--trajectories 20000] [--steps 50]
 
 Its tasks have a difficulty, skills, and four runs each by one agent. A second job of a quarter of
-the tasks is another agent's. Pictures are shared by their content, as the store shares them. Rows
-are what the store itself writes, many to a statement: STORE is a path of a new SQLite file, or the
-URL of an empty PostgreSQL database. All is drawn from one seed, so that each record is the same.
+the tasks is another agent's, and a third one has 100 runs at most. Pictures are shared by their
+content, as the store shares them. Rows are what the store itself writes, many to a statement:
+STORE is a path of a new SQLite file, or the URL of an empty PostgreSQL database. All is drawn from
+one seed, so that each record is the same.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,8 @@ from hud_mcp.store.sql.jobs import insert_job
 from hud_mcp.store.sql.schema import job_runs, sessions, steps
 from hud_mcp.task import Task
 
+LARGE, FEWER, SMALL = "job-many", "job-fewer", "job-small"
+SMALL_RUNS = 100
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 GROUP = 4
 SKILLS = ("search", "sort", "checkout", "forms", "memory", "reading")
@@ -81,19 +85,22 @@ def make_record(store: str, size: Size) -> list[Job]:
     folder = path.parent if path else Path("screenshots-of-many")
     shots = make_pictures(folder / "screenshots", size.pictures)
     tasks = make_tasks(max(1, size.trajectories // GROUP))
-    first = Job(id="job-many", name="Many runs", taskset="shop", agent="agent-one", group=GROUP,
+    first = Job(id=LARGE, name="Many runs", taskset="shop", agent="agent-one", group=GROUP,
                 created_at=START, planned=True)  # fmt: skip
-    second = Job(id="job-fewer", name="Fewer runs", taskset="shop", agent="agent-two", group=1,
+    second = Job(id=FEWER, name="Fewer runs", taskset="shop", agent="agent-two", group=1,
                  created_at=START + timedelta(hours=1), planned=True)  # fmt: skip
+    third = Job(id=SMALL, name="Few runs", taskset="shop", agent="agent-two", group=1,
+                created_at=START + timedelta(hours=2), planned=True)  # fmt: skip
+    quarter = tasks[: max(1, len(tasks) // 4)]
     engine = sql.engine.open_engine(url, path)
     try:
         with engine.begin() as connection:
-            for job, rows in ((first, tasks), (second, tasks[: max(1, len(tasks) // 4)])):
+            for job, rows in ((first, tasks), (second, quarter), (third, tasks[:SMALL_RUNS])):
                 insert_job(connection, job, rows)
                 write_runs(connection, job, rows, shots, size)
     finally:
         engine.dispose()
-    return [first, second]
+    return [first, second, third]
 
 
 def make_pictures(folder: Path, count: int) -> list[ScreenshotRecord]:
@@ -143,6 +150,7 @@ def write_runs(
 ) -> None:
     """Write each task's runs, with their steps."""
     draw = random.Random(job.id)
+    seen = [shot.model_dump(mode="json") for shot in shots]
     begun = [
         session_row(job, task, number * len(tasks) + place, size.steps, draw)
         for number in range(job.group)
@@ -153,7 +161,7 @@ def write_runs(
     connection.execute(sessions.insert(), begun)
     batch: list[dict[str, Any]] = []
     for row in begun:
-        batch += step_rows(row["id"], row["started_at"], size.steps, shots, draw)
+        batch += step_rows(row["id"], row["started_at"], size.steps, seen, draw)
         if len(batch) >= BATCH:
             connection.execute(steps.insert(), batch)
             batch.clear()
@@ -220,31 +228,39 @@ def drawn_end(task: Task, draw: random.Random) -> tuple[Outcome, float | None, d
 
 
 def step_rows(
-    session_id: str,
-    began: datetime,
-    count: int,
-    shots: list[ScreenshotRecord],
-    draw: random.Random,
+    session_id: str, began: datetime, count: int, shots: list[Any], draw: random.Random
 ) -> Iterator[dict[str, Any]]:
     """The steps of one run: clicks and texts, each with what was seen then."""
     for index in range(count):
         shot = shots[draw.randrange(len(shots))]
         at = began + timedelta(seconds=2 * index)
         click = {"type": "click", "x": draw.randrange(1280), "y": draw.randrange(800)}
-        typed = {"type": "type", "text": f"lamp {index}"}
-        step = TrajectoryStep.model_construct(
-            index=index,
-            kind="step",
-            actions=(click, typed) if index % 5 == 1 else (click,),
-            performed=2 if index % 5 == 1 else 1,
-            delivered_image=True,
-            observation_text=f"Page {index} of the shop: 12 lamps, {index % 7} in the cart.",
-            screenshot=shot,
-            started_at=at,
-            ended_at=at + timedelta(seconds=1),
-        )
-        row = step.model_dump(mode="json", exclude_defaults=True, exclude={"observation_url"})
-        yield {"session_id": session_id, "step": index, "row": row}
+        known = plain_step(index)
+        row = {
+            **known,
+            "actions": [click, *known["actions"][1:]],
+            "screenshot": shot,
+            "started_at": at.isoformat().replace("+00:00", "Z"),
+            "ended_at": (at + timedelta(seconds=1)).isoformat().replace("+00:00", "Z"),
+        }
+        yield {"session_id": session_id, "step": index, "row": row, "took_s": 1.0}
+
+
+@cache
+def plain_step(index: int) -> dict[str, Any]:
+    """A step as the store writes it; what differs from run to run is put into a copy."""
+    click, typed = {"type": "click", "x": 0, "y": 0}, {"type": "type", "text": f"lamp {index}"}
+    step = TrajectoryStep(
+        index=index,
+        kind="step",
+        actions=(click, typed) if index % 5 == 1 else (click,),
+        performed=2 if index % 5 == 1 else 1,
+        delivered_image=True,
+        observation_text=f"Page {index} of the shop: 12 lamps, {index % 7} in the cart.",
+        started_at=START,
+        ended_at=START,
+    )
+    return step.model_dump(mode="json", exclude_defaults=True, exclude={"observation_url"})
 
 
 if __name__ == "__main__":

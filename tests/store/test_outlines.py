@@ -1,11 +1,14 @@
 """Jobs of very many runs in short, on each kind of database."""
 
+from datetime import timedelta
+
 import pytest
-from records import TASK, begin, execute, receipt, step
+from records import AT, TASK, begin, execute, receipt, step
 
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.grade import Outcome
 from hud_mcp.record.job import Job
+from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 
@@ -43,7 +46,7 @@ async def test_an_outline_agrees_with_the_summaries(store: Store) -> None:
 
 
 async def test_a_stamp_changes_with_every_change_that_a_page_shows(store: Store) -> None:
-    """A run's beginning, step and end each give a job another stamp; nothing else does."""
+    """A run's beginning, step, end and late turn each give a job another stamp; nothing else does."""
     job = Job(name="a")
     await store.add_job(job, TASKS)
     stamps = [await store.stamp_job(job.id)]
@@ -53,10 +56,36 @@ async def test_a_stamp_changes_with_every_change_that_a_page_shows(store: Store)
     stamps.append(await store.stamp_job(job.id))
     await store.end_session("traj-1", receipt())
     stamps.append(await store.stamp_job(job.id))
-    assert [count for count, _ in stamps] == [0, 1, 1, 1]
+    turn = ModelTurn(started_at=AT, ended_at=AT, text="done")
+    await store.add_turns("traj-1", [turn])  # a report may come after the end
+    stamps.append(await store.stamp_job(job.id))
+    assert [count for count, _ in stamps] == [0, 1, 1, 1, 1]
     assert len({stamp for _, stamp in stamps}) == len(stamps)
     await begin(store, "traj-other")
     assert await store.stamp_job(job.id) == stamps[-1]
+
+
+async def test_a_run_has_its_neighbours_within_its_job(store: Store) -> None:
+    """Runs that began at one time are in the order of their ids; other jobs' are in none."""
+    job, other = Job(name="a"), Job(name="b")
+    for each in (job, other):
+        await store.add_job(each, TASKS)
+    for name, of, at_s in (("b", job, 0), ("a", job, 0), ("x", other, 0), ("c", job, 1)):
+        begun = AT + timedelta(seconds=at_s)
+        await begin(store, f"traj-{name}", job_id=of.id, started_at=begun)
+    await begin(store, "traj-alone")
+    found = {name: await store.find_place(f"traj-{name}") for name in ("a", "b", "c", "x")}
+    assert {name: (place.previous, place.next) for name, (place, _) in found.items()} == {
+        "a": (None, "traj-b"),
+        "b": ("traj-a", "traj-c"),
+        "c": ("traj-b", None),
+        "x": (None, None),
+    }
+    assert [of and of.name for _, of in found.values()] == ["a", "a", "a", "b"]
+    place, of = await store.find_place("traj-alone")
+    assert (place.job_id, place.previous, place.next, of) == (None, None, None, None)
+    with pytest.raises(SourceNotFound, match="no trajectory"):
+        await store.find_place("traj-none")
 
 
 async def test_runs_are_found_by_what_tables_show_of_them(store: Store) -> None:

@@ -46,7 +46,7 @@ async def test_an_outline_agrees_with_the_summaries(store: Store) -> None:
 
 
 async def test_a_stamp_changes_with_every_change_that_a_page_shows(store: Store) -> None:
-    """A run's beginning, step, end and late turn each give a job another stamp; nothing else does."""
+    """A run's beginning, step, end and late turn each give another stamp; nothing else does."""
     job = Job(name="a")
     await store.add_job(job, TASKS)
     stamps = [await store.stamp_job(job.id)]

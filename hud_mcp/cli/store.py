@@ -15,11 +15,12 @@ from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.output import asks_here, cell, make_console
 from hud_mcp.cli.recording import store_option
 from hud_mcp.cli.telling import Telling
-from hud_mcp.record.place import check_place
+from hud_mcp.record.place import check_place, default_store_url, read_place
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.session.log import configure_logging
+from hud_mcp.show.transcript import visible_line
 from hud_mcp.store import Store
-from hud_mcp.store.upkeep.values import Holdings, Pruned, Vacuumed
+from hud_mcp.store.upkeep.values import Finding, Holdings, Pruned, Vacuumed
 
 __all__ = ["command"]
 
@@ -117,6 +118,41 @@ def _facts(found: Holdings) -> list[tuple[str, str]]:
         ("waiting", f"{found.waiting} sessions that no living server runs"),
     ]  # fmt: skip
     return [(name, text) for name, text in facts if text]
+
+
+@command.command("verify", epilog="Exit status: 0 if all is sound, else 1.")
+@store_option
+def verify(*, store: str | None) -> None:
+    """Look for damage in the database and among the pictures, and say what to do about it.
+
+    Nothing is changed: not even an old store is brought up to date.
+    """
+    if shown_problem := _folder_problem(store):
+        raise click.UsageError(shown_problem)
+    found = anyio.run(_verify, store)
+    for each in found:
+        click.echo(f"{each.kind}: {visible_line(each.what)}. To do: {each.remedy}.")
+    if found:
+        harmless = sum(each.harmless for each in found)
+        click.echo(f"{_count(len(found) - harmless, 'damage')}, {harmless} left over.", err=True)
+        sys.exit(1)
+    click.echo("All is sound.")
+
+
+def _folder_problem(store: str | None) -> str | None:
+    """What is wrong with a place that is no file; a damaged file is what is looked for."""
+    path = read_place(store or default_store_url())[1]
+    return f"{path} is a folder. Name the file in it." if path and path.is_dir() else None
+
+
+async def _verify(url: str | None) -> list[Finding]:
+    opened = Store(url)
+    telling = Telling("looked at")
+    try:
+        return await opened.verify(on_progress=telling.show)
+    finally:
+        telling.clear()
+        await opened.close()
 
 
 @command.command("vacuum")

@@ -74,7 +74,7 @@ def test_nothing_is_removed_where_nobody_can_be_asked(place: str) -> None:
     assert told.exit_code == 2
     assert "would remove 1 step, 0 turns, 0 log lines of 1 trajectory" in told.output
     assert "--yes" in told.output
-    assert "step 0" in call("trace", "traj-1", "--store", place).output
+    assert "step 1" in call("trace", "traj-1", "--store", place).output
 
 
 def test_commands_show_the_marker(place: str) -> None:

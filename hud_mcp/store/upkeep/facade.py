@@ -6,6 +6,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+import anyio.to_thread
+
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.place import read_place, shown_url
 from hud_mcp.record.recorded_turn import RedactedField
@@ -13,7 +15,8 @@ from hud_mcp.record.trajectory import utc_now
 from hud_mcp.store import sql
 from hud_mcp.store.archive import Archive
 from hud_mcp.store.upkeep import pictures
-from hud_mcp.store.upkeep.values import Holdings, Pruned, Vacuumed
+from hud_mcp.store.upkeep.values import Finding, Holdings, Pruned, Vacuumed
+from hud_mcp.store.upkeep.verification import verify
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -68,6 +71,22 @@ class Upkeep(Archive):
             )
 
         return await self._database.read(read)
+
+    async def verify(self, *, on_progress: OnProgress | None = None) -> list[Finding]:
+        """Look for damage in the database and among the pictures; nothing is changed.
+
+        Args:
+            on_progress: Called on another thread with how many rows and pictures were looked at,
+                and how many there are.
+
+        Returns:
+            What is damaged or left over; empty where all is sound.
+
+        Raises:
+            SourceNotFound: There is no store.
+        """
+        self.look_for_it()
+        return await anyio.to_thread.run_sync(verify, self.url, self.screenshots, on_progress)
 
     async def vacuum(self, *, beside: Sequence[str] = ()) -> Vacuumed:
         """Remove pictures that no store refers to, and give back the database's free pages.

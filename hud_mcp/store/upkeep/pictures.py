@@ -20,6 +20,7 @@ from hud_mcp.store import sql
 from hud_mcp.store.characters import printable
 
 __all__ = [
+    "YOUNG_S",
     "PictureFile",
     "all_names",
     "list_foreign",

@@ -1,0 +1,179 @@
+"""What is damaged in a database, looked for without changing anything in it."""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from pydantic import BaseModel
+from sqlalchemy import Connection, Engine, Table, create_engine, func, inspect, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from hud_mcp.errors import DamagedRecord
+from hud_mcp.record.job import Job
+from hud_mcp.record.recorded_turn import RecordedTurn
+from hud_mcp.record.values import Receipt, TrajectoryStep
+from hud_mcp.store.sql.columns import Damaged
+from hud_mcp.store.sql.damage import damage, read_value
+from hud_mcp.store.sql.engine import why
+from hud_mcp.store.sql.schema import VERSION, job_tasks, jobs, metadata, sessions, steps, turns
+from hud_mcp.store.upkeep.values import Finding
+from hud_mcp.task import Task
+
+__all__ = ["count_rows", "look_at", "open_to_look"]
+
+Read = Callable[[], None]
+"""Called for each row that was looked at."""
+
+_AT_ONCE = 1000
+_RESTORE = "restore the store from a copy"
+_MEND = f"mend that row by hand, or {_RESTORE}"
+
+
+def open_to_look(url: str, path: Path | None) -> Engine:
+    """Open a database as it is: nothing is made, migrated or written."""
+    if path is None:
+        return create_engine(
+            url, hide_parameters=True, execution_options={"postgresql_readonly": True}
+        )
+    place = f"file:{quote(str(path))}?mode=ro"
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(place, uri=True, check_same_thread=False)
+
+    return create_engine("sqlite://", creator=connect, hide_parameters=True)
+
+
+def count_rows(connection: Connection) -> int:
+    """How many rows are looked at one by one; 0 where nobody can tell."""
+    try:
+        return sum(
+            connection.execute(select(func.count()).select_from(table)).scalar_one()
+            for table in (jobs, job_tasks, sessions, steps, turns)
+        )
+    except SQLAlchemyError:
+        connection.rollback()
+        return 0
+
+
+def look_at(connection: Connection, on_row: Read) -> Iterator[Finding]:
+    """Each thing that is damaged. What keeps one check from going on does not end the others."""
+    checks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
+        ("the file", lambda: _file(connection)),
+        ("the tables", lambda: _tables(connection)),
+        *((t.name, partial(_parents, connection, t)) for t in metadata.sorted_tables),
+        *((t.name, partial(_gaps, connection, t)) for t in (steps, turns)),
+        *((t.name, partial(_rows, connection, t, r, on_row)) for t, r in _READERS.items()),
+    ]
+    for name, check in checks:
+        try:
+            yield from check()
+        except SQLAlchemyError as exc:
+            connection.rollback()
+            yield Finding("unreadable", f"{name}: {why(exc)}", _RESTORE)
+
+
+def _file(connection: Connection) -> Iterator[Finding]:
+    """Of SQLite: whether its pages are whole. PostgreSQL sees to its own."""
+    if connection.dialect.name != "sqlite":
+        return
+    for (said,) in connection.exec_driver_sql("PRAGMA integrity_check(50)"):
+        if said != "ok":
+            what = " ".join(str(said).split())
+            remedy = f"{_RESTORE}, or read what is left by sqlite3's .recover"
+            yield Finding("damaged file", what, remedy)
+
+
+def _tables(connection: Connection) -> Iterator[Finding]:
+    """Whether all tables and columns are there, and of which version."""
+    there = inspect(connection)
+    names = set(there.get_table_names())
+    for table in metadata.sorted_tables:
+        if table.name not in names:
+            yield Finding("missing table", table.name, _RESTORE)
+            continue
+        columns = {column["name"] for column in there.get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in columns:
+                yield Finding("missing column", f"{table.name}.{column.name}", _RESTORE)
+    if "versions" in names:
+        found = [row[0] for row in connection.exec_driver_sql("SELECT version FROM versions")]
+        if found != [VERSION]:
+            said = ", ".join(map(str, found)) or "none"
+            remedy = "open it once by `hud-mcp jobs`, which brings it up to date; or update hud-mcp"
+            yield Finding("version", f"{said}, and this program has {VERSION}", remedy)
+
+
+def _parents(connection: Connection, table: Table) -> Iterator[Finding]:
+    """Rows that belong to a row that is gone."""
+    for key in sorted(table.foreign_keys, key=lambda each: each.parent.name):
+        child, parent = key.parent, key.column
+        query = select(child, func.count()).where(child.is_not(None))
+        query = query.where(child.not_in(select(parent))).group_by(child)
+        for name, number in connection.execute(query):
+            what = f"{number} rows of {table.name} belong to {child.name} {name!r}, which is gone"
+            remedy = f"delete them from {table.name}, or {_RESTORE}"
+            yield Finding("without parent", what, remedy)
+
+
+def _gaps(connection: Connection, table: Table) -> Iterator[Finding]:
+    """Sessions whose steps or turns are not numbered from 0 without gaps."""
+    number = table.columns[1]
+    first, last, count = func.min(number), func.max(number), func.count()
+    query = select(table.c.session_id, first, last, count).group_by(table.c.session_id)
+    query = query.having((last + 1 != count) | (first != 0))
+    for name, low, high, there in connection.execute(query):
+        what = f"{name} has {there} {table.name}, numbered {low} to {high}"
+        yield Finding("missing rows", what, f"{_RESTORE}, or redo the run")
+
+
+def _rows(
+    connection: Connection, table: Table, read: Callable[[Any], None], on_row: Read
+) -> Iterator[Finding]:
+    """Rows that cannot be read as what they are."""
+    with connection.execute(select(table), execution_options={"yield_per": _AT_ONCE}) as rows:
+        for row in rows:
+            try:
+                read(row)
+            except DamagedRecord as exc:
+                what = str(exc).removeprefix("The record is damaged: ").partition(". Mend")[0]
+                yield Finding("damaged row", what, _MEND)
+            on_row()
+
+
+def _read_session(row: Any) -> None:
+    name = f"session {row.id}"
+    read_value(Task, row.task, f"the task of {row.id}")
+    for column in ("context", "started_at", "ended_at", "receipt", "pruned"):
+        value = getattr(row, column)
+        if isinstance(value, Damaged):
+            raise damage(name, f"{column}: {value.why}")
+    if row.receipt is not None:
+        read_value(Receipt, row.receipt, f"the receipt of {row.id}")
+    elif row.ended_at is not None and not row.erased:
+        raise damage(name, "it has ended, and has no receipt")
+
+
+def _read_step(row: Any) -> None:
+    name = f"step {row.step} of {row.session_id}"
+    step = read_value(TrajectoryStep, row.row, name)
+    if step.index != row.step:
+        raise damage(name, f"it says that it is step {step.index}")
+
+
+def _reader(kind: type[BaseModel], name: Callable[[Any], str]) -> Callable[[Any], None]:
+    def read(row: Any) -> None:
+        read_value(kind, row.row, name(row))
+
+    return read
+
+
+_READERS: dict[Table, Callable[[Any], None]] = {
+    jobs: _reader(Job, lambda row: f"job {row.id}"),
+    job_tasks: _reader(Task, lambda row: f"task {row.position} of {row.job_id}"),
+    sessions: _read_session,
+    steps: _read_step,
+    turns: _reader(RecordedTurn, lambda row: f"turn {row.turn} of {row.session_id}"),
+}

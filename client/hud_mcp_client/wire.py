@@ -6,6 +6,7 @@ and is sent what came of it. `transport` does both, with an event loop and witho
 
 import json
 import random
+import re
 import time
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
@@ -42,6 +43,11 @@ _UNKNOWN = (502, 504)
 _CLOSED = -32000
 """The server left before it answered; as `CONNECTION_CLOSED` of MCP's SDKs."""
 _UNKNOWN_METHOD = -32601
+_TAG = "hud-mcp/replica"
+"""In the `_meta` of a reply: which of several servers behind one address it is from."""
+_IS_TAG = re.compile(r"[A-Za-z0-9_-]{1,64}").fullmatch
+_MOST_TAGS = 10_000
+"""Sessions whose server is remembered; of the others, the servers find it."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +162,7 @@ class Wire:
         self._era: str | None = None
         self._connection: str | None = None
         self._id = 0
+        self._tags: dict[str, str] = {}
 
     @property
     def era(self) -> str | None:
@@ -186,7 +193,18 @@ class Wire:
         """
         params = {"name": name, "arguments": dict(arguments)}
         result = yield from self._request("tools/call", params, meta or {}, repeats=repeats)
-        return ToolReply.of(result)
+        reply = ToolReply.of(result)
+        self._keep_tag(arguments.get("session"), reply.meta.get(_TAG))
+        return reply
+
+    def _keep_tag(self, session: Any, tag: Any) -> None:
+        """Remember which of several servers answered for a session: the next call finds it."""
+        if not isinstance(session, str) or not isinstance(tag, str) or not _IS_TAG(tag):
+            return
+        self._tags.pop(session, None)
+        self._tags[session] = tag
+        while len(self._tags) > _MOST_TAGS:
+            del self._tags[next(iter(self._tags))]
 
     def leave(self) -> Work[None]:
         """Tell the server that this connection is over. Sessions live on."""
@@ -315,6 +333,9 @@ class Wire:
                 headers["Mcp-Name"] = str(params["name"])
         elif self._connection is not None:
             headers |= {"MCP-Protocol-Version": LEGACY, "Mcp-Session-Id": self._connection}
+        arguments = as_row(params.get("arguments"))
+        if (tag := self._tags.get(str(arguments.get("session")))) is not None:
+            headers["Hud-Mcp-Replica"] = tag
         return headers
 
 

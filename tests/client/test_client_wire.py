@@ -155,3 +155,17 @@ def test_patience_ends() -> None:
     fault = Fault("ConnectError", sent=False)
     with pytest.raises(ConnectionFailed, match=r"ConnectError.*resume the session"):
         Served(fault).perform(wire(retry_s=0.0).call_tool("look", {}, repeats=True))
+
+
+def test_the_tag_of_a_replica_is_returned_with_the_next_call_of_its_session() -> None:
+    """A later reply corrects it; what is no tag, or is of another session, goes into no header."""
+    tags = ("a", "b", "x\r\nHost: evil", 7, None)
+    served = Served(
+        MODERN_HELLO, *(result({"_meta": {"hud-mcp/replica": t}}) for t in tags), result({})
+    )
+    wire = Wire("it", token=None, protocol="auto", retry_s=1)
+    for _ in range(len(tags)):
+        served.perform(wire.call_tool("step", {"session": "s"}, repeats=True))
+    served.perform(wire.call_tool("step", {"session": "other"}, repeats=True))
+    sent = [each.headers.get("Hud-Mcp-Replica") for each in served.sent]
+    assert sent == [None, None, "a", "b", "b", "b", None]

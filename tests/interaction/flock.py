@@ -174,7 +174,9 @@ def nginx(folder: Path, replicas: Flock) -> Iterator[str]:
     config.write_text(
         f"daemon off;\nworker_processes 1;\npid {folder}/nginx.pid;\n"
         f"error_log {folder}/nginx.log;\n"
-        f"events {{ worker_connections 1024; }}\nhttp {{\naccess_log {folder}/access.log;\n"
+        f"events {{ worker_connections 1024; }}\nhttp {{\n"
+        f"log_format sent '$http_hud_mcp_replica $upstream_addr';\n"
+        f"access_log {folder}/access.log sent;\n"
         f"{places}{text}\n}}\n"
     )
     program = shutil.which("nginx") or "/usr/sbin/nginx"

@@ -42,7 +42,7 @@ async def drain(replica: Replica, within_s: float) -> None:
     logger.info("this replica takes no new sessions; it waits for others up to %g s", within_s)
     with anyio.move_on_after(within_s) as bound:
         async with anyio.create_task_group() as group:
-            while (living := replica.sessions.roster.living()) or replica.under_way:
+            while (living := replica.sessions.roster.living()) or replica.calls:
                 for session in living:
                     if _may_move(session) and replica.routes.stop_calls(session.secret_digest):
                         group.start_soon(_move, replica, session)
@@ -65,7 +65,7 @@ async def last_calls(
     refuse_connections(listener)
     await anyio.sleep(_ACCEPT_S)
     with anyio.move_on_after(_LAST_CALLS_S):
-        while replica.under_way or is_waited_for():  # noqa: ASYNC110  # some seconds, once
+        while replica.requests or is_waited_for():  # noqa: ASYNC110  # some seconds, once
             await anyio.sleep(_LOOK_S)
 
 

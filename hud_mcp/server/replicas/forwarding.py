@@ -27,8 +27,6 @@ NOT_HERE = 409
 _CONNECT_S = 5.0
 _SILENCE_S = 120.0
 """A reply that takes long gives a sign of life every 15 s."""
-_KEEP_S = 2.0
-"""How long an idle connection is used again: servers close theirs after 5 s."""
 
 _GO_ALONG = (
     "accept",
@@ -136,7 +134,8 @@ class Forwarding:
             http = libraries.httpx2
             self._http = http.AsyncClient(
                 timeout=http.Timeout(_SILENCE_S, connect=_CONNECT_S),
-                limits=http.Limits(max_connections=None, keepalive_expiry=_KEEP_S),
+                # None is used twice: a replica that leaves could close it just when it is used.
+                limits=http.Limits(max_connections=None, max_keepalive_connections=0),
                 trust_env=False,
             )
         return self._http

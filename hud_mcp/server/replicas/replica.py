@@ -2,8 +2,8 @@
 
 import logging
 import random
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +34,7 @@ _PAUSE_S = 0.05
 _RETRY_S = 1
 _INTERNAL = -32603
 _UNAVAILABLE = 503
+_LISTEN = "subscriptions/listen"
 _FORGED = (
     "This request says that a replica forwarded it, and its signature is not one of theirs. "
     f"Leave the header {FORWARDED} out; or give all replicas the same --replica-secret-file and "
@@ -52,6 +53,10 @@ class Replica:
         secret: What they share.
         tokens: Secret to principal, as the server has them.
         max_body_bytes: A larger request is refused.
+
+    Attributes:
+        calls: How many calls of sessions this process itself is answering.
+        requests: How many requests it is answering, in whichever way.
     """
 
     def __init__(
@@ -67,7 +72,8 @@ class Replica:
         self.announced = announced
         self.records = sessions.store.replicas
         self.routes = Routes(sessions)
-        self.under_way = 0
+        self.calls = 0
+        self.requests = 0
         self._secret = secret
         self._tokens = Tokens(tokens) if tokens else None
         self._most = max_body_bytes
@@ -92,9 +98,15 @@ class Replica:
                 return
             if self.routes.is_draining:
                 send = _closing(send)
-            arrival = await self._admit(guard, scope, receive, send, app)
-            if arrival is not None:
-                await self._answer(arrival)
+            with self._counting(scope["method"]):
+                arrival = await self._admit(guard, scope, receive, send, app)
+                said = None if arrival is None else read_message(arrival.body)
+                if arrival is None:
+                    return
+                if said is None or said.method != _LISTEN:
+                    await self._answer(arrival, said)
+                    return
+            await self._connections.answer(arrival, said)  # it lasts until its client leaves
 
         return answer
 
@@ -171,8 +183,16 @@ class Replica:
             return False
         return True
 
-    async def _answer(self, arrival: Arrival) -> None:
-        said = read_message(arrival.body) if arrival.method == "POST" else None
+    @contextmanager
+    def _counting(self, method: str) -> Generator[None]:
+        """Count a request from its first byte on; a stream, which a GET asks for, is none."""
+        self.requests += method != "GET"
+        try:
+            yield
+        finally:
+            self.requests -= method != "GET"
+
+    async def _answer(self, arrival: Arrival, said: Message | None) -> None:
         if arrival.connection is not None and not arrival.is_forwarded:
             await self._tell_others(arrival, said)
         if arrival.method == "DELETE" and arrival.connection is not None:
@@ -254,12 +274,12 @@ class Replica:
     @asynccontextmanager
     async def _counted(self, key: str | None) -> AsyncGenerator[None]:
         """Count a call that this process answers, so that its session does not move meanwhile."""
-        self.under_way += 1
+        self.calls += 1
         self.routes.begin(key)
         try:
             yield
         finally:
-            self.under_way -= 1
+            self.calls -= 1
             self.routes.end(key)
 
 

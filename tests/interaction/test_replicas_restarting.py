@@ -1,0 +1,175 @@
+"""Replicas that stop, one after the other, behind nginx: every call has its answer."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import httpx2
+import pytest
+from flock import ANN, Flock, ask, flock, in_thread, nginx
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from peers import BOARD, LEGACY, MODERN, Gate, Peer, connected
+from postgresql import Cluster, find_programs
+from waiting import PATIENCE_S, let_pass, until
+
+from hud_mcp_client import connect
+
+pytestmark = pytest.mark.anyio
+
+TAG = "hud-mcp/replica"
+NOTES = ("tea", "milk")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A running PostgreSQL."""
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("no PostgreSQL is installed: make test installs it")
+    started = Cluster(programs)
+    try:
+        started.start()
+        yield started
+    finally:
+        started.remove()
+
+
+def note(text: str) -> dict[str, Any]:
+    """An action that writes one."""
+    return {"type": "type", "text": text, "enter_after": True}
+
+
+@asynccontextmanager
+async def official(url: str, era: str) -> AsyncIterator[Peer]:
+    """MCP's own client."""
+    headers = {"authorization": f"Bearer {ANN}"}
+    timeout = httpx2.Timeout(PATIENCE_S, read=None)
+    async with httpx2.AsyncClient(headers=headers, timeout=timeout) as web:
+        client = Client(streamable_http_client(url, http_client=web), mode=era)
+        async with connected(client):
+            yield Peer(client, Path())
+
+
+async def converse(url: str, era: str, until_set: anyio.Event) -> tuple[int, set[str]]:
+    """Play one task after the other; how many, and which replicas answered."""
+    played, tags = 0, set[str]()
+    async with official(url, era) as peer:
+        while not until_set.is_set() or not played:
+            begun = await peer.ok("start_task", template="collect", arguments={})
+            session = begun.structured["session"]
+            for count, text in enumerate(NOTES, 1):
+                step = await peer.ok("step", session=session, actions=[note(text)])
+                assert step.step["steps"] == count
+                tags.add(step.meta[TAG])
+                await anyio.sleep(0.1)
+            done = await peer.ok("response", session=session, answer="done")
+            assert done.structured["reward"] == 1.0
+            played += 1
+    return played, tags
+
+
+async def restart_in_turn(replicas: Flock, rounds: int, pause_s: float) -> None:
+    """Stop each replica as its operator would, and start it again."""
+    for _ in range(rounds):
+        for one in replicas.all:
+            await let_pass(pause_s)
+            assert await in_thread(one.stop) == 143
+            await in_thread(one.start)
+
+
+async def play_through_restarts(
+    folder: Path, store: str, *, rounds: int, pause_s: float, each: int
+) -> None:
+    """Clients of both eras play on while every replica is restarted."""
+    played = list[tuple[int, set[str]]]()
+    with (
+        flock(folder, store, (BOARD,), "--drain-s", "20", count=3) as replicas,
+        nginx(folder, replicas) as url,
+    ):
+        over = anyio.Event()
+
+        async def play(era: str) -> None:
+            played.append(await converse(url, era, over))
+
+        async with anyio.create_task_group() as group:
+            for era in (MODERN, LEGACY) * each:
+                group.start_soon(play, era)
+            await restart_in_turn(replicas, rounds, pause_s)
+            over.set()
+        logs = "".join(one.log.read_text(errors="replace") for one in replicas.all)
+    assert len(played) == 2 * each
+    assert set().union(*(tags for _, tags in played)) == {"r1", "r2", "r3"}
+    assert "Traceback" not in logs
+
+
+@pytest.mark.long
+async def test_every_call_is_answered_while_each_replica_is_restarted(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Two clients of each era, three replicas, nginx: no call fails, each task is graded 1."""
+    await play_through_restarts(tmp_path, cluster.new_schema(), rounds=1, pause_s=1.0, each=2)
+
+
+@pytest.mark.stress
+async def test_every_call_is_answered_through_many_restarts(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """The same with eight clients and fifteen restarts, one every few seconds."""
+    await play_through_restarts(tmp_path, cluster.new_schema(), rounds=5, pause_s=2.0, each=4)
+
+
+@pytest.mark.long
+async def test_a_session_that_cannot_move_is_waited_for(cluster: Cluster, tmp_path: Path) -> None:
+    """A call that is under way ends with its answer at the replica that is told to stop."""
+    with flock(tmp_path, cluster.new_schema(), (BOARD,), "--drain-s", "60") as replicas:
+        begun = await ask(replicas[0], MODERN, "start_task", template="collect", arguments={})
+        session = begun["structuredContent"]["session"]
+        gate = Gate(tmp_path, "held")
+        told: list[Any] = []
+
+        async def step() -> None:
+            asked = {"session": session, "actions": [note("tea"), gate.hold(), note("milk")]}
+            told.append(await ask(replicas[1], MODERN, "step", **asked))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(step)
+            await gate.arrived()
+            replicas[0].tell_to_stop()
+            await until(lambda: "takes no new sessions" in replicas[0].log.read_text())
+            new = await ask(replicas[0], MODERN, "start_task", template="collect", arguments={})
+            assert new["_meta"][TAG] == "r2"
+            gate.open()
+        assert told[0]["_meta"]["hud-mcp/step"]["performed"] == 3
+        done = await ask(replicas[1], MODERN, "response", session=session, answer="done")
+        assert done["structuredContent"]["reward"] == 1.0
+        assert done["_meta"][TAG] == "r2"
+
+
+@pytest.mark.long
+async def test_our_client_returns_the_tag_and_nginx_finds_the_replica(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Each call of a session has its replica's tag in a header; a stale tag is put right."""
+    with (
+        flock(tmp_path, cluster.new_schema(), (BOARD,), count=3) as replicas,
+        nginx(tmp_path, replicas) as url,
+    ):
+        async with connect(url, token=ANN) as server:
+            session = await server.start(template="collect", arguments={})
+            tags = {(await session.tool("count_notes")).meta[TAG] for _ in range(6)}
+            assert len(tags) == 1
+            owner = next(one for one in replicas.all if one.tag in tags)
+            sent = (tmp_path / "access.log").read_text().splitlines()
+            by_tag = {line.partition(" ")[2] for line in sent if line.startswith(owner.tag)}
+            assert by_tag == {f"127.0.0.1:{owner.port}"}
+            await in_thread(owner.stop)
+            session = await server.resume(session.id)
+            await session.step([note("tea"), note("milk")])
+            moved = {(await session.tool("count_notes")).meta[TAG] for _ in range(3)}
+            assert len(moved) == 1
+            assert not moved & tags
+            assert await session.answer("done") == 1.0

@@ -166,7 +166,7 @@ class Arguments:
                 json.dumps(value, allow_nan=False)
             except ValueError:
                 raise InvalidTask(
-                    f"{self.noun}: argument {name!r} should be of finite numbers, got "
+                    f"{self.noun}: argument {name!r} must be finite numbers, got "
                     f"{clip_value(value)}."
                 ) from None
 

@@ -60,7 +60,7 @@ class FunctionConfig(Value):
         except (PydanticSerializationError, ValueError) as exc:
             raise ValueError(f"an argument is a JSON value: {exc}") from None
         if not all(map(_is_finite, plain)):
-            raise ValueError("an argument is of finite numbers")
+            raise ValueError("an argument must have finite numbers")
         return tuple(plain)
 
     @classmethod
@@ -119,7 +119,7 @@ FunctionConfigs: TypeAlias = (
     str | tuple[Any, ...] | Mapping[str, Any] | FunctionConfig | Sequence[Any] | None
 )
 """Every form in which calls are written: a name; a tuple of a name and its arguments; a mapping
-with a `function` and `args`; a list of these, in order. None and what is empty is no call."""
+with a `function` and `args`; a list of these, in order. None and what is empty is not a call."""
 
 HudStyleConfigs = FunctionConfigs
 
@@ -128,7 +128,7 @@ def read_calls(given: Any) -> tuple[FunctionConfig, ...]:
     """Read calls as Python writes them: a tuple is one call, a list is a sequence of calls.
 
     Raises:
-        ValueError: It is no form of a call; the text says what was given and what is one.
+        ValueError: It is not a form of a call; the text says what was given and what is one.
     """
     return _read(given, from_json=False)
 
@@ -170,8 +170,8 @@ def _refuse_flat(items: Sequence[Any]) -> None:
     name, *args = items
     if any(isinstance(item, str) and not _NAME.fullmatch(item) for item in args):
         raise ValueError(
-            f"a list is a sequence of calls, and {_shown(list(items))} holds what is no name; "
-            f"write {_shown([[name, *args]])} for one call"
+            f"a list is a sequence of calls, but {_shown(list(items))} has an item that is not "
+            f"a name; write {_shown([[name, *args]])} for one call"
         )
 
 
@@ -212,15 +212,15 @@ def _call_of_mapping(given: Mapping[str, Any]) -> FunctionConfig:
 
 
 def _why_none(given: Any) -> str:
-    """What is wrong with something that is no form of a call."""
+    """What is wrong with something that is not a form of a call."""
     if inspect.isawaitable(given):
-        return f"this is no call: {_let_go([given])}"
+        return f"this is not a call: {_let_go([given])}"
     if callable(given):
         name = getattr(given, "__name__", "function")
         return f"a function is called by its name; write {name!r} and register it with env.function"
     return (
-        f"{_shown(given)} is no call; write a name, a tuple of a name and its arguments, a dict "
-        "with 'function' and 'args', or a list of these"
+        f"{_shown(given)} is not a call; write a name, a tuple of a name and its arguments, a "
+        "dict with 'function' and 'args', or a list of these"
     )
 
 

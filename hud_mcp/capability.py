@@ -21,7 +21,7 @@ _MOST_DISPLAY = 59_635
 
 
 class Capability(Value):
-    """Concrete wire data of a service that runs already."""
+    """The address and parameters of a running service."""
 
     name: str = Field(min_length=1)
     protocol: str = Field(min_length=1, description="For instance `ssh/2`, `cdp/1.3`, `rfb/3.8`.")
@@ -38,12 +38,12 @@ class Capability(Value):
         return url
 
     def to_manifest(self) -> dict[str, Any]:
-        """It as the wire has it: name, protocol, url, params."""
+        """Its form on the wire: name, protocol, url, params."""
         return {**self.model_dump(), "params": dict(self.params)}
 
     @classmethod
     def from_manifest(cls, data: Mapping[str, Any]) -> "Capability":
-        """Read what `to_manifest` returned; an MCP server's transport is found by its URL.
+        """Read the form that `to_manifest` returned; the URL decides an MCP server's transport.
 
         Raises:
             InvalidEnvironment: A field is missing, or cannot be read.
@@ -58,7 +58,7 @@ class Capability(Value):
         except ValidationError as exc:
             first = exc.errors(include_url=False)[0]
             raise InvalidEnvironment(
-                f"This is no capability: {'.'.join(map(str, first['loc']))}: "
+                f"This is not a capability: {'.'.join(map(str, first['loc']))}: "
                 f"{first['msg'].lower()}; expected name, protocol, url and params."
             ) from None
 
@@ -80,24 +80,24 @@ class Capability(Value):
         """`ssh/2`: a shell, with files over sftp.
 
         Args:
-            name: What the agent knows it by.
+            name: Its name for the agent.
             url: `ssh://host:port`; the scheme, and the port 22, may be left out.
             user: Whom to log in as.
             host_pubkey: The server's key, as OpenSSH writes public keys.
             client_key: The private key to log in with, as text.
-            client_key_path: Or where it is, for agents on the same machine.
-            shell: What understands the commands.
+            client_key_path: Or the key's file, for agents on the same machine.
+            shell: The shell that runs the commands.
             cwd: Where they start.
-            isolation: How they are confined.
+            isolation: How commands are confined.
             process_connections: Whether its server hands processes connections of a controller's.
 
         Raises:
-            InvalidEnvironment: The URL is none of ssh, or a key is missing.
+            InvalidEnvironment: The URL is not one of ssh, or a key is missing.
         """
         if not host_pubkey.strip():
             raise InvalidEnvironment(
-                f"capability {name!r}: host_pubkey is empty; without it an agent cannot know "
-                "whom it talks to. Give the server's public key, such as 'ssh-ed25519 AAAA…'."
+                f"capability {name!r}: host_pubkey is empty, so an agent cannot verify the "
+                "server. Give the server's public key, such as 'ssh-ed25519 AAAA…'."
             )
         params: dict[str, Any] = {"user": user, "host_pubkey": host_pubkey, "shell": shell}
         optional = {"client_key": client_key, "cwd": cwd, "isolation": isolation}
@@ -120,14 +120,14 @@ class Capability(Value):
         """`mcp/2025-11-25`: an MCP server.
 
         Args:
-            name: What the agent knows it by.
+            name: Its name for the agent.
             url: Of http, https, ws or wss; left out, the scheme is ws, and the port is the
                 scheme's.
-            auth_token: The bearer token that it asks for.
+            auth_token: The bearer token that it requires.
             transport: By default, websocket for ws and wss, streamable-http for the others.
 
         Raises:
-            InvalidEnvironment: The URL is of another kind, or does not go with the transport.
+            InvalidEnvironment: The URL has another scheme, or does not fit the transport.
         """
         web, sockets = ("http", "https"), ("ws", "wss")
         schemes = {None: sockets + web, "websocket": sockets}.get(transport, web)
@@ -147,12 +147,12 @@ class Capability(Value):
         """`cdp/1.3`: a Chromium's DevTools.
 
         Args:
-            name: What the agent knows it by.
+            name: Its name for the agent.
             url: Of ws, wss, http or https; left out, the scheme is ws and the port 9222.
-            target_id: The one page that is meant.
+            target_id: The id of the page.
 
         Raises:
-            InvalidEnvironment: The URL is of another kind.
+            InvalidEnvironment: The URL has another scheme.
         """
         params = {} if target_id is None else {"target_id": target_id}
         schemes = ("ws", "wss", "http", "https")
@@ -165,14 +165,14 @@ class Capability(Value):
         """`rfb/3.8`: a screen over VNC.
 
         Args:
-            name: What the agent knows it by.
+            name: Its name for the agent.
             url: `rfb://host:port`; the scheme may be left out, and the port where it is
                 5900 and the display's number.
-            password: What it asks for.
+            password: The password that it requires.
             display: Its number, from 0.
 
         Raises:
-            InvalidEnvironment: The URL is of another kind, or there is no such display.
+            InvalidEnvironment: The URL has another scheme, or the display's number is out of range.
         """
         if not 0 <= display <= _MOST_DISPLAY:
             raise InvalidEnvironment(
@@ -188,12 +188,12 @@ class Capability(Value):
         """`openpi/0`: a loop of actions and observations over a WebSocket.
 
         Args:
-            name: What the agent knows it by.
+            name: Its name for the agent.
             url: Of ws or wss; left out, the scheme is ws and the port 9091.
-            contract: What the robot is, and which features its actions and observations have.
+            contract: The robot, and the features of its actions and observations.
 
         Raises:
-            InvalidEnvironment: The URL is of another kind.
+            InvalidEnvironment: The URL has another scheme.
         """
         params = {"contract": contract}
         return cls._checked(name, "openpi/0", url, params, schemes=("ws", "wss"), port=9091)
@@ -214,7 +214,7 @@ class Capability(Value):
         parts = _parse(name, url, default=default or next(iter(schemes)))
         if parts.scheme not in schemes:
             raise InvalidEnvironment(
-                f"capability {name!r}: {url!r} is no address of {protocol}; expected "
+                f"capability {name!r}: {url!r} is not an address of {protocol}; expected "
                 f"{', '.join(f'{scheme}://' for scheme in schemes)} and a host."
             )
         if parts.port is None:
@@ -238,6 +238,6 @@ def _parse(name: str, url: str, *, default: str) -> SplitResult:
     except ValueError:
         pass  # as for what has no host
     raise InvalidEnvironment(
-        f"capability {name!r}: {url!r} is no address; expected a host and a port from 1 to 65535, "
-        f"such as {default}://127.0.0.1:8000."
+        f"capability {name!r}: {url!r} is not an address; expected a host and a port from 1 to "
+        f"65535, such as {default}://127.0.0.1:8000."
     )

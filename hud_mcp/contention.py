@@ -104,7 +104,7 @@ class Contention:
         return min(MOST, 1 / (1 - min(self._share, 1 - 1 / MOST)))
 
     def start(self) -> None:
-        """Begin to measure, on the running event loop; again is no error."""
+        """Begin to measure, on the running event loop; again is not an error."""
         if self._timer is not None:
             return
         self._loop = asyncio.get_running_loop()
@@ -115,7 +115,7 @@ class Contention:
         self._wait()
 
     def stop(self) -> None:
-        """Measure no more; again is no error."""
+        """Measure no more; again is not an error."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer, self._share = None, 0.0

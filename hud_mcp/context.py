@@ -28,7 +28,7 @@ Context = Annotated[dict[str, Scalar], "context"]
 class ContextFeature(Value):
     """One feature: its default, and what other values it may take.
 
-    `default_value`, which is CARL's name, may be given and read in place of `default`.
+    `default_value` is CARL's name for `default`; you may set and read either.
     """
 
     name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
@@ -45,7 +45,7 @@ class ContextFeature(Value):
             return cast("Any", given)
         named = dict(cast("Mapping[str, Any]", given))
         if "default" in named:
-            raise ValueError("`default` and `default_value` are the same; give one of both")
+            raise ValueError("`default` and `default_value` are the same; give one of them")
         return {"default": named.pop("default_value"), **named}
 
     @property
@@ -60,7 +60,7 @@ class ContextFeature(Value):
         return self
 
     def problem(self, value: Any) -> str | None:
-        """Say what is wrong with a value, or None."""
+        """Say why a value is not allowed; None if it is."""
         if self.choices is not None:
             # True equals 1, and is no choice where 1 is one.
             same = [c for c in self.choices if c == value and _is_flag(c) == _is_flag(value)]
@@ -133,7 +133,7 @@ class ContextSpace:
         """Complete a context with the defaults.
 
         Raises:
-            InvalidContext: Naming every feature that is unknown or out of bounds.
+            InvalidContext: Features are unknown or out of bounds; the text names each.
         """
         if context and (wrong := self.problems(context)):
             raise InvalidContext("Invalid context: " + "; ".join(wrong) + ".")

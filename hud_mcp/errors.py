@@ -113,14 +113,14 @@ class ObservationKeyNotFound(HudMcpError, KeyError):
 
 
 class ActionFailed(HudMcpError):
-    """The world refused an action. What the actions before it did, stands."""
+    """The world refused an action. The effects of earlier actions stay."""
 
 
 class BrokenByAgent(ActionFailed):
-    """What the agent did keeps the world from this. Its session lives on, and can be answered.
+    """The agent's own doing prevents this. The session stays open, and can be answered.
 
-    A template that asks the world meanwhile may catch it and grade what there is; one that
-    does not is graded 0.0, with the reason, as the agent's doing.
+    A template may catch it and grade what remains. If it does not, the grade is 0.0, with the
+    reason, as the agent's doing.
     """
 
 
@@ -135,7 +135,7 @@ class NoScreen(ActionFailed):
 class EnvironmentFailed(HudMcpError):
     """The world broke, or could not be opened.
 
-    Its session is resumed where its record can do that; else it ends without a grade.
+    The server resumes its session if the record allows; otherwise the session ends without a grade.
     """
 
 
@@ -308,7 +308,7 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the closest known name, or an empty string.
 
     Args:
-        given: The name that was not found; what is no text, or a long one, resembles none.
+        given: The name that was not found; what is not text, or a long one, resembles none.
         known: The names that exist.
     """
     if not isinstance(given, str) or len(given) > _LONGEST_NAME:

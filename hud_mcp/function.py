@@ -37,11 +37,10 @@ class Phase(StrEnum):
 
 
 class History(tuple[Mapping[str, Any], ...]):  # noqa: SLOT001  # a tuple can have no slots
-    """The agent's actions so far: each action that was performed, as it was sent, in order.
+    """The agent's actions so far: each performed action, as the agent sent it, in order.
 
     Attributes:
-        targets: What each of them hit, as the kind of world writes it down; None where nothing
-            is known of it.
+        targets: The element that each action hit, in the world's own form; None if unknown.
     """
 
     targets: tuple[str | None, ...]
@@ -80,7 +79,7 @@ class Function:
 
     Args:
         function: An async function.
-        name: What tasks call it; the function's name by default. Dots part it.
+        name: Its name in tasks; the function's name by default. Dots part it.
         use: Where a task may name it: in `setup`, in `evaluate`, or in both.
         weak: Why what it returns can be forged by an agent, in a sentence; None where not.
         where: Its file and line, where that is not those of the function.
@@ -117,7 +116,7 @@ class Function:
             FunctionConfig(function=self.name)
         except ValidationError:
             raise InvalidEnvironment(
-                f"{noun}: this is no name; write words of letters, digits and _, parted by dots."
+                f"{noun}: this is not a name; write words of letters, digits and _, parted by dots."
             ) from None
         self.description = inspect.cleandoc(function.__doc__ or "").split("\n")[0]
         self.world_types: dict[str, type] = {}
@@ -247,7 +246,7 @@ class _Argument:
             adapter = TypeAdapter[Any](hint)
         except PydanticUserError as exc:
             raise InvalidEnvironment(
-                f"{noun}: {parameter.name!r} is of no JSON type: {exc}"
+                f"{noun}: {parameter.name!r} does not have a JSON type: {exc}"
             ) from None
         return cls(
             name=parameter.name,

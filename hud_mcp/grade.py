@@ -30,7 +30,7 @@ Info = Annotated[dict[str, Any], _without_none({})]
 
 
 class SubScore(Value):
-    """One part of a grade: a measurement, or what its children were combined to.
+    """One part of a grade: a measurement, or a combination of its children.
 
     `metadata`, HUD's older name, is read as `info`; None is read as empty.
     """
@@ -53,15 +53,15 @@ class SubScore(Value):
 
     @property
     def shown_children(self) -> tuple["SubScore", ...]:
-        """The children that an agent may be told of.
+        """The children that an agent may see.
 
-        None where `info` has `"children_private": True`: then their names say what is looked for,
-        as a judge's criteria do.
+        None if `info` has `"children_private": True`, because the children's names reveal the
+        criteria.
         """
         return () if self.info.get("children_private") is True else self.children
 
     def to_summary(self) -> dict[str, Any]:
-        """It and its children as JSON, without what `info` holds."""
+        """The part and its children as JSON, without `info`."""
         children = [child.to_summary() for child in self.children]
         return {"name": self.name, "weight": self.weight, "value": self.value, "children": children}
 
@@ -69,14 +69,14 @@ class SubScore(Value):
 class Grade(Value):
     """The result that a template yields at its end.
 
-    One that says `is_error` (HUD's `isError`) is no reward: the session is `grading_failed`.
+    A grade with `is_error` (HUD's `isError`) gives no reward: the session is `grading_failed`.
     """
 
     reward: float = Field(allow_inf_nan=False, description="Finite; 1 is full success, 0 none.")
     subscores: Annotated[tuple[SubScore, ...], _without_none(())] = ()
     content: str | None = Field(default=None, description="One sentence that explains the reward.")
     info: Info = Field(default_factory=dict)
-    done: bool = Field(default=True, description="As HUD has it; a task here is always over.")
+    done: bool = Field(default=True, description="HUD's field; a task here is always over.")
     is_error: bool = Field(
         default=False,
         validation_alias=AliasChoices("is_error", "isError"),
@@ -121,10 +121,10 @@ def read_grade(value: Any, *, where: str) -> Grade:
 
 
 def _checked(grade: Grade, where: str) -> Grade:
-    """A grade that is no error, with whatever its subscores' `info` holds as JSON."""
+    """A grade that is not an error, with whatever its subscores' `info` holds as JSON."""
     if grade.is_error:
         said = f" It says: {grade.content}" if grade.content else ""
-        raise GradingFailed(f"{where}: the grade says itself that the grading failed.{said}")
+        raise GradingFailed(f"{where}: the grade reports that the grading failed.{said}")
     if not grade.subscores:
         return grade
     try:

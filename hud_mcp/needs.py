@@ -24,9 +24,9 @@ def _number(value: Any) -> Any:
 
 
 class Needs(Value):
-    """What one session takes of the machine where its world lives.
+    """The resources that one session takes from its world's machine.
 
-    A server that runs several sessions at once takes so much for each of them.
+    A server takes this much for each session that it runs at once.
     """
 
     cpus: Annotated[float, BeforeValidator(_number)] = Field(
@@ -50,7 +50,7 @@ class Needs(Value):
             first = exc.errors(include_url=False)[0]
             field = ".".join(map(str, first["loc"]))
             known = ", ".join(type(self).model_fields)
-            wrong = "is no field" if first["type"] == "extra_forbidden" else first["msg"]
+            wrong = "is not a field" if first["type"] == "extra_forbidden" else first["msg"]
             raise InvalidEnvironment(
                 f"Needs({field}={first['input']!r}): {wrong}. Its fields are {known}."
             ) from None
@@ -64,13 +64,13 @@ class Needs(Value):
         for name in names:
             if not isinstance(name, str) or not _NAME.fullmatch(name):
                 raise ValueError(
-                    f"{name!r} is no name: small letters, digits, - and _, after a letter"
+                    f"{name!r} is not a name: small letters, digits, - and _, after a letter"
                 )
         return tuple(dict.fromkeys(sorted(names)))
 
     @classmethod
     def most(cls, each: "Iterable[Needs]") -> Self:
-        """What is enough for a session of any of them."""
+        """Needs that suffice for a session of any of them."""
         listed = list(each) or [cls()]
         return cls(
             cpus=max(needs.cpus for needs in listed),
@@ -81,11 +81,11 @@ class Needs(Value):
 
     @property
     def offered(self) -> frozenset[str]:
-        """What a machine must offer by name."""
+        """The named resources that a machine must offer."""
         return frozenset((*self.extras, *(["browser"] if self.browser else [])))
 
     def of_server(self, sessions: int) -> tuple[float, int]:
-        """What a server takes that runs so many sessions at once.
+        """The resources of a server that runs this many sessions at once.
 
         Returns:
             Processors, of which Ray counts whole ones above one, and bytes of memory.

@@ -88,7 +88,7 @@ class Screenshot(Value):
         except libraries.UnidentifiedImageError:
             raise ValueError("a screenshot is an encoded PNG or JPEG") from None
         except libraries.Image.DecompressionBombError:
-            raise ValueError("a screenshot does not have so many pixels") from None
+            raise ValueError("the picture has too many pixels for a screenshot") from None
         if kind not in ("PNG", "JPEG"):
             raise ValueError(f"a screenshot is a PNG or a JPEG, not {kind}")
         mime = "image/png" if kind == "PNG" else "image/jpeg"
@@ -109,7 +109,7 @@ class Screenshot(Value):
         return base64.b64encode(self.data).decode("ascii")
 
     def as_png(self) -> "Screenshot":
-        """The same picture as PNG; itself where it is one already."""
+        """The same picture as PNG."""
         return self if self.mime_type == "image/png" else _encode(self, "png")
 
 
@@ -121,7 +121,7 @@ class Observation(Value):
     text: str | None = Field(default=None, description="The world in words, or None.")
     image: Screenshot | None = Field(default=None, description="The picture, or None.")
     values: Any = Field(
-        default=None, description="What a program reads in place of the text, as JSON; or None."
+        default=None, description="The values for programs, as JSON, in place of the text; or None."
     )
 
     @model_validator(mode="before")
@@ -174,14 +174,16 @@ class Look(Value):
 
     text: bool = True
     values: bool = Field(
-        default=False, description="What a program reads, where the world has such a thing."
+        default=False, description="Whether to include values for programs, if the world has any."
     )
     changes: bool = Field(
         default=False, description="Only what changed in the text since the last observation."
     )
     image: ImageFormat | None = Field(default=None, description="Its format; None for no picture.")
     quality: int = Field(default=JPEG_QUALITY, ge=1, le=100, description="JPEG quality.")
-    max_edge_px: int = Field(default=1568, ge=64, description="Models see no more than this.")
+    max_edge_px: int = Field(
+        default=1568, ge=64, description="The longest edge of a picture; models see no more."
+    )
     max_image_bytes: int = Field(default=700_000, ge=10_000, description="Before base64.")
     max_text_chars: int = Field(default=10_000, ge=200)
 

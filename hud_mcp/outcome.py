@@ -162,7 +162,7 @@ class Outcome(OutcomeClass, metaclass=_Outcomes):
         """
         found = OUTCOMES.get(name) if isinstance(name, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]  # a record's
         if found is None:
-            raise ValueError(f"{name!r} is no outcome; there are {', '.join(OUTCOMES)}")
+            raise ValueError(f"{name!r} is not an outcome; there are {', '.join(OUTCOMES)}")
         return found
 
     @classmethod

@@ -158,7 +158,9 @@ class Task(Value):
         if row.get("prompt") is not None:
             return _prompt_row(row, from_json=_from_json(info))
         if row.get("template") is None and set(row) <= set(cls.model_fields):
-            raise ValueError("a task has a 'prompt' or a 'template', and this row has neither")
+            raise ValueError(
+                "a task has a 'prompt' or a 'template', and this row has neither of them"
+            )
         if "id" not in row and isinstance(row.get("template"), str):
             row["id"] = default_task_id(row["template"], row.get("args") or {})
         return row

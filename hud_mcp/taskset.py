@@ -36,7 +36,7 @@ class Taskset(Sequence[Task]):
         description: One line for people, or None.
 
     Raises:
-        InvalidTask: Two rows have one id, or one is no task.
+        InvalidTask: Two rows have one id, or one is not a task.
     """
 
     upload = ReplacedCall(
@@ -150,13 +150,13 @@ class Taskset(Sequence[Task]):
         for part in parts:
             if sum(part.name == other.name for other in parts) > 1:
                 raise InvalidTask(
-                    f"Two of the sets are called {part.name!r}, so their rows could not be told "
-                    "apart. Rename one, or run them one after the other."
+                    f"Two of the sets are called {part.name!r}, so their rows would get mixed "
+                    "up. Rename one, or run them one after the other."
                 )
             for task_id in part.ids:
                 if (other := owners.setdefault(task_id, part.name)) != part.name:
                     raise InvalidTask(
-                        f"{part.name} and {other} both have a task {task_id!r}, and ids are "
+                        f"{part.name} and {other} both have a task {task_id!r}, but ids must be "
                         "distinct. Run them one after the other."
                     )
         made = cls(

@@ -65,9 +65,9 @@ class Tool:
         self.arguments = Arguments(function, noun=f"tool {self.name!r}")
         if self.arguments.context_names:
             raise InvalidEnvironment(
-                f"{self.where}: tool {self.name!r} asks for the context in "
-                f"{self.arguments.context_names[0]!r}, which only templates are given; keep what "
-                "tools need of it in the world."
+                f"{self.where}: tool {self.name!r} takes the context as "
+                f"{self.arguments.context_names[0]!r}, but only templates get it. Keep what the "
+                "tool needs in the world."
             )
         if "session" in self.arguments.names:
             raise InvalidEnvironment(

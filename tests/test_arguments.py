@@ -155,7 +155,7 @@ def test_values_arrive_as_the_annotated_types() -> None:
         ({"count": 3.0}, "argument 'count' should be a valid integer, got 3.0 (number)"),
         ({"count": True}, "argument 'count' should be a valid integer, got True (boolean)"),
         ({"ratio": "1"}, "argument 'ratio' should be a valid number, got '1' (string)"),
-        ({"ratio": float("nan")}, "argument 'ratio' should be of finite numbers, got nan (number)"),
+        ({"ratio": float("nan")}, "argument 'ratio' must be finite numbers, got nan (number)"),
         ({"strict": 1}, "argument 'strict' should be a valid boolean, got 1 (integer)"),
         ({"strict": "true"}, "argument 'strict' should be a valid boolean, got 'true' (string)"),
         ({"size": "l"}, "argument 'size' should be 's' or 'm', got 'l' (string)"),
@@ -290,7 +290,7 @@ def test_a_parameter_annotated_with_a_world_is_no_argument() -> None:
 
 
 class Unrelated(Protocol):
-    """A protocol that is no world's."""
+    """A protocol that is not a world's."""
 
 
 def positional(a: int, /) -> None:
@@ -306,7 +306,7 @@ def keywords(**names: str) -> None:
 
 
 def no_schema(f: Callable[[], None]) -> None:
-    """Its type is no JSON."""
+    """Its type is not JSON."""
 
 
 def a_protocol(f: Unrelated) -> None:
@@ -314,7 +314,7 @@ def a_protocol(f: Unrelated) -> None:
 
 
 def an_object(f: object = object()) -> None:  # the mistake
-    """Its default is no JSON."""
+    """Its default is not JSON."""
 
 
 def missing_name(a: "Missing") -> None:  # noqa: F821  # pyright: ignore[reportUndefinedVariable]

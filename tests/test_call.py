@@ -100,8 +100,8 @@ async def coroutine() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (5, "5 is no call; write a name, a tuple"),
-        ([5], "5 is no call"),
+        (5, "5 is not a call; write a name, a tuple"),
+        ([5], "5 is not a call"),
         ((5,), "a call begins with its function's name, not with 5"),
         ((("goto", "/"), ("click", "x")), "write several calls in a list"),
         ("page contains", "'page contains' cannot name a function"),
@@ -113,10 +113,10 @@ async def coroutine() -> None:
         (coroutine, "a function is called by its name; write 'coroutine' and register it"),
         (["goto", "https://example.com"], "a list is a sequence of calls"),
         (["goto", "https://example.com"], "write [['goto', 'https://example.com']] for one call"),
-        (("goto", float("nan")), "an argument is of finite numbers"),
-        (("goto", {"a": [float("inf")]}), "an argument is of finite numbers"),
+        (("goto", float("nan")), "an argument must have finite numbers"),
+        (("goto", {"a": [float("inf")]}), "an argument must have finite numbers"),
         (("goto", object()), "an argument is a JSON value"),
-        (b"goto", "b'goto' is no call"),
+        (b"goto", "b'goto' is not a call"),
     ],
 )
 def test_what_is_no_call_says_what_one_is(given: Any, said: str) -> None:

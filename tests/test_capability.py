@@ -103,19 +103,19 @@ def test_a_factory_gives_what_the_wire_has(
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: Capability.ssh(url="", host_pubkey=KEY), "'' is no address; expected a host"),
-        (lambda: Capability.ssh(url="ssh://", host_pubkey=KEY), "is no address"),
+        (lambda: Capability.ssh(url="", host_pubkey=KEY), "'' is not an address; expected a host"),
+        (lambda: Capability.ssh(url="ssh://", host_pubkey=KEY), "is not an address"),
         (lambda: Capability.ssh(url="h:99999", host_pubkey=KEY), "a port from 1 to 65535"),
         (lambda: Capability.ssh(url="h:0", host_pubkey=KEY), "a port from 1 to 65535"),
-        (lambda: Capability.ssh(url="h:x", host_pubkey=KEY), "is no address"),
-        (lambda: Capability.ssh(url="a b", host_pubkey=KEY), "is no address"),
+        (lambda: Capability.ssh(url="h:x", host_pubkey=KEY), "is not an address"),
+        (lambda: Capability.ssh(url="a b", host_pubkey=KEY), "is not an address"),
         (lambda: Capability.ssh(url="http://h", host_pubkey=KEY), "no address of ssh/2"),
         (lambda: Capability.ssh(url="h", host_pubkey=" "), "host_pubkey is empty"),
         (lambda: Capability.ssh(url="h", host_pubkey=KEY, name=""), "has no name"),
         (lambda: Capability.mcp(url="stdio://h"), "expected ws://, wss://, http://, https://"),
         (lambda: Capability.mcp(url="http://h", transport="websocket"), "expected ws://, wss://"),
         (lambda: Capability.mcp(url="ws://h", transport="sse"), "expected http://, https://"),
-        (lambda: Capability.cdp(url="file:///x"), "is no address"),
+        (lambda: Capability.cdp(url="file:///x"), "is not an address"),
         (lambda: Capability.rfb(url="vnc://h"), "no address of rfb/3.8"),
         (lambda: Capability.rfb(url="h", display=-1), "display=-1; expected 0 to"),
         (lambda: Capability.robot(url="http://h", contract={}), "no address of openpi/0"),
@@ -162,7 +162,7 @@ def test_the_transport_of_an_mcp_server_is_found_by_its_url(url: str, transport:
 @pytest.mark.parametrize("given", [{}, {"name": "t", "protocol": "x", "url": "nowhere"}])
 def test_what_is_no_manifest_is_refused(given: dict[str, str]) -> None:
     """The text names the field."""
-    with pytest.raises(InvalidEnvironment, match=r"This is no capability: (name|url): "):
+    with pytest.raises(InvalidEnvironment, match=r"This is not a capability: (name|url): "):
         Capability.from_manifest(given)
 
 

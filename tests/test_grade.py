@@ -120,7 +120,7 @@ def test_hud_s_other_names_are_read() -> None:
 )
 def test_a_grade_that_says_it_failed_is_no_reward(value: Any) -> None:
     """Whatever number it carries."""
-    with pytest.raises(GradingFailed, match=f"^{WHERE}: the grade says itself .* no bash$"):
+    with pytest.raises(GradingFailed, match=f"^{WHERE}: the grade reports .* no bash$"):
         read_grade(value, where=WHERE)
 
 

@@ -374,7 +374,7 @@ def environment_violations(root: Path) -> list[str]:
                     found.append(f"{where}from {node.module}; use `from hud_mcp import …`")
                 elif node.module == "hud_mcp":
                     missing = [a.name for a in node.names if a.name not in public | {"carl"}]
-                    found += [f"{where}{name} is no public name of hud_mcp" for name in missing]
+                    found += [f"{where}{name} is not a public name of hud_mcp" for name in missing]
     return found
 
 
@@ -510,7 +510,7 @@ def test_a_violation_is_seen_with_its_file(tmp_path: Path, name: str, text: str,
     [
         ("import hud_mcp.session", "use `from hud_mcp import …`"),
         ("def f():\n    from hud_mcp.session import Session", "use `from hud_mcp import …`"),
-        ("from hud_mcp import Secret", "Secret is no public name of hud_mcp"),
+        ("from hud_mcp import Secret", "Secret is not a public name of hud_mcp"),
     ],
 )
 def test_an_environment_that_reaches_inside_is_seen(tmp_path: Path, text: str, said: str) -> None:

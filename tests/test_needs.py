@@ -33,8 +33,8 @@ def test_a_world_says_what_its_sessions_need() -> None:
         ({"memory_mb": 0.5}, r"Needs\(memory_mb=0.5\)"),
         ({"browser": 1}, r"Needs\(browser=1\)"),
         ({"extras": "gpu"}, "give a list of names, and not 'gpu'"),
-        ({"extras": ["a GPU"]}, "'a GPU' is no name"),
-        ({"gpus": 1}, "is no field. Its fields are cpus, memory_mb, browser, extras"),
+        ({"extras": ["a GPU"]}, "'a GPU' is not a name"),
+        ({"gpus": 1}, "is not a field. Its fields are cpus, memory_mb, browser, extras"),
     ],
 )
 def test_needs_that_nothing_can_meet_are_refused(given: dict[str, object], told: str) -> None:

@@ -73,7 +73,7 @@ GOOD = b'{"id": "a", "env": "e", "template": "t"}\n'
         (b'"a"', ":1: a task is an object, not str"),
         (
             GOOD + b'{"id": "b"}',
-            ":2: a task has a 'prompt' or a 'template', and this row has neither",
+            ":2: a task has a 'prompt' or a 'template', and this row has neither of them",
         ),
         (
             GOOD + b'{"id": "b", "env": "e", "tempalte": "t"}',
@@ -92,7 +92,7 @@ GOOD = b'{"id": "a", "env": "e", "template": "t"}\n'
             ":1: validation.oracel: there is no such field. Did you mean 'oracle'?",
         ),
         (b'{"id": 5, "env": "e", "template": "t"}', ":1: id: input should be a valid string."),
-        (GOOD + b"\n" + GOOD, ":3: the id 'a' is taken by line 1; give each row an id of its own"),
+        (GOOD + b"\n" + GOOD, ":3: the id 'a' is taken by line 1; give each row its own id"),
     ],
 )
 def test_a_bad_row_is_named_by_file_line_and_field(
@@ -248,7 +248,7 @@ def test_splits_are_those_that_metadata_names() -> None:
 
 
 def test_a_set_s_digest_is_of_its_tasks_in_order() -> None:
-    """A name is no part of it."""
+    """A name is not a part of it."""
     assert SET.digest == Taskset(list(SET), name="other").digest
     assert SET.digest != Taskset(list(reversed(SET))).digest != SET[:2].digest
 
@@ -438,7 +438,7 @@ def test_a_row_of_hud_s_sdk_is_read_and_written_back(tmp_path: Path) -> None:
 def test_hud_s_rows_have_no_prompts(tmp_path: Path) -> None:
     """Which is said of the first task that cannot be one; nothing is written."""
     with pytest.raises(
-        InvalidTask, match="The task 'p' has a prompt and its own calls; HUD's rows"
+        InvalidTask, match="The task 'p' has a prompt and its own calls, but HUD's rows"
     ):
         BOTH.to_file(tmp_path / "hud.json", form="hud")
     assert list(tmp_path.iterdir()) == []

@@ -30,7 +30,7 @@ class ConnectionFailed(ClientError):
 
 
 class Unauthorized(ClientError):
-    """The server does not take the token, or wants one."""
+    """The server refuses the token, or requires one."""
 
 
 class CallRefused(ClientError):
@@ -46,7 +46,7 @@ class InvalidAction(CallRefused):
 
 
 class ActionFailed(CallRefused):
-    """The world could not do it. The session lives on."""
+    """The world could not perform the action. The session stays open."""
 
 
 class SessionNotFound(CallRefused):
@@ -58,7 +58,7 @@ class SessionEnded(CallRefused):
 
 
 class SessionBusy(CallRefused):
-    """The session is at work on another call, or cannot be had at the moment."""
+    """The session is busy with another call, or is not available now."""
 
 
 class SessionResuming(SessionBusy):
@@ -74,7 +74,7 @@ class OutOfStep(CallRefused):
 
 
 class LimitReached(CallRefused):
-    """A limit of the server stands in the way. The text names it."""
+    """The call reaches a limit of the server. The text names it."""
 
 
 class EnvironmentFailed(CallRefused):

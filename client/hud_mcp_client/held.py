@@ -207,7 +207,7 @@ def begin(wire: Wire, asked: Row) -> Work[tuple[Row, str | None]]:
 
     Raises:
         InvalidTask: There is no such task, or its arguments are wrong.
-        CallRefused: The server starts none; the text says why.
+        CallRefused: The server starts no session; the text says why.
     """
     job = asked.get("job")
     wanted = {name: value for name, value in asked.items() if value is not None and name != "job"}
@@ -268,7 +268,7 @@ def _rows(actions: Any) -> tuple[list[Row], str | None]:
     """Actions as rows, and the answer that ends them, if there is one.
 
     Raises:
-        InvalidAction: One is no object, or something follows an answer.
+        InvalidAction: One is not an object, or something follows an answer.
     """
     if actions is None:
         return [], None
@@ -279,8 +279,8 @@ def _rows(actions: Any) -> tuple[list[Row], str | None]:
         row: Any = each.model_dump(mode="json", exclude_none=True) if _is_model(each) else each
         if not as_row(row):
             raise InvalidAction(
-                f"actions.{place}: {each!r} is no action. Give an object with a `type`, such as "
-                '{"type": "wait", "time": 100}.'
+                f"actions.{place}: {each!r} is not an action. Give an object with a `type`, "
+                f'such as {{"type": "wait", "time": 100}}.'
             )
         if row.get("type") == "response":
             if place < len(several) - 1:

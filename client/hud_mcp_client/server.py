@@ -37,7 +37,7 @@ class Server:
 
     @property
     def protocol(self) -> str | None:
-        """The era of MCP that is spoken; None before the first call."""
+        """The era of MCP in use; None before the first call."""
         return self._wire.era
 
     async def start(
@@ -58,16 +58,16 @@ class Server:
             task: The id of a task that the server lists.
             template: Or a template, with its `arguments`.
             arguments: The template's.
-            environment: Whose template it is, where several have one of that name.
+            environment: The template's environment, if several have a template of that name.
             context: Features in which the world differs from its defaults.
-            seed: For what is drawn at random.
+            seed: The seed of random choices.
             session: An id for the session, `sess-` and 32 random hex digits. The same start with
                 the same id returns the same session. One is drawn by default.
-            job: The name of a job of your own that it belongs to.
+            job: The name of your own job for the session.
 
         Raises:
             InvalidTask: There is no such task, or an argument is wrong. Nothing was started.
-            CallRefused: The server starts none; the text says why.
+            CallRefused: The server starts no session; the text says why.
             Unauthorized: The server does not take the token.
             ConnectionFailed: No reply came.
         """
@@ -85,7 +85,7 @@ class Server:
         return Session(self._transport, self._wire, begun, job=named, asked=asked)
 
     async def resume(self, session: str) -> Session:
-        """Go on with a session that was started before, here or elsewhere.
+        """Continue a session that was started before, here or elsewhere.
 
         Args:
             session: Its id.
@@ -104,7 +104,7 @@ class Server:
         """The tasks and templates that the server lists.
 
         Args:
-            like: Only those whose id, environment or template is like this.
+            like: Only tasks whose id, environment or template matches this.
 
         Raises:
             ConnectionFailed: No reply came.
@@ -134,7 +134,7 @@ def connect(
         token: What it requires, or None.
         protocol: The era of MCP to speak: `2026-07-28`, `2025-11-25`, or `auto` for the newest
             that the server knows.
-        retry_s: For how long a call without a reply is sent again, where that does nothing twice.
-        silence_s: After how long without a sign of life a call counts as lost.
+        retry_s: For how long to repeat a call without a reply, if repeating is harmless.
+        silence_s: After this many silent seconds, a call counts as lost.
     """
     return Server(url, token=token, protocol=protocol, retry_s=retry_s, silence_s=silence_s)

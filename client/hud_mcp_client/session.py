@@ -19,8 +19,8 @@ __all__ = ["Session"]
 class Session(HeldSession):
     """One task, driven step by step. Made by `Server.start` and `Server.resume`.
 
-    A call whose reply was lost is sent again, and is not done twice. What the session is, and how
-    far it has come, its attributes say.
+    If a reply was lost, the client sends the call again, and the server does not perform it twice.
+    The attributes describe the session and its progress.
     """
 
     def __init__(
@@ -56,21 +56,21 @@ class Session(HeldSession):
         """Perform actions in order, and look.
 
         Args:
-            actions: Actions as dicts, one or several; None to look alone. A `response` ends them:
-                its text is `final_response` from then on, and it ends nothing.
-            look: The only one of text and picture that is wanted; both by default.
-            changes: Whether the text has only what is different since the last look.
+            actions: One action or several, as dicts; None only looks. A `response` must be the
+                last: it sets `final_response`, and does not end the session.
+            look: `text` or `image`, to get only that; both by default.
+            changes: Whether the text has only the changes since the last observation.
 
         Returns:
             `(observation, reward, terminated, info)`, with `truncated` beside them. The reward is
-            the world's own of this step, 0.0 where it gives or tells none. Where an action was
-            refused, `info["error"]` says which and why, and what came before it stands.
+            the world's own for this step, or 0.0. If the world refused an action, `info["error"]`
+            says which and why, and earlier actions stay.
 
         Raises:
             InvalidAction: An action is malformed. None was performed.
-            OutOfStep: Somebody else has stepped the session meanwhile. Nothing was done.
+            OutOfStep: Another caller has stepped the session meanwhile. Nothing was done.
             SessionEnded, EnvironmentFailed: The session is over.
-            ConnectionFailed: No reply came. `Server.resume` goes on, here or elsewhere.
+            ConnectionFailed: No reply came. `Server.resume` continues, here or elsewhere.
         """
         return await self._transport.perform(self.work_step(actions, look, changes=changes))
 
@@ -92,13 +92,13 @@ class Session(HeldSession):
         return await self._transport.perform(self.work_answer(answer))
 
     async def reset(self) -> tuple[Observation, dict[str, Any]]:
-        """Begin the task again in a new session; an open session is given up.
+        """Start the task again in a new session, and cancel an open one.
 
         Returns:
             The observation, whose text begins with the prompt, and its info.
 
         Raises:
-            SessionEnded: The session was resumed, so that its start is not known here.
+            SessionEnded: The session was resumed, so this client does not know its start.
             InvalidTask, ConnectionFailed: As for `Server.start`.
         """
         return await self._transport.perform(self.work_reset())
@@ -115,8 +115,7 @@ class Session(HeldSession):
     async def tool(self, name: str, /, **arguments: Any) -> ToolReply:
         """Call a tool of the environment's own.
 
-        It may do something twice if it is sent twice, so it is not sent again where its reply was
-        lost.
+        A repeated call may act twice, so the client does not repeat it after a lost reply.
 
         Raises:
             ConnectionFailed: No reply came; the tool may have been called.
@@ -124,9 +123,9 @@ class Session(HeldSession):
         return await self._transport.perform(self.work_tool(name, arguments))
 
     async def close(self) -> None:
-        """Give the session up, unless it was answered. It may be called twice.
+        """Cancel the session, unless it was answered. It may be called twice.
 
         Raises:
-            ConnectionFailed: No reply came. The session ends by its time.
+            ConnectionFailed: No reply came. The session ends at its time limit.
         """
         await self._transport.perform(self.work_close())

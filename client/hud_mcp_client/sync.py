@@ -58,7 +58,7 @@ class Session(HeldSession):
         return self._transport.perform(self.work_answer(answer))
 
     def reset(self) -> tuple[Observation, dict[str, Any]]:
-        """Begin the task again in a new session; an open session is given up."""
+        """Start the task again in a new session, and cancel an open one."""
         return self._transport.perform(self.work_reset())
 
     def screenshot(self, kind: "Literal['png', 'jpeg']" = "png") -> Screenshot:
@@ -70,7 +70,7 @@ class Session(HeldSession):
         return self._transport.perform(self.work_tool(name, arguments))
 
     def close(self) -> None:
-        """Give the session up, unless it was answered. It may be called twice."""
+        """Cancel the session, unless it was answered. It may be called twice."""
         self._transport.perform(self.work_close())
 
 
@@ -97,7 +97,7 @@ class Server:
 
     @property
     def protocol(self) -> str | None:
-        """The era of MCP that is spoken; None before the first call."""
+        """The era of MCP in use; None before the first call."""
         return self._wire.era
 
     def start(
@@ -127,7 +127,7 @@ class Server:
         return Session(self._transport, self._wire, begun, job=named, asked=asked)
 
     def resume(self, session: str) -> Session:
-        """Go on with a session that was started before, here or elsewhere."""
+        """Continue a session that was started before, here or elsewhere."""
         begun = self._transport.perform(resumed(self._wire, session))
         return Session(self._transport, self._wire, begun, job=None, asked=None)
 

@@ -68,12 +68,12 @@ class _Four(NamedTuple):
 
 
 class Step(_Four):
-    """What `step` gives: four values that unpack, and what else is known of them.
+    """The result of `step`: four values that unpack, and further attributes.
 
     Attributes:
         truncated: Whether the world was cut off by a limit.
         performed: How many of the actions were performed.
-        is_repeat: Whether the server had done it before, and told it from its record.
+        is_repeat: Whether the server had performed it before, and replied from its record.
     """
 
     truncated: bool
@@ -102,10 +102,10 @@ class Receipt(BaseModel):
     Attributes:
         outcome: `graded`, `cancelled`, `expired`, `environment_failed`, `grading_failed`, `lost`.
         reward: The grade's number; None where there is no grade, or where it is hidden.
-        content: What the grader says of it.
-        subscores: What the reward is made of.
-        cause: Whose doing it was, where that is told: `agent`, `machine`, `operator`.
-        notes: What else is to be known of it.
+        content: The grader's explanation.
+        subscores: The parts of the reward.
+        cause: Who caused the end, if known: `agent`, `machine` or `operator`.
+        notes: Further remarks.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -132,8 +132,8 @@ class ToolReply:
         image: Its first picture, encoded, or None.
         mime_type: The picture's.
         structured: The same for programs; empty where there is nothing.
-        meta: What came beside it.
-        is_error: Whether the text says what went wrong.
+        meta: The result's metadata.
+        is_error: Whether the call failed; the text then says why.
     """
 
     text: str

@@ -60,15 +60,15 @@ class Point(Value):
 
 @dataclass(frozen=True)
 class Mark:
-    """What is drawn of an action, on the picture that it was done on.
+    """The mark of an action on the picture that the agent acted on.
 
     Attributes:
-        point: Where; None where nothing says it.
-        path: The way that it takes, of a drag.
+        point: The place; None if the action names none.
+        path: The path of a drag.
         scroll: How far it turns the wheel, in CSS pixels.
         clicks: How often it clicks there.
-        typed: What stands beside it.
-        presses: Whether it presses something there; else it only goes there.
+        typed: The text beside the mark.
+        presses: Whether it presses there, or only moves there.
     """
 
     point: Point | None = None
@@ -83,7 +83,7 @@ class Mark:
 
         Args:
             scale: CSS pixels per pixel of the picture.
-            reached: Where what it named was, in CSS pixels, if that is known.
+            reached: Where the named element was, in CSS pixels, if known.
         """
         point = reached if self.point is None else self.point.scaled(scale)
         return replace(self, point=point, path=tuple(each.scaled(scale) for each in self.path))
@@ -108,8 +108,9 @@ def _read_any(given: Any) -> "Action":
 class Action(Value):
     """Any one action; its field `type` says which.
 
-    A subclass that declares ``type: Literal["hover"] = "hover"`` is read wherever actions are, and
-    shown wherever they are. As the type of a pydantic field it stands for all of them.
+    A subclass that declares ``type: Literal["hover"] = "hover"`` becomes an action everywhere:
+    agents can send it, and pages show it. A pydantic field of the type `Action` accepts every
+    action.
     """
 
     reasoning: str | None = Field(default=None, description="Why the agent does this.")
@@ -131,8 +132,8 @@ class Action(Value):
         other = ACTION_CLASSES.get(kind, cls)
         if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
             raise TypeError(
-                f"{cls.__qualname__}: the action type {kind!r} is that of {other.__qualname__}; "
-                "declare another one."
+                f"{cls.__qualname__}: {other.__qualname__} has the action type {kind!r} "
+                "already; declare another one."
             )
         ACTION_CLASSES[kind] = cls
 
@@ -156,23 +157,23 @@ class Action(Value):
 
     @property
     def note(self) -> str | None:
-        """What the agent wrote beside it, or None."""
+        """The agent's words about this action, or None."""
         logs = self.logs if isinstance(self.logs, str) else clip_json(self.logs)
         return "\n".join(part for part in (self.reasoning, logs) if part) or None
 
     @property
     def is_aimless(self) -> bool:
-        """Whether it is meant for where the pointer is, as it needs a place and names none."""
+        """Whether it acts at the pointer, because it needs a place and names none."""
         return False
 
     @property
     def moves_pointer(self) -> bool:
-        """Whether it puts the pointer somewhere."""
+        """Whether it moves the pointer."""
         return False
 
     @property
     def mark(self) -> Mark | None:
-        """What is drawn of it, in pixels of the picture; None for nothing."""
+        """The mark that a picture shows for it, in pixels of the picture; None for no mark."""
         return None
 
     def words(self, names: Mapping[str, str]) -> str:
@@ -192,11 +193,11 @@ class Action(Value):
         return self
 
     def pointer_after(self, before: Point | None, reached: Point | None) -> Point | None:
-        """Where the pointer is once it was performed; None where that is not known.
+        """Where the pointer is after the action; None if unknown.
 
         Args:
             before: Where the pointer was, if that is known.
-            reached: Where what the action named was, if that is known.
+            reached: Where the named element was, if known.
         """
         return reached if self.moves_pointer else before
 
@@ -226,12 +227,12 @@ class Targeted(Action):
 
     @property
     def moves_pointer(self) -> bool:
-        """Whether it puts the pointer somewhere: where it says so."""
+        """Whether it moves the pointer: only if it names a place."""
         return self.has_target
 
     @property
     def mark(self) -> Mark | None:
-        """What is drawn of it: a spot on its place."""
+        """The mark: a spot at its place."""
         return Mark(point=self.point)
 
     def words(self, names: Mapping[str, str]) -> str:
@@ -245,7 +246,7 @@ class Targeted(Action):
         return self.model_copy(update={"point": self.point.scaled(scale)})
 
     def pointer_after(self, before: Point | None, reached: Point | None) -> Point | None:
-        """Where the pointer is then: at its point, or where what it named was."""
+        """Where the pointer is then: at its point, or at the named element."""
         if not self.moves_pointer:
             return before
         return reached if self.point is None else self.point
@@ -264,14 +265,15 @@ class ActionEffect(Value):
     )
     terminated: bool = Field(default=False, description="The episode reached its end.")
     truncated: bool = Field(default=False, description="The episode was cut off by a limit.")
-    info: dict[str, Any] = Field(default_factory=dict, description="Whatever the world adds.")
+    info: dict[str, Any] = Field(default_factory=dict, description="Further facts from the world.")
     place: Point | None = Field(
         default=None,
-        description="Where what was named was, in CSS pixels; None where it was out of view.",
+        description="Where the named element was, in CSS pixels; None if it was out of view.",
     )
     target: str | None = Field(
         default=None,
-        description="What it hit, in the world's own form: for functions, never for an agent.",
+        description="The element that it hit, in the world's own form; only functions see it, "
+        "agents do not.",
     )
 
 

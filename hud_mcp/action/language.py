@@ -75,12 +75,12 @@ class ClickAction(Targeted):
 
     @property
     def is_aimless(self) -> bool:
-        """Whether it says no place: then it clicks where the pointer is, where that is known."""
+        """Whether it names no place; it then clicks at the pointer, if that place is known."""
         return not self.has_target
 
     @property
     def mark(self) -> Mark | None:
-        """What is drawn of it: its place, once for each click."""
+        """The mark of a click: its place, once for each click."""
         return Mark(point=self.point, clicks=self._clicks)
 
     def words(self, names: Mapping[str, str]) -> str:
@@ -117,7 +117,7 @@ class KeyDownAction(Action):
 
 
 class KeyUpAction(Action):
-    """Let keys go that a `keydown` holds."""
+    """Release keys that a `keydown` holds."""
 
     type: Literal["keyup"] = "keyup"
     keys: tuple[str, ...] = Field(min_length=1, max_length=16)
@@ -136,12 +136,12 @@ class TypeAction(Targeted):
 
     @property
     def moves_pointer(self) -> bool:
-        """Whether it puts the pointer somewhere: into an element it goes by the keys."""
+        """Whether it moves the pointer: never, because keys focus the element."""
         return self.point is not None
 
     @property
     def mark(self) -> Mark | None:
-        """What is drawn of it: the text, at its place."""
+        """The mark: the text, at its place."""
         return Mark(point=self.point, typed=self.text)
 
     def words(self, names: Mapping[str, str]) -> str:
@@ -167,7 +167,7 @@ class ScrollAction(Targeted):
 
     @property
     def mark(self) -> Mark | None:
-        """What is drawn of it: an arrow from its place."""
+        """The mark: an arrow from its place."""
         return Mark(point=self.point, scroll=self.scroll)
 
     def words(self, names: Mapping[str, str]) -> str:
@@ -193,12 +193,12 @@ class MoveAction(Targeted):
 
     @property
     def moves_pointer(self) -> bool:
-        """Whether it puts the pointer somewhere: it does nothing else."""
+        """Whether it moves the pointer: always."""
         return True
 
     @property
     def mark(self) -> Mark | None:
-        """What is drawn of it: a spot that presses nothing."""
+        """The mark: a spot without a press."""
         return Mark(point=self.point, presses=False)
 
     def words(self, names: Mapping[str, str]) -> str:
@@ -223,7 +223,7 @@ class MoveAction(Targeted):
 
 
 class WaitAction(Action):
-    """Wait; the world goes on meanwhile."""
+    """Wait; the world continues meanwhile."""
 
     type: Literal["wait"] = "wait"
     time: int = Field(ge=0, le=MAX_WAIT_MS, description="How long, ms.")
@@ -245,12 +245,12 @@ class DragAction(Action):
 
     @property
     def moves_pointer(self) -> bool:
-        """Whether it puts the pointer somewhere: at the end of its path."""
+        """Whether it moves the pointer: to the end of its path."""
         return True
 
     @property
     def mark(self) -> Mark | None:
-        """What is drawn of it: its path."""
+        """The mark: its path."""
         return Mark(path=self.path)
 
     def words(self, names: Mapping[str, str]) -> str:  # noqa: ARG002  # as all actions are asked
@@ -292,7 +292,7 @@ class ResponseAction(Action):
     """Submit the final answer: the task ends and is graded."""
 
     type: Literal["response"] = "response"
-    text: str = Field(description="The answer; JSON text where the task returns a type.")
+    text: str = Field(description="The answer; JSON text if the task returns a type.")
 
     def words(self, names: Mapping[str, str]) -> str:  # noqa: ARG002  # as all actions are asked
         """Say it with the answer."""

@@ -88,11 +88,12 @@ class Agent:
         text: What the last call on the world showed.
         steps: How many calls on the world there were.
         answered: Whether an answer was submitted.
-        lines: What the agent has said of its work, for the task's record.
-        turns: What it has reported of its model, and no call has taken yet.
-        meta: What goes with each call of a tool.
+        lines: The agent's log lines, for the task's record.
+        turns: Reported model turns that no call has carried yet.
+        meta: Metadata for each call of a tool.
         started: What start_task replied: the prompt, the answer's schema, the screen's size.
-        pauses: The time in which somebody else let the agent wait. It is not counted against it.
+        pauses: The time that the agent waited for somebody else. It does not count as the agent's
+            time.
     """
 
     def __init__(
@@ -117,10 +118,10 @@ class Agent:
         self._asked_s: float | None = None
 
     def report(self, turn: ModelTurn) -> None:
-        """Say what a model said, thought and used, for the record; no agent reads it.
+        """Report a model's reply, reasoning and usage, for the record; no agent reads it.
 
-        It goes with the next call of a tool, to whose step it then belongs. What no call takes
-        is recorded at the end of the agent's work.
+        The next call of a tool carries it, and its step then owns it. Turns that no call carries
+        are recorded at the end of the agent's work.
 
         Args:
             turn: One reply of the model's. Report it before the calls that it asks for.
@@ -128,16 +129,16 @@ class Agent:
         self.turns.append(turn)
 
     def asks(self) -> None:
-        """Say that its model's provider is asked now."""
+        """Mark that a request to the model's provider begins now."""
         self._asked_s = time.monotonic()
 
     def heard(self) -> None:
-        """Say that the provider has replied."""
+        """Mark that the provider has replied."""
         self._asked_s = None
 
     @property
     def silence_s(self) -> float:
-        """For how long its model's provider has not replied, where that is awaited."""
+        """How long an open request to the model's provider has had no reply."""
         return 0.0 if self._asked_s is None else time.monotonic() - self._asked_s
 
     def note_answered(self, *, answered: bool = True) -> None:
@@ -145,7 +146,7 @@ class Agent:
         self.answered = self.answered or answered
 
     def take_turns(self) -> list[ModelTurn]:
-        """Give away what was reported of its model and no call has taken."""
+        """Return and forget the reported model turns that no call has carried."""
         turns, self.turns = self.turns, []
         return turns
 
@@ -154,10 +155,11 @@ class Agent:
         self.lines.append(line)
 
     async def step(self, *actions: Action | Mapping[str, Any]) -> View:
-        """Perform actions in order, and return what the agent sees then; none only looks.
+        """Perform actions in order, and return the observation; without actions, only look.
 
         Raises:
-            ActionFailed: One was refused; the text says which, and what is true now.
+            ActionFailed: The world refused an action; the text says which, and describes the
+                present state.
         """
         reply = await self._call(STEP, {"actions": [_dump(a) for a in actions]})
         self.steps += 1
@@ -169,7 +171,7 @@ class Agent:
         return (await self.step()).text
 
     async def act(self, action: Action | Mapping[str, Any]) -> str:
-        """Perform one action and return the text that follows, without a picture.
+        """Perform one action, and return the text of the observation, without a picture.
 
         Raises:
             ActionFailed: It was refused.
@@ -189,7 +191,7 @@ class Agent:
         return reply.image or b""
 
     async def tool(self, name: str, **arguments: Any) -> str:
-        """Call a tool of the environment's own and return its text.
+        """Call one of the environment's own tools, and return its text.
 
         Raises:
             ActionFailed: It is unknown or failed.
@@ -197,7 +199,7 @@ class Agent:
         return (await self._call(name, arguments)).text
 
     async def respond(self, answer: Any) -> str:
-        """Submit the final answer, and return what the server says of it.
+        """Submit the final answer, and return the server's reply.
 
         Args:
             answer: Text as it is; anything else as JSON.
@@ -222,7 +224,7 @@ class Agent:
         return await self.step({"type": "press", "keys": list(keys)})
 
     async def custom(self, action: str, **args: Any) -> View:
-        """Perform an action of the world's own, such as `goto` or `select_option`."""
+        """Perform one of the world's own actions, such as `goto` or `select_option`."""
         return await self.step({"type": "custom", "action": action, "args": args})
 
     def ref(self, wanted: str, *, nth: int = 0) -> str:
@@ -230,7 +232,7 @@ class Agent:
 
         Args:
             wanted: Part of the line, as the accessibility text writes it.
-            nth: Which one, where several lines have it.
+            nth: Which one, if several lines match.
 
         Raises:
             ActionFailed: No such line has a ref.
@@ -238,15 +240,17 @@ class Agent:
         lines = [line for line in self.text.splitlines() if wanted in line]
         refs = [m[1] for line in lines if (m := re.search(r"\[ref=(\w+)\]", line))]
         if nth >= len(refs):
-            raise ActionFailed(f"Nothing with {wanted!r} and a ref is in view:\n{self.text[:2000]}")
+            raise ActionFailed(
+                f"The observation has no element with {wanted!r} and a ref:\n{self.text[:2000]}"
+            )
         return refs[nth]
 
     async def ask(self, name: str, arguments: Mapping[str, Any]) -> ToolReply:
-        """Call a tool, and return its reply as it is: a refusal too, which raises nothing.
+        """Call a tool, and return its reply unchanged. A refusal raises nothing.
 
         Args:
             name: Any tool's.
-            arguments: As they are; `session` is added where it is missing.
+            arguments: Sent unchanged; a missing `session` is added.
         """
         return await self._send(name, {"session": self.session, **arguments})
 
@@ -278,7 +282,7 @@ def answer_text(answer: Any) -> str:
     try:
         return orjson.dumps(answer).decode()
     except TypeError as exc:
-        raise HudMcpError(f"An answer is text or JSON: {exc}.") from None
+        raise HudMcpError(f"An answer must be text or JSON: {exc}.") from None
 
 
 def _dump(action: Action | Mapping[str, Any]) -> dict[str, Any]:

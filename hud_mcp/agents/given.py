@@ -88,7 +88,9 @@ def _method_of(given: Any, name: str) -> Any:
         return solve
     if callable(given):
         return given
-    raise InvalidAgent(f"{name} is no agent: it cannot be called, and has no `solve`; {_SHAPES}.")
+    raise InvalidAgent(
+        f"{name} is not an agent: it cannot be called, and has no `solve`; {_SHAPES}."
+    )
 
 
 def _check_class(given: type[Any], name: str) -> None:
@@ -100,8 +102,8 @@ def _check_class(given: type[Any], name: str) -> None:
         inspect.signature(given).bind()
     except TypeError as exc:
         raise InvalidAgent(
-            f"{name}() cannot be made: {exc}. Give a class whose arguments have defaults, or an "
-            "object that is made already."
+            f"{name}() cannot be created: {exc}. Give a class whose arguments have defaults, or "
+            "an existing object."
         ) from None
     _adapted(functools.partial(method, None), name)
 

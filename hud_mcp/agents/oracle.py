@@ -32,7 +32,9 @@ class OracleAgent:
             ActionFailed: The solution met something that it did not expect.
         """
         if task.prompt is not None:
-            raise InvalidTask(f"The task {task.id!r} has a prompt of its own and so no oracle.")
+            raise InvalidTask(
+                f"The task {task.id!r} has its own prompt, and only templates have oracles."
+            )
         environment = self._environments[task.env]
         template = environment.find_template(task.template)
         function = template.oracle_function

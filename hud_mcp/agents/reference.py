@@ -49,8 +49,8 @@ def reference_of(given: Any) -> str:
     name = getattr(given, "__qualname__", None)
     if name is None or not (inspect.isclass(given) or inspect.isfunction(given)):
         raise InvalidAgent(
-            f"isolated=True starts an agent in a process of its own, and {given!r:.60} is in this "
-            "one. Give its class or an async function."
+            f"isolated=True starts an agent in its own process, but {given!r:.60} exists in "
+            "this one. Give its class or an async function."
         )
     module = sys.modules.get(given.__module__)
     found: Any = module
@@ -58,15 +58,15 @@ def reference_of(given: Any) -> str:
         found = getattr(found, part, None)
     if found is not given:
         raise InvalidAgent(
-            f"isolated=True starts {name} in a process of its own, which cannot find what is made "
-            "inside a function. Write it at the top of a module."
+            f"isolated=True starts {name} in its own process, which cannot import from inside a "
+            "function. Define it at the top level of a module."
         )
     if "." in given.__module__:  # a part of a package, which its relative imports need
         return f"{given.__module__}:{name}"
     file = getattr(module, "__file__", None)
     if file is None:
         raise InvalidAgent(
-            f"{name} is in no file, and no other process can load it; write it to one."
+            f"{name} is not in a file, so no other process can load it. Write it to a file."
         )
     return f"{Path(file).resolve()}:{name}"
 

@@ -11,7 +11,7 @@ MAX_BINS = 6
 """In the train range, or in all where nothing is split; as many distinct values have their own."""
 
 _TOO_LARGE = 1e300
-"""What is no smaller is no number to put on an axis; not a number is not smaller either."""
+"""Larger values, and NaN, have no place on an axis."""
 
 MAX_CHOICES = 24
 """Text has no bins: of more values than this, the ones with the fewest runs are left out."""

@@ -36,11 +36,11 @@ class CARLAttributesEnv(CARLEnv):
             a dot leads into an object, and an index into a sequence, an array or a mapping
             (`"model.opt.gravity[2]"`, `"model.geom_friction[:, 0]"`, `"settings['speed']"`).
             MuJoCo recomputes values that follow from its model.
-        features: Their defaults and bounds. One that is left out has the attribute's value at
-            first as its default, and no bounds.
+        features: Their defaults and bounds. An omitted feature has the attribute's first value as
+            its default, and no bounds.
         derived: From an attribute, or a path to one, to a function of the bare environment that
             gives its value, called in order after the features are set.
-        options: As for `CARLEnv`, and arguments of `gymnasium.make` where `env` is an id.
+        options: Arguments of `CARLEnv`; and arguments of `gymnasium.make`, if `env` is an id.
 
     Raises:
         InvalidContext: The environment has no such attribute, or no plain value in it, or it

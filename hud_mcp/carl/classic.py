@@ -327,7 +327,7 @@ class CARLPendulum(CARLEnv):
     env_class = PendulumEnv
 
     _MAX_SPEED: ClassVar[float] = 8.0
-    """Gymnasium's, which is no feature."""
+    """Gymnasium's, which is not a feature."""
 
     @staticmethod
     def get_context_features() -> Mapping[str, ContextFeature]:

@@ -30,38 +30,40 @@ class CARLEnv(
 ):
     """Wraps an environment whose features vary by context.
 
-    At each reset the selector picks a context, the wrapped environment is updated, it is
-    reset, and the context joins the observation: `{"state": …, "context": …}`, which is always
-    inside `observation_space`. The wrapped environment belongs to this wrapper from then on.
+    At each reset the selector picks a context. The wrapper then sets the context in the wrapped
+    environment, resets it, and adds the context to the observation: `{"state": …, "context": …}`,
+    which is always inside `observation_space`. The wrapped environment belongs to this wrapper from
+    then on.
 
     Args:
-        env: What is wrapped; by default the environment is made that the class is for.
-        contexts: The set of contexts, by any keys; each is completed with the defaults. By
-            default one, the default context, under 0.
+        env: The environment to wrap; by default the class creates its own.
+        contexts: The contexts by any keys; defaults complete each of them. By default there is one,
+            the default context, under 0.
         obs_context_features: Which features the observation carries; all by default.
         obs_context_as_dict: Whether it carries them by their names, or as one vector.
-        context_selector: Who picks: a class, which is made with the contexts, or an instance,
-            which is used as it is, with its own contexts where `contexts` is left out. In
-            turn by default.
+        context_selector: The selector: a class, which is created with the contexts, or an instance.
+            An instance keeps its own contexts if `contexts` is left out. The default takes the
+            contexts in turn.
         context_selector_kwargs: More arguments for a class.
-        state_key: What the observation calls the wrapped environment's. `"obs"` is the key of
-            CARL 1.1's code.
+        state_key: The observation's key for the wrapped environment's observation. CARL 1.1's code
+            uses `"obs"`.
         kwargs: Arguments of `gymnasium.make`, where `env` is left out.
 
     Attributes:
         context: The current context, complete; None before the first reset.
-        context_selector: Who picks.
+        context_selector: The selector.
 
     Raises:
         InvalidContext: A context is not allowed; the text names each feature and its bounds.
-        InvalidEnvironment: This class is not for that environment, or it is none.
+        InvalidEnvironment: This class does not fit that environment, or `env` is not an
+            environment.
     """
 
     env_name: ClassVar[str | None] = None
-    """What is made where no environment is given."""
+    """The id of the environment that is created by default."""
 
     env_class: ClassVar[type[gymnasium.Env[Any, Any]] | None] = None
-    """What may be wrapped, without its wrappers; None for anything."""
+    """The class that may be wrapped, without its wrappers; None for any class."""
 
     ordered: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Pairs of features of which the first may not exceed the second."""
@@ -128,9 +130,9 @@ class CARLEnv(
 
     @property
     def render_mode(self) -> str | None:
-        """How the environment is drawn; None where it is not.
+        """How the environment is drawn; None if it is not drawn.
 
-        Setting it counts from the next drawing on; only a mode of `metadata` can be set.
+        A new value takes effect at the next drawing. Only a mode of `metadata` can be set.
         """
         return self.env.render_mode
 
@@ -159,7 +161,7 @@ class CARLEnv(
     def context_id(self) -> int | None:
         """The place of the current context in the set; None before the first reset.
 
-        Setting it changes the environment at once, and not only at the next reset.
+        Setting it changes the environment at once, not only at the next reset.
         """
         return self.context_selector.context_id
 
@@ -196,7 +198,7 @@ class CARLEnv(
         """Select a context, update the wrapped environment, reset it, add the context.
 
         Args:
-            seed: For the wrapped environment, and for a selector that draws.
+            seed: The seed of the wrapped environment, and of a random selector.
             options: The wrapped environment's.
 
         Returns:

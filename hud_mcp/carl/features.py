@@ -66,8 +66,8 @@ def NormalFloatContextFeature(  # noqa: N802  # CARL's name, which is of a class
         name: The feature's.
         mu: The mean.
         sigma: The standard deviation.
-        lower: What is drawn is cut off here. Left out, at the bound of the feature that a
-            `ContextSampler` draws for, if it has one.
+        lower: The lowest value to draw. By default it is the bound of the feature that a
+            `ContextSampler` draws for, if there is one.
         upper: The same.
         options: ConfigSpace's other ones, such as `default_value`.
     """
@@ -123,7 +123,7 @@ def named_features(declared: "Declarations") -> tuple[ContextFeature, ...]:
     """Every feature of a list, or of a mapping from its name.
 
     Raises:
-        InvalidContext: One is none, or stands under another name than its own.
+        InvalidContext: One is none, or is listed under another name than its own.
     """
     if not isinstance(declared, Mapping):
         return tuple(feature_of(each) for each in declared)
@@ -132,7 +132,7 @@ def named_features(declared: "Declarations") -> tuple[ContextFeature, ...]:
     for key, feature in features.items():
         if key != feature.name:
             raise InvalidContext(
-                f"The feature {feature.name!r} stands under {key!r}; use one name for both."
+                f"The feature {feature.name!r} is listed under {key!r}; use one name for both."
             )
     return tuple(features.values())
 

@@ -56,8 +56,8 @@ def set_render_mode(env: gymnasium.Env[Any, Any], mode: str | None) -> None:
         )
     if env.render_mode != bare.render_mode:
         raise InvalidEnvironment(
-            f"A wrapper draws {type(bare).__name__} as {env.render_mode!r}; make the environment "
-            f"anew with render_mode={mode!r}."
+            f"A wrapper draws {type(bare).__name__} as {env.render_mode!r}; create the "
+            f"environment again with render_mode={mode!r}."
         )
     if mode == bare.render_mode:
         return

@@ -113,8 +113,8 @@ class AttributePath:
             # A name begins the path or follows a dot; an index does neither.
             if found is None or (found["name"] is None) == (at == 0 or begin > at):
                 raise InvalidContext(
-                    f"{self._said()} is no path from its character {at + 1} on; write names and "
-                    "indexes, such as 'model.opt.gravity[2]'."
+                    f"{self._said()}, which is not a path from its character {at + 1} on; write "
+                    "names and indexes, such as 'model.opt.gravity[2]'."
                 )
             before = self.text[:at]
             if found["name"] is None:

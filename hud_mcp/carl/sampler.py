@@ -19,19 +19,19 @@ class ContextSampler:
     """Draws contexts.
 
     Args:
-        context_distributions: Which features are drawn, and how: hyperparameters of
-            ConfigSpace in a list or by their names (uniform, normal, categorical …), features
-            (each of their values as likely as another), or the path of a ConfigSpace in JSON.
-        context_space: The features of the environment; those that are not drawn keep their
+        context_distributions: The features to draw, and how: hyperparameters of ConfigSpace in a
+            list or by their names (uniform, normal, categorical …); features, whose values are all
+            equally likely; or the path of a ConfigSpace in JSON.
+        context_space: The features of the environment. Features that are not drawn keep their
             defaults.
         seed: The same seed gives the same contexts, in any process.
         name: What to call it.
 
     Attributes:
-        context_distributions: What was given.
+        context_distributions: The given distributions.
 
     Raises:
-        InvalidContext: A distribution is none, or of a feature that is not there.
+        InvalidContext: A distribution is invalid, or names an unknown feature.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ContextSampler:
         """Draw more features from now on.
 
         Raises:
-            InvalidContext: One is not there, or is drawn already. Nothing was added.
+            InvalidContext: A feature is unknown, or is drawn already. Nothing was added.
         """
         distributions = _distributions(context_features)
         known = {feature.name: feature for feature in self.context_space.features}
@@ -82,8 +82,7 @@ class ContextSampler:
             n_contexts: How many.
 
         Raises:
-            InvalidContext: One that was drawn is not allowed by the context space, or
-                `n_contexts` is negative.
+            InvalidContext: The context space forbids a drawn context, or `n_contexts` is negative.
         """
         if n_contexts < 0:
             raise InvalidContext(f"{n_contexts} contexts cannot be drawn; give 0 or more.")
@@ -107,8 +106,8 @@ def _distributions(given: "Declarations | str | Path") -> "list[Distribution]":
             space: Any = libraries.ConfigSpace.ConfigurationSpace.from_json(given)
         except (ValueError, AttributeError, KeyError, TypeError) as exc:
             raise InvalidContext(
-                f"{str(given)!r} is no ConfigSpace in JSON: {type(exc).__name__}: {exc}. Write one "
-                "with ConfigurationSpace.to_json."
+                f"{str(given)!r} is not a ConfigSpace in JSON: {type(exc).__name__}: {exc}. "
+                "Write one with ConfigurationSpace.to_json."
             ) from exc
         return list(space.values())
     if not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]  # authors pass anything

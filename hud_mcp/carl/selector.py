@@ -26,7 +26,7 @@ class ContextSelector(ABC):
     """Picks one context of a set at each `select`.
 
     Args:
-        contexts: By any keys; a context's id is its place, from 0.
+        contexts: The contexts by any keys. A context's id is its place, from 0.
 
     Attributes:
         n_calls: How often `select` was called.
@@ -43,13 +43,13 @@ class ContextSelector(ABC):
 
     @property
     def contexts(self) -> Mapping[Any, Context]:
-        """What it selects from; one that is selected may be gone when this is set."""
+        """The contexts to select from. Setting it may remove the selected context."""
         return self._contexts
 
     @contexts.setter
     def contexts(self, contexts: Mapping[Any, Context]) -> None:
         if not contexts:
-            raise InvalidContext("There is no context to select from; give at least one.")
+            raise InvalidContext("The selector has no contexts; give at least one.")
         self._contexts = contexts
         if (chosen := getattr(self, "context_id", None)) is not None and chosen >= len(contexts):
             self.context_id = None
@@ -81,7 +81,7 @@ class ContextSelector(ABC):
         """Pick the next context.
 
         Raises:
-            InvalidContext: The selector gave an id that is not there, or no context.
+            InvalidContext: The selector returned an unknown id, or no context.
         """
         picked: Any = self._select()  # of an author's function, which may give anything
         match picked:
@@ -122,7 +122,7 @@ AbstractSelector = ContextSelector
 
 
 class RoundRobinSelector(ContextSelector):
-    """Goes through the contexts in order, and begins again after the last one."""
+    """Goes through the contexts in order, and starts again after the last one."""
 
     def _select(self) -> tuple[Context, int]:
         after = 0 if self.context_id is None else self.context_id + 1
@@ -130,7 +130,7 @@ class RoundRobinSelector(ContextSelector):
 
 
 class StaticSelector(ContextSelector):
-    """Stays with the current context, at first the first one."""
+    """Stays with the current context; it begins with the first one."""
 
     def _select(self) -> tuple[Context, int]:
         return self._at(self.context_id or 0)
@@ -141,8 +141,8 @@ class RandomSelector(ContextSelector):
 
     Args:
         contexts: What it draws from.
-        seed: Where it begins; the same seed gives the same contexts in any process. `reset` of
-            an environment with a seed starts again from that one.
+        seed: The seed of the draws; the same seed gives the same contexts in any process. `reset`
+            of an environment with a seed starts again from that seed.
     """
 
     def __init__(self, contexts: Mapping[Any, Context], seed: int | None = None) -> None:
@@ -158,7 +158,7 @@ class RandomSelector(ContextSelector):
 
 
 class CustomSelector(ContextSelector):
-    """Picks what a function picks.
+    """Lets a function pick the context.
 
     Args:
         contexts: What the function may pick from.

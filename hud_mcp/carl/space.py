@@ -23,7 +23,7 @@ __all__ = ["ContextSpace", "Verification"]
 
 @dataclass(frozen=True)
 class Verification:
-    """Whether a context is valid; it is as true as that.
+    """Whether a context is valid; its truth value says so.
 
     Attributes:
         problems: What is wrong, one sentence for each feature.
@@ -41,11 +41,11 @@ class ContextSpace(Space):
 
     Args:
         features: In order, or by their names: features, or hyperparameters of ConfigSpace.
-        context_space: The same under CARL's name; one of both is given.
+        context_space: The same under CARL's name; give one of them.
         ordered: Pairs of features of which the first may not exceed the second.
 
     Raises:
-        InvalidContext: Features are given twice, or one declares none.
+        InvalidContext: Features are given twice, or a value is not a feature.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class ContextSpace(Space):
         """Complete a context with the defaults; its values become plain ones.
 
         Raises:
-            InvalidContext: Naming every feature that is unknown or out of bounds.
+            InvalidContext: Features are unknown or out of bounds; the text names each.
         """
         filled = super().fill({name: plain_value(value) for name, value in context.items()})
         # An integer is a number; the environment computes with what its default is.
@@ -121,17 +121,17 @@ class ContextSpace(Space):
 
         Args:
             context: Its values stay.
-            context_keys: Complete these features alone; all by default.
+            context_keys: Complete only these features; all by default.
 
         Raises:
-            InvalidContext: Naming every feature that is unknown or out of bounds.
+            InvalidContext: Features are unknown or out of bounds; the text names each.
         """
         filled = self.fill(context)
         wanted = {self.find(name).name for name in context_keys or filled} | set(context)
         return {name: value for name, value in filled.items() if name in wanted}
 
     def verify_context(self, context: Mapping[str, Any]) -> Verification:
-        """Check a context, and say what is wrong with it."""
+        """Check a context, and return its problems."""
         return Verification(tuple(self.problems(context)))
 
     def get_default_context(self) -> Context:
@@ -139,7 +139,7 @@ class ContextSpace(Space):
         return self.default
 
     def get_lower_and_upper_bound(self, context_feature_name: str) -> tuple[float, float]:
-        """The smallest and the largest value, infinite where there is no bound.
+        """The smallest and the largest value; infinite without a bound.
 
         For a feature with choices, the places of the first and the last one.
 
@@ -225,8 +225,7 @@ class ContextSpace(Space):
         """Draw contexts; features that are not drawn have their defaults.
 
         Args:
-            context_keys: Which features to draw; by default all that have finite bounds or
-                choices.
+            context_keys: Which features to draw; by default all with finite bounds or choices.
             size: How many contexts.
             seed: The same seed gives the same contexts.
 
@@ -234,7 +233,7 @@ class ContextSpace(Space):
             One context, or a list where `size` is not 1.
 
         Raises:
-            InvalidContext: A feature is not there, or has nothing to draw from.
+            InvalidContext: A feature is unknown, or has no finite range to draw from.
         """
         chosen = [self.find(name) for name in context_keys or ()]
         if context_keys is None:

@@ -125,7 +125,9 @@ class ChannelClient:
             self.bindings = list(result["bindings"])
             self.is_ours = result.get("server") == "hud-mcp"
         except (KeyError, TypeError) as exc:
-            raise ChannelFailed(f"What answers at {self.place} is no channel: {exc!r}.") from None
+            raise ChannelFailed(
+                f"The server at {self.place} does not speak the HUD control channel: {exc!r}."
+            ) from None
 
     @asynccontextmanager
     async def for_agent(self) -> AsyncGenerator["ChannelClient"]:
@@ -318,7 +320,9 @@ class ChannelClient:
         try:
             frame = await self._frames.read()
         except BadFrame as exc:
-            raise ChannelFailed(f"What answers at {self.place} is no channel: {exc}.") from None
+            raise ChannelFailed(
+                f"The server at {self.place} does not speak the HUD control channel: {exc}."
+            ) from None
         except OSError as exc:
             raise ChannelFailed(f"The connection to {self.place} broke: {exc}.") from None
         if frame is None:

@@ -104,8 +104,8 @@ class FrameReader:
                 long as it takes.
 
         Raises:
-            BadFrame: The line is no JSON object, or too long; after one that is not fatal,
-                the next call reads the next line.
+            BadFrame: The line is not a JSON object, or too long; after one that is not fatal, the
+                next call reads the next line.
             TimeoutError: Nothing came for `first_s`, or the frame did not come to its end in
                 time. `has_begun` tells which.
         """

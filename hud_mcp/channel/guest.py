@@ -69,7 +69,9 @@ class Guest:
         hud = self._service.hud_sessions.find(self._session)
         wanted = params.get("session_id")
         if hud is None or wanted not in (None, hud.id):
-            raise RpcError(_FAILED, "this token's session is over, or is another one")
+            raise RpcError(
+                _FAILED, "this token belongs to a session that has ended, or to another one"
+            )
         hud.touch()
         return await self._greeting(hud)
 

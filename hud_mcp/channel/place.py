@@ -39,5 +39,5 @@ def read_place(url: str) -> Place:
     with suppress(ValueError):
         port = parts.port
     if parts.scheme != "tcp" or not parts.hostname or not port or parts.path not in ("", "/"):
-        raise ChannelFailed(f"{shown!r} is no channel; write tcp://host:port.")
+        raise ChannelFailed(f"{shown!r} is not a channel; write tcp://host:port.")
     return Place(parts.hostname, port, unquote(parts.username) if parts.username else None)

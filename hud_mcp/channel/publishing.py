@@ -44,7 +44,7 @@ class Publishing:
         """The capability that a peer names, as it stands in a frame.
 
         Raises:
-            RpcError: There is none of that name; or it is no name.
+            RpcError: There is none of that name; or it is not a name.
         """
         if not isinstance(name, str):
             raise RpcError(-32602, "tunnel.open: 'capability' must be a string")

@@ -89,9 +89,9 @@ class Channel:
         record: RecordMode | None = None,
     ) -> None:
         if record is not None and sessions is not None:
-            raise HudMcpError("These sessions are recorded as they say; give `record` to them.")
+            raise HudMcpError("The sessions have their own `record`; set it there.")
         if token is not None and token == operator_token:
-            raise HudMcpError("Peers have the operator's token; give them another one.")
+            raise HudMcpError("Clients have the operator's token; give them another one.")
         self.environment = environment
         self._sessions = sessions
         self._record: RecordMode | None = record

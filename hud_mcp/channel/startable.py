@@ -51,7 +51,9 @@ class Startable:
             return self._sessions.mint(task_id, args, environment=name)
         if task_id in tasks and tasks[task_id].env == name:
             if args:
-                raise InvalidTask(f"{task_id!r} is a row with its own arguments; pass none.")
+                raise InvalidTask(
+                    f"{task_id!r} is a row with its own arguments; pass no arguments."
+                )
             return tasks[task_id]
         ids = [str(each["id"]) for each in self.listed()]
         hint, known = did_you_mean(task_id, ids), ", ".join(ids) or "none"

@@ -197,15 +197,15 @@ async def resume_proof(store: Store, job_id: str) -> Proof:
 
     Raises:
         SourceNotFound: There is no such job.
-        HudMcpError: It is no job of this command, or it is still run by another process.
+        HudMcpError: It is not a job of this command, or it is still run by another process.
     """
     job, probes, runs = await load_resumable(store, job_id)
     try:
         how = CheckOptions.model_validate(job.metadata.get("check"))
     except ValidationError:
         raise HudMcpError(
-            f"Job {job.id} is none of `hud-mcp check`; `hud-mcp eval --resume` takes those that "
-            "an agent runs."
+            f"Job {job.id} is not a job of `hud-mcp check`. `hud-mcp eval --resume` resumes "
+            "jobs of agents."
         ) from None
     await end_left_runs(store, job, runs, f"{CUT_OFF}that it belongs to ended before it did.")
     records = _newest((await store.load_job(job.id))[1])

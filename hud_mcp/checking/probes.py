@@ -108,7 +108,7 @@ def hud_calls(task: Task) -> list[tuple[str, dict[str, Any]]] | None:
     """The calls of tools with which a row of HUD's says that it is solved; None without any.
 
     Raises:
-        HudMcpError: One is no call: `{"name": …, "arguments": {…}}`.
+        HudMcpError: One is not a call: `{"name": …, "arguments": {…}}`.
     """
     kept: Any = task.metadata.get("hud")
     found: Any = cast("dict[str, Any]", kept).get("validation") if isinstance(kept, dict) else None
@@ -121,8 +121,8 @@ def hud_calls(task: Task) -> list[tuple[str, dict[str, Any]]] | None:
         arguments: Any = call.get("arguments") or {}
         if not isinstance(name, str) or not isinstance(arguments, dict):
             raise HudMcpError(
-                f"The task {task.id!r}: validation: {each!r:.80} is no call of a tool; write "
-                '{"name": …, "arguments": {…}}.'
+                f"The task {task.id!r}: validation: {each!r:.80} is not a call of a tool; write "
+                f'{{"name": …, "arguments": {{…}}}}.'
             )
         calls.append((name, cast("dict[str, Any]", arguments)))
     return calls

@@ -90,7 +90,8 @@ class _Commands(click.Group):
                 raise
             _discard_full_output()
             raise click.ClickException(
-                f"Nothing more can be written: {exc.strerror}. Free space, then call again."
+                f"The output cannot be written: {exc.strerror}. Free space, then run the "
+                "command again."
             ) from None
         except BaseExceptionGroup as group:
             # A client's task group wraps what its body raised.

@@ -76,7 +76,7 @@ async def open_bridges(
             if names.count(opened[-1].name) > 1:
                 raise InvalidEnvironment(
                     f"Two environments are named {opened[-1].name!r}, and one is at {source}. "
-                    "Serve them apart, or rename one."
+                    "Serve them separately, or rename one."
                 )
         yield opened
     finally:

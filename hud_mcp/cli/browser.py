@@ -32,7 +32,9 @@ def install_command(*, yes: bool) -> None:
     """
     if not yes and not asks_here() and any(True for _ in find_browser_needs()):
         again = shown_command("browser", "install", "--yes")
-        raise HudMcpError(f"Nobody can be asked here, so nothing is installed. Run `{again}`.")
+        raise HudMcpError(
+            f"There is no terminal to ask on, so nothing was installed. Run `{again}`."
+        )
     if not yes and asks_here() and not ask_for_browser():
         raise HudMcpError("Nothing was installed. HUD_MCP_CHROMIUM may name a Chromium.")
     bring_browser()

@@ -166,7 +166,7 @@ def _object(text: str) -> dict[str, Any]:
     except orjson.JSONDecodeError as exc:
         raise click.UsageError(f"{text!r:.60} is not JSON: {exc}.") from None
     if not isinstance(value, dict):
-        raise click.UsageError(f"{text!r:.60} is no JSON object.")
+        raise click.UsageError(f"{text!r:.60} is not a JSON object.")
     return cast("dict[str, Any]", value)
 
 
@@ -185,7 +185,7 @@ def read_text(name: str) -> str:
     """The text of a file; `-` is standard input.
 
     Raises:
-        HudMcpError: It cannot be read, or is no text.
+        HudMcpError: It cannot be read, or is not text.
     """
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()

@@ -16,7 +16,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     if not _NAME.fullmatch(value):
-        raise click.BadParameter(f"{value!r} has others than letters, digits, - and _.")
+        raise click.BadParameter(f"{value!r} has other characters than letters, digits, - and _.")
     return value
 
 

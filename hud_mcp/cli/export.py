@@ -84,7 +84,7 @@ def command(job: str, kind: str, out: Path | None, **options: Any) -> None:
     if (options["endpoint"] or options["content"]) and kind != "otel":
         raise click.UsageError("--endpoint and --content are for --to otel.")
     if out is not None and kind == "otel":
-        raise click.UsageError("--to otel writes no file; --endpoint says where it is sent.")
+        raise click.UsageError("--to otel writes no file; --endpoint names the receiver.")
     sys.exit(anyio.run(_export, job, kind, out, options))
 
 
@@ -94,7 +94,7 @@ async def _export(source_id: str, kind: str, out: Path | None, options: dict[str
     path = out
     try:
         if out is not None and not out.name:
-            raise HudMcpError(f"--out {out}: name what is to be written there, as in {out}/job.")
+            raise HudMcpError(f"--out {out}: name the file to write, as in {out}/job.")
         selection = await select(store, source_id)
         path = out or Path(f"{selection.id}{_suffix(kind, whole_job=selection.whole_job)}")
         if kind == "otel":
@@ -110,7 +110,7 @@ async def _export(source_id: str, kind: str, out: Path | None, options: dict[str
             telling.clear()
     except OSError as exc:
         raise HudMcpError(
-            f"{path} cannot be written: {exc.strerror or exc}. Nothing of it stays."
+            f"{path} cannot be written: {exc.strerror or exc}. No part of the file is left."
         ) from exc
     finally:
         await store.close()

@@ -47,7 +47,7 @@ def command(*, folder: Path, world: str, name: str | None) -> None:
     taken = [place for place in files if (folder / place).exists()]
     if taken:
         raise HudMcpError(
-            f"{folder / taken[0]} is there already, and nothing was written. Name another folder, "
+            f"{folder / taken[0]} exists already, so nothing was written. Name another folder, "
             f"as in `{shown_command('init', 'my-environment')}`."
         )
     try:

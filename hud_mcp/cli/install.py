@@ -128,8 +128,8 @@ def _change(client: Client, held: Configuration, name: str, entry: Entry, *, for
     former = held.find(name)
     if former is not None and not force:
         raise HudMcpError(
-            f"{held.path} has a server {name!r} that is not this one, as shown above. Choose "
-            "another --name, or change that one with --force. Nothing was written."
+            f"{held.path} has a server {name!r} that starts another command, as shown above. "
+            "Choose another --name, or replace it with --force. Nothing was written."
         )
     return change
 
@@ -156,7 +156,7 @@ def _bring_browser(environments: Sequence[Any], *, is_wanted: bool) -> None:
     surfaces.offer_browser_for(environments)
     if surfaces.lacks_browser(environments):
         raise HudMcpError(
-            "This needs a Chromium, and none starts here. Call again with --yes, or run "
+            "The sources need a Chromium, but none starts here. Call again with --yes, or run "
             f"`{shown_command('browser', 'install', '--yes')}` first. Nothing was written."
         )
 

@@ -49,7 +49,7 @@ class _Price(click.ParamType[tuple[float, float]]):
         except ValueError:
             into = out = -1.0
         if not (0 <= into < float("inf") and 0 <= out < float("inf")):
-            self.fail(f"{value!r} is no IN,OUT; write 3,15 for $3 and $15.", param, ctx)
+            self.fail(f"{value!r} is not IN,OUT; write 3,15 for $3 and $15.", param, ctx)
         return into, out
 
 
@@ -134,7 +134,7 @@ def refuse_without_model(ctx: click.Context) -> None:
     named = (*MODEL_OPTIONS, *MODEL_LIMITS)
     given = [n for n in named if ctx.get_parameter_source(n) is ParameterSource.COMMANDLINE]
     if given:
-        raise click.UsageError(f"--{given[0].replace('_', '-')} is for --model; give that too.")
+        raise click.UsageError(f"--{given[0].replace('_', '-')} needs --model; give both.")
 
 
 def read_model(options: Mapping[str, Any]) -> ModelOptions:

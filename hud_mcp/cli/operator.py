@@ -36,7 +36,7 @@ def read_operator_token(file: str | None) -> str | None:
         try:
             token = Path(file).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as exc:
-            why = exc.strerror if isinstance(exc, OSError) else "it is no text"
+            why = exc.strerror if isinstance(exc, OSError) else "it is not text"
             raise HudMcpError(f"--operator-token-file {file} cannot be read: {why}.") from None
     if token is not None and len(token) < _TOKEN_CHARS:
         raise HudMcpError(

@@ -27,7 +27,7 @@ WHY_CHARS = 240
 """Of a reason: it takes three lines of a terminal."""
 
 _NARROW = 72
-"""Columns below which a table with ids is no table any more."""
+"""Columns below which a table with ids is not a table any more."""
 
 _UNFOLDED = 100_000
 """Columns of a pipe: a line that is folded cannot be searched or cut."""

@@ -120,8 +120,8 @@ def _place(given: str) -> Path | None:
     """
     if is_bridged(given):
         raise click.UsageError(
-            f"{given} is another server's; check takes files and names of this machine, so "
-            "that it can read what its templates hide."
+            f"{given} is on another server. `check` takes only files and names of this machine, "
+            "because it reads what the templates hide."
         )
     return _taskset(given)
 
@@ -142,7 +142,9 @@ def _of_split(
     """
     for each, path, _ in read:
         if path is None:
-            raise click.UsageError(f"{each} is an environment; --split is of a taskset's rows.")
+            raise click.UsageError(
+                f"{each} is an environment; --split chooses among the rows of a taskset."
+            )
     having = [each for each in read if split in {**each[2].splits, **each[2].difficulties}]
     if not having:
         rows = {task.id: task for _, _, tasks in read for task in tasks}

@@ -67,6 +67,6 @@ async def _run(source_id: str, fields: tuple[RedactedField, ...], url: str | Non
     finally:
         await store.close()
     if not count:
-        raise SourceNotFound(f"{source_id} has no turns of a model; nothing was removed.")
+        raise SourceNotFound(f"{source_id} has no model turns; nothing was removed.")
     turns = "1 turn" if count == 1 else f"{count} turns"
     click.echo(f"Removed {', '.join(fields)} of {changed} of {turns}; the others had none.")

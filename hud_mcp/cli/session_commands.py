@@ -105,7 +105,7 @@ def _step(options: dict[str, Any], actions: Any, image: str | None) -> None:
     saved = None if image is None else by_hand.save_image(result, image)
     _print(options, result, by_hand.text_of(result))
     if image is not None and saved is None:
-        raise HudMcpError("This environment has no screen; its text is all there is to see.")
+        raise HudMcpError("This environment has no screen; it shows only text.")
 
 
 @click.command("call")

@@ -120,7 +120,9 @@ def start_command(task: str, args: str, **options: Any) -> None:
     """
     given = _object(args, "--args")
     if options["url"] is None and options["session"] is not None:
-        raise click.UsageError("--session of `start` goes with --url; by hand, each start is new.")
+        raise click.UsageError(
+            "--session of `start` needs --url; without it, each start is a new session."
+        )
 
     async def ask(client: Any) -> Any:
         started = await client.start(task, given)
@@ -164,7 +166,7 @@ def grade_command(
     if task is None and args is not None:
         raise click.UsageError("--args goes with TASK.")
     if task is not None and options["session"] is not None:
-        raise click.UsageError("--session names what is graded; leave out TASK.")
+        raise click.UsageError("--session names the task already; leave out TASK.")
     given = _object(args or "{}", "--args")
     text = answer if answer_file is None else by_hand.read_text(answer_file)
 

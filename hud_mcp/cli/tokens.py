@@ -52,7 +52,7 @@ def read_tokens(given: Sequence[str], file: str | None) -> dict[str, str]:
         _check_length(secret)
         if tokens.setdefault(secret, name) != name:
             raise HudMcpError(
-                f"{tokens[secret]!r} and {name!r} have the same --token; give each one."
+                f"{tokens[secret]!r} and {name!r} have the same --token; give each name its own."
             )
     return tokens
 
@@ -133,7 +133,7 @@ def _whole_lines(file: str | None) -> list[str]:
         lines = [line.strip() for line in Path(file).read_text(encoding="utf-8").splitlines()]
         is_open = surfaces.is_open_to_others(Path(file))
     except (OSError, UnicodeDecodeError) as exc:
-        why = exc.strerror if isinstance(exc, OSError) else "it is no text"
+        why = exc.strerror if isinstance(exc, OSError) else "it is not text"
         raise HudMcpError(f"--token-file {file} cannot be read: {why}.") from None
     found = [line for line in lines if line and not line.startswith("#")]
     if not found:

@@ -37,7 +37,7 @@ def command(client: str, name: str, config: str | None, *, dry_run: bool, force:
     if not is_own(former) and not force:
         raise HudMcpError(
             f"The server {name!r} of {held.path} is not hud-mcp: "
-            f"{json.dumps(former, default=str)}. Take it away with --force. Nothing was written."
+            f"{json.dumps(former, default=str)}. Remove it with --force. Nothing was written."
         )
     change = held.without_entry(name)
     show(change)

@@ -57,8 +57,8 @@ async def _view(options: dict[str, Any]) -> int:
     token = read_one_token(options["token"], options["token_file"])
     if token is None and not is_loopback(host):
         raise HudMcpError(
-            f"{host} can be reached from other machines, and the page shows everything; give a "
-            "--token (or HUD_MCP_VIEW_TOKEN), or listen on 127.0.0.1."
+            f"{host} is open to other machines, and the page shows everything; give a --token "
+            "(or HUD_MCP_VIEW_TOKEN), or listen on 127.0.0.1."
         )
     if options["store"]:
         store.look_for_it()

@@ -68,7 +68,9 @@ class Bundle:
             LimitReached: A folder with a source holds more than a bundle should.
         """
         if path.exists() and not force:
-            raise OutputExists(f"{path} is there already. Choose another -o, or --force.")
+            raise OutputExists(
+                f"{path} exists already. Choose another -o, or replace it with --force."
+            )
         arguments = [self._placed(each) for each in serve_arguments(self.sources, self.tasksets)]
         wheel = f"wheels/{self.wheel.name}"
         texts = {
@@ -106,8 +108,8 @@ class Bundle:
             size += file.stat().st_size
             if size > _MOST_BYTES:
                 raise LimitReached(
-                    f"{folder} holds more than {_MOST_BYTES >> 20} MB. Move the environment into "
-                    "a folder of its own."
+                    f"{folder} holds more than {_MOST_BYTES >> 20} MB. Move the environment "
+                    "into its own folder."
                 )
             self._files[f"{inside}/{file.relative_to(folder).as_posix()}"] = file
         return inside if path.is_dir() else f"{inside}/{path.name}"

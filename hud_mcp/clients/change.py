@@ -54,7 +54,7 @@ class Change:
             HudMcpError: The file is no longer as it was read, and stays as it is.
         """
         if _content(self.path) != self.before:
-            raise HudMcpError(f"{self.path} has changed meanwhile. Call again.")
+            raise HudMcpError(f"{self.path} changed during the command. Run it again.")
         backup = None
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.before is not None:
@@ -102,7 +102,7 @@ class Configuration:
             self._value = self._language.read(self._text)
         except UnicodeDecodeError as exc:
             raise InvalidConfiguration(
-                f"{self.path} is no UTF-8: byte {exc.start}. It stays as it was."
+                f"{self.path} is not UTF-8: byte {exc.start}. It stays as it was."
             ) from None
         except InvalidConfiguration as exc:
             raise InvalidConfiguration(f"{self.path}, {exc} It stays as it was.") from None

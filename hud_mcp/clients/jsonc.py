@@ -20,7 +20,7 @@ def read(text: str) -> Any:
     """The value of a text; an empty one is an empty object.
 
     Raises:
-        InvalidConfiguration: It is no JSON, even with comments; the text has line and column.
+        InvalidConfiguration: It is not JSON, even with comments; the text has line and column.
     """
     node = parse(text)
     return {} if node is None else node.value
@@ -35,7 +35,7 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
         value: What is to be there; a value that is there already is replaced.
 
     Raises:
-        InvalidConfiguration: The text is no JSON, or something on the path is no object.
+        InvalidConfiguration: The text is not JSON, or something on the path is not an object.
     """
     before = read(text)
     root = parse(text)
@@ -50,7 +50,7 @@ def drop(text: str, path: Sequence[str]) -> str:
     """Take the member at a path away; a text without it stays as it is.
 
     Raises:
-        InvalidConfiguration: The text is no JSON.
+        InvalidConfiguration: The text is not JSON.
     """
     node = parse(text)
     for name in path[:-1]:

@@ -62,7 +62,7 @@ def parse(text: str) -> Node | None:
     """Read a text; None where there is nothing in it but blanks and comments.
 
     Raises:
-        InvalidConfiguration: It is no JSON; the text says where, and what was expected.
+        InvalidConfiguration: It is not JSON; the text says where, and what was expected.
     """
     reader = _Reader(text)
     at = reader.skip(0)

@@ -18,7 +18,7 @@ def read(text: str) -> Any:
     """The value of a text.
 
     Raises:
-        InvalidConfiguration: It is no TOML; the text has line and column.
+        InvalidConfiguration: It is not TOML; the text has line and column.
     """
     return _parse(text).unwrap()
 
@@ -32,7 +32,7 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
         value: What is to be there; a value that is there already is replaced.
 
     Raises:
-        InvalidConfiguration: The text is no TOML, or something on the path is no table.
+        InvalidConfiguration: The text is not TOML, or something on the path is not a table.
     """
     before = read(text)
     wanted = _with(before, path, value)
@@ -50,7 +50,7 @@ def drop(text: str, path: Sequence[str]) -> str:
     """Take what is at a path away; a text without it stays as it is.
 
     Raises:
-        InvalidConfiguration: The text is no TOML.
+        InvalidConfiguration: The text is not TOML.
     """
     document = _parse(text)
     holder: Any = document
@@ -129,7 +129,7 @@ def _set(text: str, path: Sequence[str], value: Any) -> str:
             holder[name] = tomlkit.table(is_super_table=True)
         holder = holder[name]
         if not hasattr(holder, "keys"):
-            raise InvalidConfiguration(f"{name!r} is no table, and was to hold {path[-1]!r}.")
+            raise InvalidConfiguration(f"{name!r} is not a table, and was to hold {path[-1]!r}.")
     if isinstance(holder, InlineTable) and isinstance(value, dict):
         inline: Any = tomlkit.inline_table()
         inline.update(cast("dict[str, Any]", value))
@@ -165,7 +165,9 @@ def _with(value: Any, path: Sequence[str], new: Any) -> Any:
     if not path:
         return new
     if not isinstance(value, dict):
-        raise InvalidConfiguration(f"{path[0]!r} was to be put into what is no table: {value!r}.")
+        raise InvalidConfiguration(
+            f"{path[0]!r} was to be put into what is not a table: {value!r}."
+        )
     known = cast("dict[str, Any]", value)
     return {**known, path[0]: _with(known.get(path[0], {}), path[1:], new)}
 

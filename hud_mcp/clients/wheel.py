@@ -79,7 +79,7 @@ def _pack(package: Distribution, folder: Path) -> Path:
                 continue
         contents[name] = Path(str(package.locate_file(file))).read_bytes()
     if f"{info}/WHEEL" not in contents:
-        raise HudMcpError("The installation of hud-mcp is not whole. Name a wheel with --wheel.")
+        raise HudMcpError("The installation of hud-mcp is not complete. Name a wheel with --wheel.")
     rows = [f"{name},sha256={_digest(data)},{len(data)}" for name, data in contents.items()]
     contents[f"{info}/RECORD"] = "\n".join([*rows, f"{info}/RECORD,,", ""]).encode()
     path = folder / f"hud_mcp-{package.version}-py3-none-any.whl"

@@ -119,6 +119,6 @@ async def look_up(host: str, port: int) -> list[Address]:
     try:
         rows = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
     except UnicodeError as exc:  # such as a label of more than 63 characters
-        raise OSError("it is no name of a host") from exc
+        raise OSError("it is not a host name") from exc
     addresses = [read_address(str(row[4][0]).partition("%")[0]) for row in rows]
     return [address for address in addresses if address is not None]

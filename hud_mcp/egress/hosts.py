@@ -12,7 +12,7 @@ def read_hosts(given: Sequence[str]) -> tuple[str, ...]:
     """Read hosts that rows may open.
 
     Raises:
-        HudMcpError: One is no host, or stands for many.
+        HudMcpError: One is not a host, or stands for many.
     """
     for host in given:
         if not is_host(host):

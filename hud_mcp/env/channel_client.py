@@ -63,7 +63,7 @@ class OperatedChannel(Client):
                 raise refused(str(self._place), self._place.token) from exc
             raise raised(exc.data.get("kind"), exc.message) from exc
         except ChannelFailed as exc:
-            raise EnvironmentFailed(f"{exc} What it recorded, stands.") from exc
+            raise EnvironmentFailed(f"{exc} The record keeps the steps so far.") from exc
 
     async def close(self) -> None:
         """Disconnect. It may be called twice."""

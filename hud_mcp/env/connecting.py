@@ -40,7 +40,7 @@ async def connect(wanted: Wanted, url: str | None, *, store: Place) -> tuple[Cli
     if url is None:
         return await _here(wanted, store)
     if wanted.custom is not None:
-        raise InvalidTask("A gym of a user's own runs in this process alone; leave out `url`.")
+        raise InvalidTask("A custom gym runs only in this process; leave out `url`.")
     scheme, _, rest = url.partition(":")
     if scheme == "stdio":
         return await _in_child(wanted, rest, store)
@@ -49,7 +49,7 @@ async def connect(wanted: Wanted, url: str | None, *, store: Place) -> tuple[Cli
     if scheme == "tcp":
         return await _over_channel(wanted, url, store)
     raise SourceNotFound(
-        f"{url!r} is no place for an environment; write stdio:, http://host:port/mcp or "
+        f"{url!r} is not an address of an environment; write stdio:, http://host:port/mcp or "
         "tcp://host:port, or leave it out for this process."
     )
 
@@ -85,8 +85,8 @@ def _served(wanted: Wanted) -> tuple[str, str]:
         return source, wanted.name
     if not declared.file.is_file():
         raise SourceNotFound(
-            f"The environment {declared.name!r} is in no file, so no other process can load it. "
-            "Write it to one, or leave out `url` to run it here."
+            f"The environment {declared.name!r} is not in a file, so no other process can load "
+            "it. Write it to a file, or leave out `url` to run it here."
         )
     return f"{declared.file}:{declared.name}", declared.name
 

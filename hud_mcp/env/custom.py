@@ -41,8 +41,8 @@ async def custom_environment(gym: CustomGym, task: Task) -> Environment:
     """
     if task.source is not None:
         raise InvalidTask(
-            f"The row came from {task.source} and brings a gym of its own, which is a program. "
-            "Read it, and make the task in code."
+            f"The row came from {task.source} and contains its own gym, which is a program. "
+            "Read the program, then create the task in code."
         )
     if gym.location == "remote":
         raise InvalidTask(

@@ -36,7 +36,7 @@ class _Four(NamedTuple):
 
 
 class Step(_Four):
-    """What `step` gives: four values that unpack, and what else is known of them.
+    """The result of `step`: four values that unpack, and further attributes.
 
     Attributes:
         truncated: Whether the world was cut off by a limit.
@@ -309,7 +309,9 @@ class Environment:
             self.prompt = str(begun["prompt"])
             self.build_data |= begun["environment"]
         except (KeyError, TypeError) as exc:
-            raise EnvironmentFailed(f"The server started no session as one does: {exc!r}.") from exc
+            raise EnvironmentFailed(
+                f"The server's reply to the start is unreadable: {exc!r}."
+            ) from exc
 
 
 def _action_row(action: Any) -> Json:
@@ -343,4 +345,4 @@ def _read_step(reply: Mapping[str, Any]) -> Step:
             truncated=bool(reply.get("truncated")),
         )
     except (KeyError, ValueError, TypeError) as exc:
-        raise HudMcpError(f"The server showed nothing as one does: {exc!r}.") from exc
+        raise HudMcpError(f"The server sent an unreadable observation: {exc!r}.") from exc

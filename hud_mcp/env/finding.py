@@ -51,7 +51,7 @@ def read_wanted(given: Any) -> Wanted:
     """Read what `gym.make` was given first.
 
     Raises:
-        InvalidTask: It is no task and no gym.
+        InvalidTask: It is not a task and no gym.
     """
     if isinstance(given, Task):
         custom = given.gym if isinstance(given.gym, CustomGym) else None
@@ -67,9 +67,9 @@ def read_wanted(given: Any) -> Wanted:
         return Wanted(task=_bare_task(str(given)), is_task=False, name=str(given))
     if inspect.iscoroutine(given):
         given.close()  # it will not run, and need not say so
-        raise InvalidTask("a coroutine is no gym; await it first, or pass what it returns")
+        raise InvalidTask("a coroutine is not a gym; await it first, or pass what it returns")
     raise InvalidTask(
-        f"{given!r:.80} is no gym; pass a task, the name of a gym such as 'hud-browser', an "
+        f"{given!r:.80} is not a gym; pass a task, the name of a gym such as 'hud-browser', an "
         "environment, or a CustomGym"
     )
 
@@ -138,7 +138,7 @@ def _read_task(given: Task | Mapping[str, Any]) -> Task:
     try:
         return Task.model_validate(dict(given))
     except ValidationError as exc:
-        raise InvalidTask(f"The row is no task: {exc.errors()[0]['msg']}.") from exc
+        raise InvalidTask(f"The row is not a task: {exc.errors()[0]['msg']}.") from exc
 
 
 def find_environment(name: str) -> Environment:

@@ -135,7 +135,8 @@ class McpClient(Client):
 
     def _broken(self, exc: BaseException) -> EnvironmentFailed:
         return EnvironmentFailed(
-            f"{self._place} did not answer: {type(exc).__name__}: {exc}. What it recorded, stands."
+            f"{self._place} did not answer: {type(exc).__name__}: {exc}. The record keeps the "
+            "steps so far."
         )
 
 

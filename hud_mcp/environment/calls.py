@@ -184,7 +184,7 @@ def _plain(returned: Any) -> Any:
 
 
 def _grade(returned: Any, function: Function) -> Grade | None:
-    """What a function's result is as a grade; None where it is no number and holds none."""
+    """What a function's result is as a grade; None where it is not a number and holds none."""
     if returned is None or isinstance(returned, str | bytes | list | tuple):
         return None
     try:
@@ -295,7 +295,7 @@ class CallTemplate(Template):
         world: Any,
         context: Mapping[str, Any] | None = None,  # noqa: ARG002  # functions ask the world
     ) -> AsyncGenerator[Any, Any]:
-        """Create the generator; nothing of it has run.
+        """Create the generator, and run nothing.
 
         Raises:
             InvalidTask: There are arguments, and a prompt has none.
@@ -313,7 +313,7 @@ async def _ask(
     answer: str | Answer[Any] = yield task.prompt
     if not task.evaluate:
         raise GradingFailed(
-            f"{template.where} names nothing to `evaluate`, so its answer has no grade."
+            f"{template.where} has no `evaluate` calls, so its answer cannot be graded."
         )
     measured = await measure(
         task.evaluate,
@@ -323,7 +323,9 @@ async def _ask(
     )
     if measured.grade is None:
         shown = str(measured.value)[:80]
-        raise GradingFailed(f"{template.where}: `evaluate` returned {shown!r}, which is no number.")
+        raise GradingFailed(
+            f"{template.where}: `evaluate` returned {shown!r}, which is not a number."
+        )
     yield measured.grade
 
 
@@ -346,7 +348,7 @@ def task_hosts(task: Task) -> tuple[str, ...]:
 
 
 def _hosts_of(address: str) -> tuple[str, ...]:
-    """The host of an address, with its twin; none of a path or of what is no address.
+    """The host of an address, with its twin; none of a path or of what is not an address.
 
     One that is by its spelling of this machine or an address is opened at its port alone.
     """

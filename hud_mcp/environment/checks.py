@@ -108,7 +108,7 @@ def check_world(world: Any, where: str) -> None:
         )
     if world is not None and not isinstance(world, WorldSpec):
         raise InvalidEnvironment(
-            f"{where}: {world!r} is no world; give what declares one, such as Browser() or "
+            f"{where}: {world!r} is not a world; give what declares one, such as Browser() or "
             "Shell(). A world of your own is declared by a class that derives from WorldSpec."
         )
 
@@ -126,7 +126,7 @@ def check_needs(needs: Any, where: str) -> None:
 
 
 def check_reward_policy(reward: str | None, where: str) -> None:
-    """Refuse what is no reward policy.
+    """Refuse what is not a reward policy.
 
     Raises:
         InvalidEnvironment: There is no such policy.

@@ -46,17 +46,17 @@ class Declarations:
 
     @property
     def tasks(self) -> Mapping[str, Template]:
-        """The same, by HUD's name for it: a template mints tasks."""
+        """The templates under HUD's name; each creates tasks."""
         return self._templates
 
     @property
     def tools(self) -> Mapping[str, Tool]:
-        """Every tool of its own by its name."""
+        """Each of its own tools by its name."""
         return self._tools
 
     @property
     def functions(self) -> Mapping[str, Function]:
-        """What `setup` and `evaluate` of its tasks may name: its own, its world's, of answers."""
+        """The functions of tasks by name: its own, its world's, and those of answers."""
         given = (*ANSWER_FUNCTIONS, *self.world.functions)
         return {f.name: f for f in given} | self._functions
 
@@ -85,15 +85,16 @@ class Declarations:
         """Register a template: an async generator that yields a prompt, then a grade.
 
         Args:
-            function: The generator, where the decorator is used without parentheses.
+            function: The generator, if the decorator has no parentheses.
             id: Its id; the function's name by default.
-            description: One line for people; the docstring's first by default.
-            input: A type that describes what the agent is given beside the prompt.
-            returns: A type; the answer then arrives as `Answer[T]`.
-            reward: Who sees the reward of its tasks: one of `REWARD_POLICIES`.
+            description: One line for people; by default the docstring's first line.
+            input: A type that describes the agent's input beside the prompt.
+            returns: The type of the answer; the template then receives `Answer[T]`.
+            reward: When agents see the reward of its tasks: one of `REWARD_POLICIES`.
 
         Raises:
-            InvalidTemplate: It cannot work, or the id is taken; the text names file and line.
+            InvalidTemplate: The function is not a valid template, or the id is taken. The text
+                names file and line.
             InvalidEnvironment: There is no such reward policy.
         """
 
@@ -124,19 +125,19 @@ class Declarations:
         replayable: bool = True,
         open_world: bool | None = None,
     ) -> Any:
-        """Register an async function as a tool that agents may call; with or without options.
+        """Register an async function as a tool that agents may call.
 
         Args:
-            function: The function, where the decorator is used without parentheses.
+            function: The function, if the decorator has no parentheses.
             name: The tool's name; the function's by default.
             read_only: Tells clients that it changes nothing.
-            replayable: Whether it may be called again when a session is resumed after its
-                server has ended; False for what acts outside of the world, such as sending mail.
-            open_world: Tells clients whether it reaches what lies outside of the server; what the
-                world says by default, and yes where it is not replayable.
+            replayable: Whether resuming a session may call it again after its server has ended.
+                Write False for effects outside the world, such as sent mail.
+            open_world: Tells clients whether it acts outside the server. By default the world
+                decides; a tool that is not replayable does.
 
         Raises:
-            InvalidEnvironment: It cannot be a tool, or the name is taken.
+            InvalidEnvironment: The function is not a valid tool, or the name is taken.
         """
 
         def register(function: ToolT) -> ToolT:
@@ -169,13 +170,13 @@ class Declarations:
         """Register an async function that `setup` and `evaluate` of tasks may name.
 
         Args:
-            function: The function, where the decorator is used without parentheses.
-            name: What tasks call it; the function's name by default.
-            use: Where it may be named: `setup`, `evaluate` or `both`.
-            weak: Why an agent can forge what it returns, in a sentence; None where it cannot.
+            function: The function, if the decorator has no parentheses.
+            name: Its name in tasks; the function's name by default.
+            use: Which field of a task may name it: `setup`, `evaluate` or `both`.
+            weak: A sentence that says how an agent can forge its result; None if it cannot.
 
         Raises:
-            InvalidEnvironment: It cannot be one, or the name is taken.
+            InvalidEnvironment: The function is not valid, or the name is taken.
         """
 
         def register(function: ToolT) -> ToolT:

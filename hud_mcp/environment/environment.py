@@ -49,25 +49,24 @@ class Environment(Declarations):
     Args:
         name: Its identity; a task names it.
         version: For the manifest and the record.
-        capabilities: Services that run already, published to the agent.
+        capabilities: Running services that the environment publishes to the agent.
         world: The kind of world that a session opens; none by default.
-        contexts: Features in which tasks may differ, beside the world's own; a template reads
-            both by a parameter annotated with `Context`.
-        reward: Who sees the reward, where this differs from the server's policy: one of
+        contexts: Features in which tasks may differ, beside the world's own. A template reads both
+            by a parameter annotated with `Context`.
+        reward: When agents see the reward, instead of the server's policy: one of
             `REWARD_POLICIES`.
-        record: How the steps of its sessions are written, where nobody says otherwise: one of
-            `RECORD_MODES`.
-        context_selector: Picks the context of each task that binds none.
-        seed: Of tasks that bind none; drawn for each by default.
-        needs: What one session takes of a machine; what its world says by default.
+        record: The default way to write steps of its sessions: one of `RECORD_MODES`.
+        context_selector: Picks the context of each task that sets none.
+        seed: The seed of tasks that set none; random for each task by default.
+        needs: The resources that one session needs; by default those of its world.
         v5: Keywords of HUD's version 5 are ignored with a `DeprecationWarning`.
 
     Attributes:
-        capabilities: What is published now; hooks and authors may change the list.
+        capabilities: The published capabilities; hooks and authors may change the list.
 
     Raises:
-        InvalidEnvironment: The name, the reward policy or the way to record is not allowed, the
-            world is none, or the needs are none.
+        InvalidEnvironment: The name, the reward policy, the way to record, the world or the needs
+            are invalid.
         TypeError: There is no such keyword.
     """
 
@@ -130,12 +129,12 @@ class Environment(Declarations):
 
     @property
     def made_of(self) -> str:
-        """The text that it was made of, where that is in no file; else empty."""
+        """Its source text, if that is not in a file; else empty."""
         return self._made_of
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What agents are told of it beside its templates and tools, a line each."""
+        """Notes for agents, beside its templates and tools, one on each line."""
         return tuple(self._notes)
 
     def tell_agents(self, note: str) -> None:
@@ -210,7 +209,7 @@ class Environment(Declarations):
         return hook
 
     def add_capability(self, capability: Capability) -> None:
-        """Publish a running service; one of the same name is replaced.
+        """Publish a running service; it replaces one of the same name.
 
         Raises:
             InvalidEnvironment: It is not a capability.
@@ -224,10 +223,10 @@ class Environment(Declarations):
         self.capabilities = [*others, capability]
 
     def capability(self, name: str) -> Capability:
-        """Return what is published under a name.
+        """Return the capability that is published under a name.
 
         Raises:
-            CapabilityNotFound: Nothing is; it is a `KeyError` too.
+            CapabilityNotFound: There is none; this is a `KeyError` too.
         """
         for each in self.capabilities:
             if each.name == name:
@@ -239,10 +238,10 @@ class Environment(Declarations):
         )
 
     def gym(self, target: Any, **_options: Any) -> Any:
-        """Refused: HUD attaches a simulator here; a world of ours is declared.
+        """Always raises: HUD attaches a simulator here, but this project declares worlds.
 
         Raises:
-            InvalidEnvironment: Saying what to write instead.
+            InvalidEnvironment: Always; the text says what to write instead.
         """
         shown = repr(target) if isinstance(target, str) else "…"
         raise InvalidEnvironment(
@@ -256,31 +255,31 @@ class Environment(Declarations):
     ) -> "Workspace":
         """Make the environment's world a shell, and publish it as `ssh/2` on the HUD channel.
 
-        Every session has its own folder, which begins as a copy of `root`; agents reach it by
-        the tools of a shell, or over ssh. A template that has a parameter annotated with
-        `ShellWorld` gets the session's shell, and runs in the server's process. Any other one
-        runs in a process of its own, in which the session's folder is seen at `root`.
+        Every session has its own folder, which begins as a copy of `root`. Agents use it by the
+        tools of a shell, or over ssh. A template with a parameter annotated with `ShellWorld` gets
+        the session's shell, and runs in the server's process. Any other template runs in its own
+        process, which sees the session's folder at `root`.
 
         Args:
-            root: A folder to begin with, which is made where it is not there; see `Workspace`,
-                which takes the other options too.
+            root: The folder to begin with; the environment creates it if it is missing. `Workspace`
+                describes it and the other options.
             name: The capability's.
             options: Those of `Workspace`: HUD's own, and `allow`, `readonly`, `limits`,
                 `isolation`, `snapshot_bytes`, `follow_links`.
 
         Returns:
-            The declaration, which is `env.world` from now on.
+            The declaration, which becomes `env.world`.
 
         Raises:
-            InvalidEnvironment: The environment has another world, or an option cannot work; the
-                text says what to use instead.
+            InvalidEnvironment: The environment has another world, or an option is wrong; the text
+                says what to use instead.
         """
         from hud_mcp.worlds.shell.workspace import Workspace  # noqa: PLC0415  # where used
 
         if not isinstance(self.world, NoWorld):
             raise InvalidEnvironment(
-                f"Environment {self.name!r} has a world already, {self.world.name!r}, and "
-                "a session has one. Leave out `world=`, or the workspace."
+                f"Environment {self.name!r} has a world already, {self.world.name!r}, and a "
+                "session can have only one. Leave out `world=`, or the workspace."
             )
         shell = Workspace(root, folder=self.folder, **options)
         shell.publish(name)
@@ -293,7 +292,7 @@ class Environment(Declarations):
     async def start(self) -> None:
         """Run the initialize hooks, in order, once.
 
-        Raises whatever a hook raises; the next call begins with the first hook again.
+        Raises the exception of a hook; the next call begins with the first hook again.
         """
         if self._started:
             return
@@ -313,11 +312,11 @@ class Environment(Declarations):
         """Check that a task can be started here, and return it; nothing runs.
 
         Returns:
-            The task, in which a flat list of names is the calls that it means here.
+            The task; its flat lists of names have become calls.
 
         Raises:
-            InvalidTask: It names a template, an argument or a function that is not there, or a
-                function is called with arguments that it does not take.
+            InvalidTask: It names an unknown template, argument or function, or calls a function
+                with wrong arguments.
             InvalidContext: Its context is not one of this environment's.
         """
         self.context_space.fill(task.context)
@@ -332,11 +331,11 @@ class Environment(Declarations):
         return task.model_copy(update={"setup": setup, "evaluate": evaluate})
 
     def template_of(self, task: Task, witness: Witness | None = None) -> Template:
-        """Return what asks and grades a task: one of its templates, or the task's own calls.
+        """Return the template of a task: one of the environment's, or the task's own calls.
 
         Args:
             task: A task that was bound.
-            witness: Saw what the agent did, for a function that asks; nobody did where it is None.
+            witness: Knows the agent's actions, for functions that ask for them; or None.
 
         Raises:
             InvalidTask: There is no such template.
@@ -346,17 +345,17 @@ class Environment(Declarations):
         return CallTemplate(task, self.functions, witness=witness)
 
     def replays(self, task: Task) -> bool:
-        """Whether the world of a task's session can be resumed by doing the same again.
+        """Whether a session of a task can be resumed by repeating its steps.
 
-        As its kind of world says; a task whose own row opens hosts may differ.
+        The kind of world decides; a task whose own row opens hosts may differ.
         """
         return self.world.replays_with(task_hosts(task))
 
     def split_context(self, context: Mapping[str, Any]) -> dict[str, Any]:
-        """Check and complete a context, and return what the world is opened with.
+        """Check and complete a context, and return the world's part of it.
 
         Raises:
-            InvalidContext: Naming every feature that is unknown or out of bounds.
+            InvalidContext: Features are unknown or out of bounds; the text names each.
         """
         filled = self.context_space.fill(context)
         if not filled:
@@ -365,7 +364,7 @@ class Environment(Declarations):
         return {name: value for name, value in filled.items() if name in names}
 
     def manifest(self) -> dict[str, Any]:
-        """What an agent may know: identity, templates with their schemas, tools, capabilities."""
+        """The facts for agents: identity, templates with their schemas, tools, capabilities."""
         return {
             "name": self.name,
             "version": self.version,

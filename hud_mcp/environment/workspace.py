@@ -96,7 +96,7 @@ class WorkspaceRoute:
         if not self.capability or self.capability != self.capability.strip():
             raise InvalidEnvironment(f"capability={self.capability!r} names no capability.")
         if not self.host or any(sign.isspace() for sign in self.host) or _is_address(self.host):
-            raise InvalidEnvironment(f"host={self.host!r} is no host's name.")
+            raise InvalidEnvironment(f"host={self.host!r} is not a host's name.")
         if not 1 <= self.port <= 65535:  # noqa: PLR2004  # what TCP has
             raise InvalidEnvironment(f"port={self.port!r} is not between 1 and 65535.")
 
@@ -109,7 +109,7 @@ class WorkspaceRoute:
         """The route to where an HTTP URL leads.
 
         Raises:
-            InvalidEnvironment: It is no URL of HTTP, or one with a user in it.
+            InvalidEnvironment: It is not a URL of HTTP, or one with a user in it.
         """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:

@@ -64,27 +64,27 @@ async def response_match(answer: str | None, pattern: str) -> float:
         pattern: The expression; `(?i)` at its begin ignores case, `^…$` asks for the whole.
 
     Raises:
-        ValueError: It is no regular expression; the text says why.
+        ValueError: It is not a regular expression; the text says why.
         GraderFailed: It was not found out within 2 s of computing.
     """
     return float(await search(pattern, answer or ""))
 
 
 def gaia_match(answer: str | None, truth: str) -> float:
-    """1.0 where GAIA's own scorer takes the answer for right.
+    """1.0 if GAIA's own scorer accepts the answer.
 
-    The rule is the official one of the benchmark (https://huggingface.co/spaces/gaia-benchmark,
-    `scorer.py`), with what is odd in it, so that scores can be compared:
+    The rule is the benchmark's official one, with its oddities, so that scores can be compared
+    (https://huggingface.co/spaces/gaia-benchmark, `scorer.py`):
 
-    - A truth that is a number is compared as a number, once `$`, `%` and `,` are out of the
-      answer. An answer that is none counts as infinity: the truth `inf` accepts `banana`, and
-      `nan` nothing. `$42` is 42, `€42` is not.
+    - If the truth is a number, the answer is compared as a number, without `$`, `%` and `,`. An
+    answer that is not a number counts as infinity: the truth `inf` accepts `banana`, and `nan`
+    accepts nothing. `$42` is 42, `€42` is not.
     - A truth with `,` or `;` is a list, `1,000` too: the answer must have as many elements, in
       that order. Within one, punctuation counts and spaces do not.
     - Any other truth is compared without spaces, punctuation and case.
 
     Args:
-        answer: What was submitted, without the words around it; None is nothing.
+        answer: The submitted answer, without words around it; None counts as empty.
         truth: The reference.
     """
     given = "None" if answer is None else answer

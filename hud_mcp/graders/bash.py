@@ -24,24 +24,23 @@ _TESTS = "tests"
 
 
 class BashGrader(Grader):
-    """1.0 where a line of bash exits with 0, and 0.0 where it does not.
+    """1.0 if a line of bash exits with 0, else 0.0.
 
     In a session whose world has a shell, the command runs in a *verifier*: a fresh sandbox with a
     copy of the agent's folder, as data. Files that the environment's own `root` has for tests
-    (`test_*`, `check*`, `conftest.py` …) come from there; with `copy`, all do but what it names.
-    Files that Python, pytest or git would run automatically are not copied. The command's
-    changes are deleted with the verifier.
+    (`test_*`, `check*`, `conftest.py` …) come from there. With `copy`, all files come from there
+    except those that `copy` names. Files that Python, pytest or git would run automatically are not
+    copied. The command's changes are deleted with the verifier.
 
-    A command that runs code of the agent's ends as that code likes: it can exit with 0. Where it
-    does, say with `stdout` what is to be written. It is compared where no agent's code runs.
+    A command that runs the agent's code can exit with 0 whenever that code wants. For such a
+    command, give the expected output as `stdout`. The comparison runs outside the agent's code.
 
-    `place="session"` runs it in the agent's own sandbox, with its rights, one grader after the
-    other, which is **weak**; it is for what only that one has, such as a server that runs there.
+    `place="session"` runs it in the agent's own sandbox, with the agent's rights, one grader at a
+    time. That is **weak**; use it only for what exists only there, such as a running server.
 
-    Outside of such sessions it runs as a process of the server's user, in a process group that is
-    killed when it ends, and of the server's environment it sees only what says where and how it
-    runs (`PATH`, `HOME`, `LANG` …): no keys. No profile is read. What the server's user may read
-    and write, it may.
+    Outside of such sessions it runs as a process of the server's user. Its process group is killed
+    at its end. It gets only a few variables of the server's environment (`PATH`, `HOME`, `LANG` …),
+    no keys, and no profile. It can read and write everything that the server's user can.
     """
 
     name: ClassVar[str] = "BashGrader"
@@ -65,18 +64,19 @@ class BashGrader(Grader):
 
         Args:
             command: A line for bash.
-            cwd: A folder: of the session's sandbox where the command runs there, else of this
-                machine. The session's own folder, or the server's, by default.
-            timeout_seconds: Longer than this it may not take; `default_timeout` by default. A
-                sandbox's `command_s` is the most in a session.
+            cwd: A folder of the session's sandbox, if the command runs there, else of this machine.
+                By default it is the session's own folder, or the server's.
+            timeout_seconds: The command's time limit; `default_timeout` by default. In a session it
+                is at most the sandbox's `command_s`.
             env: More environment variables; their values are not recorded.
-            stdout: What it must write, beside exiting with 0; newlines at the end do not count.
-            copy: Outputs of the agent's, as `ShellWorld.verifier` takes them; all other files are
-                those of the environment's `root`. By default, or with `.`, the agent's whole
+            stdout: The output that it must write, beside exiting with 0. Newlines at the end do not
+                count.
+            copy: The agent's outputs, as `ShellWorld.verifier` takes them; all other files are
+                those of the environment's `root`. By default, or with `.`, it is the agent's whole
                 folder.
-            files: Files of the author's, as there.
-            place: `verifier`, or `session` for the agent's own sandbox. By default, a verifier
-                where the world has any.
+            files: The author's files, as `ShellWorld.verifier` takes them.
+            place: `verifier`, or `session` for the agent's own sandbox. By default it is a
+                verifier, if the world has any.
 
         Returns:
             `info` has `exit_code` (None where it was stopped), `stdout`, `stderr` (a session has
@@ -86,11 +86,11 @@ class BashGrader(Grader):
 
         Raises:
             ValueError: There is no command, or no time for it.
-            GraderFailed: It cannot run: there is no such folder, no bash, or no verifier.
+            GraderFailed: It cannot run, for lack of the folder, of bash or of a verifier.
             BrokenByAgent: The agent's folder cannot be copied.
             EnvironmentFailed: The session's world has ended.
 
-        If this call is cancelled, the command and what it started are killed.
+        If this call is cancelled, it kills the command and its processes.
         """
         if not command or "\0" in command:
             raise ValueError(f"BashGrader needs a command for bash, got {command!r:.80}.")

@@ -12,10 +12,10 @@ _ORDER = " (order)"
 
 
 class Before:
-    """The state when a task began; says later what has become different.
+    """The state at the start of a task; reports later differences.
 
     Args:
-        state: What JSON can hold, such as a site's state. `changes` reads it again.
+        state: A JSON value, such as a site's state. `changes` reads it again.
         allowed: Paths that any task may change, such as `mail.open_folder`.
     """
 
@@ -46,14 +46,14 @@ class Before:
 
 
 def grade_checks(checks: Mapping[str, bool | float], side_effects: Iterable[str] = ()) -> Grade:
-    """The mean of what was asked for; half of it where something else was changed too.
+    """The mean of the checks; half of it if the agent changed something else too.
 
     Args:
-        checks: Each part of the task, and whether it holds, or how much of it.
-        side_effects: What differs and should not, as `Before.changes` gives it.
+        checks: Each part of the task, with whether it holds, or to which degree.
+        side_effects: Unwanted differences, as `Before.changes` returns them.
 
     Raises:
-        ValueError: There is no check, so that nothing can be graded.
+        ValueError: There is no check, so nothing can be graded.
     """
     if not checks:
         raise ValueError("grade_checks needs one check or more; name each part that was asked for")

@@ -22,21 +22,21 @@ async def combine(
 ) -> EvaluationResult:
     """Wait for all parts at once, and combine them into a result that a template may yield.
 
-    Positive weights are scaled to sum to 1; a negative weight is a penalty, taken as it is. Parts
-    of one name are numbered. Penalties take the reward to 0 and no further: what they would have
-    made it is then in the result's `info`, as `reward_before_floor`.
+    It scales positive weights to sum to 1; a negative weight is a penalty, and stays as it is. It
+    numbers parts of the same name. Penalties lower the reward to 0 at most; `info` then has the
+    unlimited value as `reward_before_floor`.
 
     Args:
-        *items: Subscores, and what is awaited for one, such as `BashGrader.grade(…)`.
+        *items: Subscores, or awaitables of them, such as `BashGrader.grade(…)`.
         compat: `hud` lets penalties take the reward below 0.
 
     Raises:
-        TypeError: One is neither, or gives something else. Nothing was awaited, or the others
+        TypeError: An item is neither, or gives something else. Nothing was awaited, or the others
             were cancelled.
-        ValueError: There is none, or none of a positive weight.
-        Exception: What a part raised first; the others were cancelled and have ended.
+        ValueError: There is no item, or none with a positive weight.
+        Exception: The first exception of a part; the others were cancelled and have ended.
 
-    If this call is cancelled, all parts are cancelled and have ended.
+    If this call is cancelled, it cancels all parts and waits for their end.
     """
     parts = await _resolved(items)
     total = math.fsum(part.weight for part in parts if part.weight > 0)
@@ -65,7 +65,7 @@ async def combine(
 
 
 def combine_any(weight: float, subscores: Sequence[SubScore], *, name: str = "any") -> SubScore:
-    """One part that is worth the best of several; they are its children.
+    """One part with the highest value of several; they are its children.
 
     Raises:
         ValueError: There are none.
@@ -74,7 +74,7 @@ def combine_any(weight: float, subscores: Sequence[SubScore], *, name: str = "an
 
 
 def combine_all(weight: float, subscores: Sequence[SubScore], *, name: str = "all") -> SubScore:
-    """One part that is worth the worst of several; they are its children.
+    """One part with the lowest value of several; they are its children.
 
     Raises:
         ValueError: There are none.

@@ -146,7 +146,7 @@ class Endpoint:
 
         Raises:
             GraderFailed: There is no reply; the text says why.
-            Unreadable: What came is no reply of a model.
+            Unreadable: What came is not a reply of a model.
         """
         known = (self.url, self.model)
         without = list(_dialects.get(known, ()))
@@ -207,8 +207,8 @@ class Endpoint:
         seconds = max(backoff_s, asked_s)
         if anyio.current_time() + seconds > deadline:
             raise GraderFailed(
-                f"The judge at {self.shown_url} gave no reply, and there is no time to ask again; "
-                f"the last: {why}."
+                f"The judge at {self.shown_url} gave no reply, and there is no time for another "
+                f"request; the last: {why}."
             )
         await anyio.sleep(seconds)
 
@@ -217,8 +217,9 @@ class Endpoint:
         seconds = _retry_after(headers.get("retry-after", ""))
         if anyio.current_time() + seconds > deadline:
             raise GraderFailed(
-                f"The judge at {self.shown_url} asks to wait for {seconds:.0f} s, which is longer "
-                "than this grading may take. Ask less at once, or raise timeout_seconds."
+                f"The judge at {self.shown_url} asks to wait for {seconds:.0f} s, which is "
+                "longer than this grading may take. Send fewer requests at once, or raise "
+                "timeout_seconds."
             )
         return seconds
 
@@ -367,7 +368,7 @@ def _reply_of(speaks: Speaks, data: bytes) -> str:
     """The text in a reply, or the arguments of its call as JSON.
 
     Raises:
-        Unreadable: It is no reply of this format.
+        Unreadable: It is not a reply of this format.
     """
     try:
         reply: Any = orjson.loads(data)
@@ -384,4 +385,4 @@ def _reply_of(speaks: Speaks, data: bytes) -> str:
         return "".join(block.get("text", "") for block in blocks if block.get("type") == "text")
     except (orjson.JSONDecodeError, KeyError, IndexError, TypeError, AttributeError) as exc:
         shown = data[:_SHOWN_CHARS].decode("utf-8", "replace")
-        raise Unreadable(f"it is no reply in the {speaks} format: {shown!r}") from exc
+        raise Unreadable(f"it is not a reply in the {speaks} format: {shown!r}") from exc

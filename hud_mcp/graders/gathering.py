@@ -41,7 +41,7 @@ async def gather(items: Sequence[Awaitable[T]]) -> list[T]:
     if failures:
         raise failures[0]
     if len(given) < len(items):
-        raise GraderFailed("A grader was cancelled by something else, and has no score.")
+        raise GraderFailed("A grader was cancelled from outside, and has no score.")
     return [given[index] for index in range(len(items))]
 
 

@@ -15,30 +15,30 @@ _PARAMETER_CHARS = 2_000
 
 
 class Grader:
-    """What measures one thing. Subclass it, name it, and write `compute_score`.
+    """A measurement of one thing. Subclass it, name it, and write `compute_score`.
 
     `await LengthGrader.grade(weight=0.5, answer=answer)` gives a `SubScore` for `combine`.
     """
 
     name: ClassVar[str] = "Grader"
     unrecorded: ClassVar[frozenset[str]] = frozenset()
-    """Parameters whose values are not kept, for they may be secrets."""
+    """Parameters whose values the record leaves out, because they may be secret."""
 
     @classmethod
     async def grade(cls, weight: float = 1.0, name: str | None = None, **kwargs: Any) -> SubScore:
         """Measure, and return the part of the grade.
 
         Args:
-            weight: Of the part among others; a negative one makes it a penalty.
-            name: What the part is called; the grader's name by default.
-            **kwargs: For `compute_score`; kept in the part's `info` under `_parameters`, long
-                texts cut.
+            weight: The part's weight among others; a negative weight makes it a penalty.
+            name: The part's name; the grader's name by default.
+            **kwargs: Arguments of `compute_score`. The part's `info` keeps them under
+                `_parameters`, and cuts long texts.
 
         Raises:
-            TypeError: What `compute_score` returned is no score.
-            Exception: Whatever `compute_score` raises: the session is then `grading_failed`.
+            TypeError: `compute_score` did not return a score.
+            Exception: `compute_score` raised it; the session is then `grading_failed`.
 
-        If this call is cancelled, what the grader runs is ended.
+        If this call is cancelled, it ends the grader's processes.
         """
         measured = cls._read(await cls.compute_score(**kwargs))
         info = {**measured.info, "_parameters": _kept(kwargs, cls.unrecorded)}
@@ -49,7 +49,7 @@ class Grader:
     async def compute_score(cls, **kwargs: Any) -> Any:
         """Measure: return a `SubScore`, a number from 0 to 1, or a number and its `info`.
 
-        Raise where nothing can be measured; a score of 0 says that the agent failed.
+        Raise an exception if you cannot measure; a score of 0 means that the agent failed.
         """
         raise NotImplementedError(f"{cls.__name__} has no compute_score; write an async one.")
 

@@ -71,11 +71,11 @@ class Criterion:
 
 
 class LLMJudgeGrader(Grader):
-    """How well an answer meets criteria, as a language model sees it, one criterion at a time.
+    """How well an answer meets criteria, by a language model's judgement of each criterion.
 
-    The model is any behind OpenAI's `/chat/completions` or Anthropic's `/v1/messages`. Keys come
-    from the environment and are recorded nowhere. A verdict is kept, and the same question is not
-    asked twice. It is **weak**: a model can be persuaded by what it reads.
+    The model may be any behind OpenAI's `/chat/completions` or Anthropic's `/v1/messages`. Keys
+    come from the environment, and no record has them. A cache keeps verdicts, so the same question
+    is not sent twice. It is **weak**: text can persuade a model.
     """
 
     name: ClassVar[str] = "LLMJudgeGrader"
@@ -83,7 +83,7 @@ class LLMJudgeGrader(Grader):
     backoff_s: ClassVar[float] = 0.5
     """The first wait before a request is sent again; each next one is twice as long."""
     limiter: ClassVar[anyio.CapacityLimiter] = anyio.CapacityLimiter(8)
-    """How many requests there are at once, of all sessions together."""
+    """The most requests at one time, over all sessions."""
 
     @classmethod
     async def compute_score(  # pyright: ignore[reportIncompatibleMethodOverride]  # each grader has parameters of its own
@@ -103,19 +103,19 @@ class LLMJudgeGrader(Grader):
         """Ask about each criterion, all at once.
 
         Args:
-            answer: What was submitted; of more than 100,000 characters the first count.
+            answer: The submitted answer; only the first 100,000 characters count.
             criteria: Texts, or pairs of a text and a weight. A negative weight marks a mistake.
-            question: What was asked, where the judge should know it.
+            question: The task's question, if the judge should know it.
             model: Its name; `HUD_MCP_JUDGE_MODEL` by default.
             base_url: Such as `http://127.0.0.1:8000/v1`; `HUD_MCP_JUDGE_URL` by default, else
                 Anthropic's own for `claude…` and OpenAI's for other models.
             speaks: `openai` or `anthropic`; by the address by default.
             api_key_env: Which variable has the key: `HUD_MCP_JUDGE_API_KEY` by default, and for
                 a provider's own address `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`.
-            timeout_seconds: How long all of it may take.
-            cache: Whether verdicts of before count.
-            cache_dir: Where they are kept for other processes; `HUD_MCP_JUDGE_CACHE` by default,
-                and where that is not set, nowhere.
+            timeout_seconds: The time limit for everything.
+            cache: Whether to use earlier verdicts.
+            cache_dir: The folder that stores verdicts for other processes; `HUD_MCP_JUDGE_CACHE` by
+                default. Without either, no folder does.
 
         Returns:
             A part whose children are the criteria: 1.0 for MET, their reason in `info`. Its value
@@ -124,9 +124,9 @@ class LLMJudgeGrader(Grader):
             their names say what is looked for, so that no agent is told of them.
 
         Raises:
-            ValueError: There are no criteria, or one is none.
-            GraderFailed: The judge cannot be asked, or its reply cannot be read. No score is made
-                of that.
+            ValueError: There are no criteria, or one is invalid.
+            GraderFailed: The judge is unreachable, or its reply is unreadable. There is no score
+                then.
 
         If this call is cancelled, so are its requests.
         """

@@ -46,13 +46,13 @@ def search_now(pattern: str, text: str, *, flags: int = 0) -> bool:
         flags: As `re.search` takes them.
 
     Raises:
-        ValueError: It is no regular expression; the text says why.
+        ValueError: It is not a regular expression; the text says why.
         GraderFailed: It was not found out within 2 s of computing.
     """
     try:
         re.compile(pattern, flags)
     except (re.error, RecursionError, OverflowError) as exc:
-        raise ValueError(f"{pattern!r:.200} is no regular expression: {exc}") from None
+        raise ValueError(f"{pattern!r:.200} is not a regular expression: {exc}") from None
     given = json.dumps([pattern, int(flags), text])
     try:
         done = subprocess.run(  # noqa: S603  # this interpreter, and the program above

@@ -21,7 +21,7 @@ _SOUND_S = 120.0
 
 
 class ReasoningGymGrader(Grader):
-    """What reasoning-gym's verifier makes of an answer. The question is drawn again for it."""
+    """The score of an answer by reasoning-gym's verifier, which generates the question again."""
 
     name: ClassVar[str] = "ReasoningGymGrader"
 
@@ -38,19 +38,20 @@ class ReasoningGymGrader(Grader):
 
         Args:
             answer: What was submitted.
-            question: What was asked, which has to be what is drawn.
-            drawn: How it is drawn: the generator as `dataset`, its `seed`, how many it draws as
-                `size`, and which of them it is as `index`, from 0.
-            timeout_seconds: How long that may take.
+            question: The task's question, which must equal the generated one.
+            drawn: How to generate it: the generator as `dataset`, its `seed`, the number of
+                questions as `size`, and the question's `index`, from 0.
+            timeout_seconds: The time limit.
 
         Returns:
-            From 0 to 1. An answer that the verifier cannot read, or not in time, is 0.0, with the
-            reason, where it reads its own reference. So is a program, where it would be run.
+            From 0 to 1. An answer that the verifier cannot read in time is 0.0, with the reason, if
+            it can read its own reference. An answer that is a program, which the verifier would
+            run, is 0.0 too.
 
         Raises:
-            GraderFailed: The verifier cannot be run, or the question is another one now.
+            GraderFailed: The verifier cannot run, or the question has changed.
 
-        If this call is cancelled, the process is killed.
+        If this call is cancelled, it kills the process.
         """
         dataset = str((drawn or {}).get("dataset"))
         if is_program(dataset, answer):
@@ -88,8 +89,8 @@ class ReasoningGymGrader(Grader):
         reply: dict[str, Any] = json.loads(out)
         if reply["question"] != question:
             raise GraderFailed(
-                "reasoning-gym draws another question now than when the row was made: its version "
-                "has changed. Import the set again."
+                "reasoning-gym generates another question than in the row, because its version "
+                "changed. Import the set again."
             )
         if "score" in reply:
             return SubScore(name=cls.name, value=max(0.0, min(1.0, reply["score"])))

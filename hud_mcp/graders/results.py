@@ -18,11 +18,11 @@ _CLOSE = 0.01
 class EvaluationResult(BaseModel):
     """A grade under HUD's name, which may be changed until it is yielded.
 
-    The session reads it as a `Grade`. One that says `isError` is no reward: the session ends as
-    `grading_failed`. Fields that it does not know are kept, and become part of the grade's `info`.
+    The session reads it as a `Grade`. A result with `isError` gives no reward: the session ends as
+    `grading_failed`. Unknown fields become part of the grade's `info`.
 
-    Warns where the positive weights of its subscores do not sum to 1, where their weighted sum is
-    not the reward, and where two have one name.
+    It warns if the positive weights of its subscores do not sum to 1, if their weighted sum is not
+    the reward, and if two share a name.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -30,13 +30,13 @@ class EvaluationResult(BaseModel):
     reward: float = Field(default=0.0, description="1 is full success, 0 none.")
     done: bool = Field(default=True, description="Whether the episode is over.")
     content: str | None = Field(default=None, description="One sentence that explains the reward.")
-    info: dict[str, Any] = Field(default_factory=dict, description="What else is known.")
+    info: dict[str, Any] = Field(default_factory=dict, description="Further facts.")
     isError: bool = Field(  # noqa: N815  # HUD's name, and the wire's
         default=False,
         validation_alias=AliasChoices("isError", "is_error"),
         description="Whether the grading itself failed.",
     )
-    subscores: list[SubScore] | None = Field(default=None, description="What it is made of.")
+    subscores: list[SubScore] | None = Field(default=None, description="Its parts.")
 
     @property
     def is_error(self) -> bool:
@@ -45,7 +45,7 @@ class EvaluationResult(BaseModel):
 
     @classmethod
     def from_float(cls, value: float) -> "EvaluationResult":
-        """A result that is a reward and nothing else."""
+        """A result that has only a reward."""
         return cls(reward=value)
 
     @model_validator(mode="after")

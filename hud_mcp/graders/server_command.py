@@ -55,7 +55,7 @@ async def run_on_server(
     Raises:
         GraderFailed: There is no bash, or no such folder.
 
-    If this call is cancelled, the command and what it started are killed.
+    If this call is cancelled, it kills the command and its processes.
     """
     bash = shutil.which(
         "bash", path=f"/bin{os.pathsep}/usr/bin{os.pathsep}{os.environ.get('PATH', '')}"
@@ -66,7 +66,7 @@ async def run_on_server(
         )
     if cwd and not await anyio.Path(cwd).is_dir():
         raise GraderFailed(
-            f"BashGrader cannot run its command: {cwd!r} is no folder here. Name one."
+            f"BashGrader cannot run its command: {cwd!r} is not a folder here. Name one."
         )
     running = _Running(bash, command, cwd or None, env)
     try:

@@ -52,10 +52,10 @@ _PROSE = re.compile(
 
 
 def normalize(text: Any, *, compat: Compat = "strict") -> str:
-    """A text without what people write differently: case, punctuation, articles, spacing.
+    """A text without differences of writing: case, punctuation, articles, spacing.
 
-    A sign, a decimal point and whatever else is part of a number stay, and so do signs that
-    are no punctuation of prose (`C++`, `C#`, `50%`); articles stay where there is nothing else.
+    Signs, decimal points and other parts of numbers stay. So do signs that are not punctuation of
+    prose (`C++`, `C#`, `50%`). Articles stay if the text has nothing else.
 
     Args:
         text: Turned into text.
@@ -77,15 +77,15 @@ def exact_match(
     ignore_case: bool = True,
     compat: Compat = "strict",
 ) -> float:
-    """1.0 where the answer is the expected text, apart from case, spacing and a final stop.
+    """1.0 if the answer is the expected text, apart from case, spacing and a final stop.
 
     Args:
-        answer: What was submitted; turned into text.
+        answer: The submitted answer; turned into text.
         expected: The reference.
         normalize_text: Whether spacing within, quotes and a final stop are ignored; without,
             only case and space around.
         ignore_case: Whether `Paris` and `paris` are the same.
-        compat: `hud` compares what HUD's `normalize` leaves: `-5` is then `5`.
+        compat: `hud` compares the results of HUD's `normalize`: `-5` is then `5`.
     """
     given, wanted = str(answer), str(expected)
     if compat == "hud":
@@ -106,18 +106,18 @@ def contains(
     ignore_case: bool | None = None,
     compat: Compat = "strict",
 ) -> float:
-    """1.0 where every expected text occurs in the answer as a word or a run of words.
+    """1.0 if every expected text occurs in the answer as a word or a run of words.
 
     Args:
-        answer: What was submitted; turned into text.
-        substring: What is looked for: one text, or several.
+        answer: The submitted answer; turned into text.
+        substring: The expected text, or several.
         case_sensitive: Whether `Paris` and `paris` differ; they do not by default.
         ignore_case: The same, the other way round.
         compat: `hud` finds parts of words and of numbers too, and finds nothing in everything.
 
     Raises:
-        ValueError: Nothing is expected, or an expected text has nothing but spaces, quotes
-            and stops: everything would pass.
+        ValueError: No text is expected, or a text has only spaces, quotes and stops, so that
+            everything would pass.
     """
     wanted = [substring] if isinstance(substring, str) else substring
     found = _found(answer, wanted, _folds(case_sensitive, ignore_case), compat, "contains")
@@ -132,7 +132,7 @@ def contains_all(
     ignore_case: bool | None = None,
     compat: Compat = "strict",
 ) -> float:
-    """1.0 where each of the texts occurs in the answer; otherwise as `contains`."""
+    """1.0 if each of the texts occurs in the answer; otherwise as `contains`."""
     folds = _folds(case_sensitive, ignore_case)
     return float(all(_found(answer, substrings, folds, compat, "contains_all")))
 
@@ -145,7 +145,7 @@ def contains_any(
     ignore_case: bool | None = None,
     compat: Compat = "strict",
 ) -> float:
-    """1.0 where at least one of the texts occurs in the answer; otherwise as `contains`."""
+    """1.0 if at least one of the texts occurs in the answer; otherwise as `contains`."""
     folds = _folds(case_sensitive, ignore_case)
     return float(any(_found(answer, substrings, folds, compat, "contains_any")))
 
@@ -153,12 +153,11 @@ def contains_any(
 def numeric_match(
     answer: Any, expected: float, *, tolerance: float = 0.0, compat: Compat = "strict"
 ) -> float:
-    """1.0 where the answer's number is the expected one.
+    """1.0 if the answer's number is the expected one.
 
     Args:
-        answer: A number, or text; of several numbers in a text the last one counts, since
-            people and models conclude with the result. `1,234` is 1234; `50 %` is 50; `1/2` is
-            0.5; `-$5` is -5.
+        answer: A number, or text. The last number of a text counts, because people and models
+            conclude with the result. `1,234` is 1234; `50 %` is 50; `1/2` is 0.5; `-$5` is -5.
         expected: The reference.
         tolerance: The largest absolute difference that still matches.
         compat: `hud` takes the first run of digits, which knows no separators: `1,234` is 1.
@@ -174,15 +173,15 @@ def numeric_match(
 
 
 def f1_score(answer: Any, reference: str, *, compat: Compat = "strict") -> float:
-    """How well the answer's words are the reference's: the harmonic mean of both shares.
+    """How well the answer's words match the reference: the harmonic mean of precision and recall.
 
     Precision is the share of the answer's words that the reference has, recall the share of
     the reference's that the answer has; a word counts as often as it is there.
 
     Args:
-        answer: What was submitted; turned into text.
+        answer: The submitted answer; turned into text.
         reference: What is expected.
-        compat: Whose `normalize` makes the words.
+        compat: Whose `normalize` splits the words.
     """
     given = Counter(normalize(answer, compat=compat).split())
     wanted = Counter(normalize(reference, compat=compat).split())
@@ -224,7 +223,7 @@ def _folds(case_sensitive: bool | None, ignore_case: bool | None) -> bool:  # no
         ValueError: Both ways to say so are used, and differ.
     """
     if case_sensitive is not None and ignore_case is not None and case_sensitive is ignore_case:
-        raise ValueError("case_sensitive and ignore_case say the opposite; give one of them")
+        raise ValueError("case_sensitive and ignore_case contradict each other; give one of them")
     if ignore_case is not None:
         return ignore_case
     return not case_sensitive

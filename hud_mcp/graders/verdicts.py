@@ -53,10 +53,15 @@ def read_verdict(reply: str) -> Verdict:
         said = {str(each["criterion_status"]).strip().upper() for each in found}
         if len(said) == 1 and said <= {"MET", "UNMET"}:
             return Verdict("MET" in said, str(found[-1].get("explanation") or ""))
-        raise Unreadable(f"it has no one criterion_status of MET or UNMET: {text[:_SHOWN_CHARS]!r}")
+        raise Unreadable(
+            "it does not have exactly one criterion_status of MET or UNMET: "
+            f"{text[:_SHOWN_CHARS]!r}"
+        )
     words = {word["no"] is None for word in _WORD.finditer(text)}
     if len(words) != 1:
-        raise Unreadable(f"it has no one verdict of MET or UNMET: {text[:_SHOWN_CHARS]!r}")
+        raise Unreadable(
+            f"it does not have exactly one verdict of MET or UNMET: {text[:_SHOWN_CHARS]!r}"
+        )
     return Verdict(words.pop(), text.strip()[:_SHOWN_CHARS])
 
 

@@ -59,10 +59,10 @@ _SHOWN_CHARS = 2000
 
 
 class WebVoyagerJudge(Grader):
-    """Whether a task on a web site was done, as a model with eyes sees it.
+    """Whether a task on a web site was done, by the judgement of a vision model.
 
-    The model is the one of `LLMJudgeGrader`, and is found in the same variables. It is **weak**:
-    a model can be persuaded by what an answer says and what a page shows.
+    It takes the model of `LLMJudgeGrader`, from the same variables. It is **weak**: an answer or a
+    page can persuade a model.
     """
 
     name: ClassVar[str] = "WebVoyagerJudge"
@@ -70,7 +70,7 @@ class WebVoyagerJudge(Grader):
     backoff_s: ClassVar[float] = 0.5
     """The first wait before a request is sent again; each next one is twice as long."""
     limiter: ClassVar[anyio.CapacityLimiter] = anyio.CapacityLimiter(8)
-    """How many requests there are at once, of all sessions together."""
+    """The most requests at one time, over all sessions."""
 
     @classmethod
     async def compute_score(  # pyright: ignore[reportIncompatibleMethodOverride]  # each grader has parameters of its own
@@ -86,18 +86,19 @@ class WebVoyagerJudge(Grader):
         """Ask once: `NOT SUCCESS` in the reply is 0.0, else `SUCCESS` 1.0.
 
         Args:
-            answer: What was submitted. Nothing is 0.0, and nobody is asked.
-            question: What was to be done.
+            answer: The submitted answer. An empty one is 0.0 without a request.
+            question: The task.
             pictures: The last pictures of the screen, PNG or JPEG, the newest one last.
             model: Its name; `HUD_MCP_JUDGE_MODEL` by default.
             base_url: Its address; as for `LLMJudgeGrader`.
-            timeout_seconds: How long all of it may take.
+            timeout_seconds: The time limit for everything.
 
         Returns:
             A part with the reply in `info`.
 
         Raises:
-            GraderFailed: The judge cannot be asked, or says neither. No score is made of that.
+            GraderFailed: The judge is unreachable, or its reply has no verdict. There is no score
+                then.
 
         If this call is cancelled, so is its request.
         """

@@ -108,7 +108,7 @@ def reached(
                 _start(place, before, given, wanted, report)
             lock.take(alone=False)
         else:
-            raise HudMcpError(f"The server ends as soon as it has begun; {place.log} says why.")
+            raise HudMcpError(f"The server ended at its start; {place.log} says why.")
         yield _check(place, given, wanted)
     finally:
         lock.close()
@@ -145,15 +145,16 @@ def _check(place: Place, sources: Sequence[str], tasksets: Sequence[str]) -> Not
     other = "nobody knows which" if notes is None else notes.version
     if notes is None or notes.version != __version__:
         raise HudMcpError(
-            f"The server of this store is of another version of hud-mcp ({other}; this is "
-            f"{__version__}). `hud-mcp task stop` ends it; its sessions go on in the next one."
+            f"The server of this store runs another version of hud-mcp ({other}; this is "
+            f"{__version__}). Stop it with `hud-mcp task stop`; its sessions continue in the "
+            "next server."
         )
     missing = [each for each in sources if each not in notes.sources]
     missing += [each for each in tasksets if each not in notes.tasksets]
     if missing:
         raise HudMcpError(
             f"The server of this store serves {', '.join(notes.sources)}, and not {missing[0]}. "
-            "Answer or cancel what it holds (`hud-mcp task ps`), or name another --store."
+            "Answer or cancel its sessions (`hud-mcp task ps`), or name another --store."
         )
     return notes
 
@@ -263,7 +264,7 @@ async def ask(
         if isinstance(cause, libraries.MCPError):
             raise Asked(cause.error.message) from exc
         raise HudMcpError(
-            f"The server ended during the call ({type(cause).__name__}). What is recorded stands: "
+            f"The server ended during the call ({type(cause).__name__}). The record is intact: "
             f"`hud-mcp task ps` shows it, and {place.log} says why."
         ) from exc
 
@@ -306,7 +307,7 @@ def stop_server(place: Place) -> bool:
         return False
     pid = _peer(place)
     if pid is None:
-        raise SourceNotFound(f"Nobody knows the process of the server at {place.socket}.")
+        raise SourceNotFound(f"No process is known for the server at {place.socket}.")
     os.kill(pid, 15)
     until_s = time.monotonic() + _STOP_S
     while answers(place):

@@ -124,8 +124,8 @@ class Place:
             return
         if found.st_uid != os.getuid() or not stat.S_ISSOCK(found.st_mode):
             raise HudMcpError(
-                f"{self.socket} is no socket of yours (its owner is user {found.st_uid}), and is "
-                "not used. Remove it, or set XDG_RUNTIME_DIR to a folder of your own."
+                f"{self.socket} is not a socket of yours (its owner is user {found.st_uid}), "
+                "and is not used. Remove it, or set XDG_RUNTIME_DIR to a folder of your own."
             )
 
 
@@ -154,7 +154,7 @@ class Lock:
         while not self.take(alone=alone):
             if time.monotonic() > until_s:
                 raise HudMcpError(
-                    f"Other commands have kept the server of this store busy for {within_s:g} s. "
+                    f"Other commands have occupied the server of this store for {within_s:g} s. "
                     "`hud-mcp task ps` shows it; call again later, or `hud-mcp task stop`."
                 )
             time.sleep(_POLL_S)
@@ -181,8 +181,8 @@ def place_of(store: str | None) -> Place:
     """
     if sys.platform == "win32":
         raise HudMcpError(
-            "Tasks by hand need Unix sockets, which Python has not on Windows. Use WSL, or "
-            "`hud-mcp serve` with an MCP client."
+            "Tasks by hand need Unix sockets, which Python does not have on Windows. Use WSL, "
+            "or `hud-mcp serve` with an MCP client."
         )
     url, file = read_place(store or default_store_url())
     meant = os.path.realpath(file) if file else url
@@ -219,8 +219,8 @@ def _private(folder: Path) -> Path:
             shared = each != folder and (found.st_uid == 0 or found.st_mode & stat.S_ISVTX)
             if not stat.S_ISDIR(found.st_mode) or (found.st_uid != os.getuid() and not shared):
                 raise HudMcpError(
-                    f"{each} belongs to another user (user {found.st_uid}), who could read along "
-                    f"there. {remedy}"
+                    f"{each} belongs to another user (user {found.st_uid}), who could read the "
+                    f"traffic there. {remedy}"
                 )
         if folder.stat().st_mode & _OTHERS:
             folder.chmod(_PRIVATE)

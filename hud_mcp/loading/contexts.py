@@ -52,13 +52,13 @@ class NamedContext(Value):
     name: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
         max_length=60,
-        description="Stands in the ids of tasks.",
+        description="The name; ids of tasks contain it.",
     )
     split: str | None = Field(
         default=None,
         pattern=r"^[a-z][a-z0-9-]*$",
         max_length=40,
-        description="`train`, or what is held out: `test`, `test-outside` …",
+        description="`train`, or a held-out part: `test`, `test-outside` …",
     )
     context: dict[str, Scalar] = Field(
         default_factory=dict, description="Features that differ from their defaults."
@@ -68,12 +68,12 @@ class NamedContext(Value):
 def read_contexts(path: str | Path) -> tuple[NamedContext, ...]:
     """Read contexts from JSON or JSON Lines.
 
-    The file holds objects, in a list or one a line, with a `name`, a `split` where there is one,
-    and a `context`; or it is one object from name to context.
+    The file has objects, in a list or one on each line. Each has a `name`, a `context` and possibly
+    a `split`. The file may also be one object from names to contexts.
 
     Raises:
         SourceNotFound: There is no such file.
-        InvalidContext: Naming the file, and the first row that is wrong.
+        InvalidContext: A row is wrong; the text names the file and the first such row.
     """
     path = Path(path)
     if not path.is_file():
@@ -98,32 +98,32 @@ def sample_contexts(
     seed: int = 0,
     split: str | None = None,
 ) -> tuple[NamedContext, ...]:
-    """Draw contexts of a space, each value of a feature as likely as another.
+    """Draw contexts of a space; all values of a feature are equally likely.
 
     Args:
         space: The environment's.
         count: How many.
-        ranges: Which features are drawn, and from what: `800..1600`, `light|dark`, or nothing for
-            all that the feature may be. By default every feature that has finite bounds or
-            choices; the others keep their defaults.
+        ranges: The features to draw, and their ranges: `800..1600`, `light|dark`, or None for every
+            value. By default all features with finite bounds or choices are drawn. The others keep
+            their defaults.
         seed: The same seed, space and ranges give the same contexts, in any process.
-        split: What they are for.
+        split: The split that they belong to.
 
     Raises:
-        InvalidContext: A feature is not there, a range is not within its bounds, or what draws
-            is not installed.
+        InvalidContext: A feature is unknown, a range exceeds its bounds, or ConfigSpace is not
+            installed.
     """
     features = _drawn_features(space, ranges)
     if not features:
         raise InvalidContext(
-            "There is nothing to draw: the environment declares no feature with finite bounds or "
+            "No context can be drawn: the environment declares no feature with finite bounds or "
             "choices."
         )
     try:
         drawn = ContextSampler(features, space, seed=seed).sample_contexts(count)
     except ModuleNotFoundError as exc:
         raise InvalidContext(
-            "Contexts are drawn by ConfigSpace, which is not installed; pip install "
+            "Drawing contexts needs ConfigSpace, which is not installed; pip install "
             "'hud-mcp[gymnasium]', or write the contexts into a file."
         ) from exc
     digits = len(str(max(count - 1, 0)))
@@ -206,23 +206,21 @@ def spread(
     selector: str | Callable[[Mapping[Any, Any]], ContextSelector] = "round-robin",
     seed: int = 0,
 ) -> Taskset:
-    """Give each task a context; the rows are new ones, and the order stays.
+    """Give each task a context, and return new rows in the same order.
 
-    A row's id becomes `task@context`. Features that the row binds stay where the context says
-    nothing of them. Its metadata says the context's name as `context`, its `split`, and the id
-    that the row had as `base_task`. A `split` that the row had is that of another context: it
-    goes where the new one names none, unless the context stays what it was.
+    A row's id becomes `task@context`. The row keeps its own features that the context does not set.
+    The metadata gets the context's name as `context`, its `split`, and the former id as
+    `base_task`. If the new context differs and has no split, the row loses its former `split`.
 
     Args:
         tasks: The set.
-        contexts: What to give, to all tasks or by their environment's name.
-        selector: One of `SELECTORS`, or a selector's class, which picks for one environment
-            after the other. Each environment has one of its own.
-        seed: Of a selector that draws.
+        contexts: The contexts, for all tasks or by the name of their environment.
+        selector: One of `SELECTORS`, or a selector's class. Each environment gets its own selector.
+        seed: The seed of a random selector.
 
     Raises:
         InvalidContext: There is no such selector, or an environment has no contexts.
-        InvalidTask: An id would be too long, or there twice.
+        InvalidTask: An id would be too long, or occur twice.
     """
     by_env = contexts if isinstance(contexts, Mapping) else None
     rows: list[Task] = []

@@ -29,7 +29,7 @@ def read_json_lines(
         try:
             value: Any = orjson.loads(line)
         except orjson.JSONDecodeError as exc:
-            why = "it is no text in UTF-8" if _is_no_text(line) else str(exc)
+            why = "it is not text in UTF-8" if _is_no_text(line) else str(exc)
             raise failure(f"{where}:{number}: this line is not JSON: {why}.") from None
         yield number, value
 

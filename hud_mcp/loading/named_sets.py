@@ -74,7 +74,7 @@ def find_sets(names: Sequence[str]) -> FoundSets:
         for path in found:
             paths.setdefault(path.resolve(), path)
     if not paths:
-        raise InvalidTask("No set of tasks is named. `hud-mcp tasks` lists those that there are.")
+        raise InvalidTask("Name a set of tasks; `hud-mcp tasks` lists them.")
     return FoundSets(", ".join(names), tuple(paths.values()), left_out)
 
 

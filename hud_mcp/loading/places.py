@@ -69,10 +69,10 @@ def declared_source(declared: Environment) -> str:
         return declared.made_of
     if not declared.file.is_file():
         raise SourceNotFound(
-            f"The environment {declared.name!r} is in no file, so the server process of evaluate() "
-            "cannot load it. Write it to one; in a notebook, %%writefile does. Or stay in this "
-            "process: `async with hud_mcp.connect(env, task=task)`, or `await taskset.run(agent)`, "
-            "whose agent is called with a Run."
+            f"The environment {declared.name!r} is not in a file, so the server process of "
+            "evaluate() cannot load it. Write it to a file; in a notebook, use %%writefile. Or "
+            "stay in this process: `async with hud_mcp.connect(env, task=task)`, or `await "
+            "taskset.run(agent)`, whose agent is called with a Run."
         )
     return f"{declared.file}:{declared.name}"
 

@@ -86,13 +86,13 @@ class Protocol:
         """A row as its authors put it: its wording, its window, its judge or its scorer.
 
         Raises:
-            InvalidTask: It is no row of this benchmark.
+            InvalidTask: It is not a row of this benchmark.
         """
         names = [call.function for call in task.evaluate]
         if task.prompt is None or len(names) != 1 or names[0] not in self.graders:
             raise InvalidTask(
                 f"--protocol {self.title.casefold()} runs rows of {self.title} alone, and "
-                f"{task.id!r} is none. Leave it out with --filter."
+                f"{task.id!r} is not one of them. Leave it out with --filter."
             )
         if self.judge:
             return published_webvoyager(task, judge=conduct.judge or self.judge)

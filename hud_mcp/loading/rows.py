@@ -88,7 +88,7 @@ def _joined(folder: Path, parts: list[Rows]) -> Rows:
     for task, place in zip(tasks, places, strict=True):
         if (other := first.setdefault(task.id, place)) is not place:
             raise InvalidTask(
-                f"{place}: the id {task.id!r} is taken by {other}; give each row an id of its own."
+                f"{place}: the id {task.id!r} is taken by {other}; give each row its own id."
             )
     return Rows(tasks, places, folder.resolve().name)
 
@@ -143,7 +143,7 @@ def read_row(raw: Any, where: str) -> Task:
     row = _from_hud_row(cast("dict[str, Any]", raw))
     for name, value in row.items():
         if type(value) in _OUTER and _is_deeper(value, _DEEPEST):
-            raise InvalidTask(f"{where}: {name}: values lie deeper in it than {_DEEPEST} levels.")
+            raise InvalidTask(f"{where}: {name}: it is nested more than {_DEEPEST} levels deep.")
     try:
         return Task.model_validate(row, context=dict(FROM_JSON))
     except ValidationError as exc:
@@ -158,8 +158,8 @@ def hud_row(task: Task) -> dict[str, Any]:
     """
     if task.prompt is not None:
         raise InvalidTask(
-            f"The task {task.id!r} has a prompt and its own calls; HUD's rows name a template. "
-            "Write it in this project's form, or make a template of it."
+            f"The task {task.id!r} has a prompt and its own calls, but HUD's rows name a "
+            "template. Write it in this project's form, or as a template."
         )
     kept: dict[str, Any] = task.metadata.get(_HUD, {})
     row = {"env": task.env, "id": task.template, "args": task.args, "slug": task.id}
@@ -213,8 +213,8 @@ class _Found:
         where = f"{self.path}:{line}"
         if task.id in self.lines:
             raise InvalidTask(
-                f"{where}: the id {task.id!r} is taken by line {self.lines[task.id]}; "
-                "give each row an id of its own."
+                f"{where}: the id {task.id!r} is taken by line {self.lines[task.id]}; give each "
+                "row its own id."
             )
         self.lines[task.id] = line
         self.tasks.append(task)

@@ -85,7 +85,7 @@ def load_environments(sources: Iterable[str]) -> list[Environment]:
             (`gym:CARLCartPole?context=train&screen=0`).
 
     Raises:
-        SourceNotFound: Nothing is there; the text lists what is.
+        SourceNotFound: A source does not exist; the text lists those that do.
         InvalidEnvironment: The file fails to load or declares none, or two
             environments have one name.
     """
@@ -96,8 +96,8 @@ def load_environments(sources: Iterable[str]) -> list[Environment]:
             same = other.file == environment.file and other.digest == environment.digest
             if not same:
                 raise InvalidEnvironment(
-                    f"Two environments are named {environment.name!r}: in {_place(other)} and in "
-                    f"{_place(environment)}. Serve them apart, or rename one."
+                    f"Two environments are named {environment.name!r}: in {_place(other)} and "
+                    f"in {_place(environment)}. Serve them separately, or rename one."
                 )
     return list(loaded.values())
 

@@ -104,7 +104,7 @@ class Episode:
         return self._reply(seen, None, **extra)
 
     async def resume(self, session: str) -> None:
-        """Go on with a session that was started before, here or elsewhere.
+        """Continue a session that was started before, here or elsewhere.
 
         Raises:
             Refused: There is no such session, or it is another caller's.
@@ -134,7 +134,7 @@ class Episode:
 
         Returns:
             The reply. `reward` is None where none is told, and where there is no grade. A refused
-            action is no failure: `observation["error"]` says which one and why.
+            action is not a failure: `observation["error"]` says which one and why.
 
         Raises:
             Refused: There is no episode, it is done, or the action is malformed. Nothing was done.
@@ -159,7 +159,7 @@ class Episode:
         if tool is not None:
             arguments: Any = given.get("arguments") or {}
             if not isinstance(arguments, Mapping):
-                raise Refused(f"arguments: {arguments!r} is no object.")
+                raise Refused(f"arguments: {arguments!r} is not an object.")
             reply = await self._use(str(tool), cast("Row", arguments))
             return reply if "tool" in given else _as_openenv(str(tool), reply)
         if "answer" in given:
@@ -313,7 +313,7 @@ class Episode:
         asked: Row = {name: given[name] for name in _STARTS if given.get(name) is not None}
         seed: Any = given.get("seed")
         if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool)):
-            raise Refused(f"seed: {seed!r} is no integer.")
+            raise Refused(f"seed: {seed!r} is not an integer.")
         task: Any = given.get("task")
         if isinstance(task, Mapping):
             task = cast("Row", task).get("id")
@@ -343,7 +343,7 @@ class Episode:
         every = self._calls.sessions.environments
         found = every.get(environment) if environment else next(iter(every.values()), None)
         if found is None or not found.templates:
-            raise Refused(f"There is no template to begin with. Served are: {', '.join(every)}.")
+            raise Refused(f"The server has no templates. Its environments are: {', '.join(every)}.")
         return next(iter(found.templates))
 
 
@@ -364,7 +364,7 @@ def _actions(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         rows = cast("list[Mapping[str, Any]]", several)
         for place, row in enumerate(rows):
             if not isinstance(cast("Any", row), Mapping):
-                raise Refused(f"actions.{place}: {row!r} is no object with a `type`.")
+                raise Refused(f"actions.{place}: {row!r} is not an object with a `type`.")
         return rows
     if "type" in given:
         return [{name: value for name, value in given.items() if name != "metadata"}]

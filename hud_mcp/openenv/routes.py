@@ -156,7 +156,7 @@ class _Face:
         if not self._hosts.allows(host):
             raise _Unknown(421, "This server does not answer to that Host; --allow-host adds one.")
         if origin is not None and origin.partition("://")[2] != host:
-            raise _Unknown(403, "Only this server's own pages may ask.")
+            raise _Unknown(403, "Only this server's own pages may send this request.")
 
     async def _caller(self, request: HTTPConnection) -> Caller:
         self._check_host(request)
@@ -342,7 +342,7 @@ async def _body(request: Request, most_bytes: int) -> Row:
 
     Raises:
         _Unknown: It is larger than the server takes.
-        Refused: It is no JSON, or no object.
+        Refused: It is not JSON, or no object.
     """
     body = bytearray()
     async for piece in request.stream():
@@ -354,9 +354,9 @@ async def _body(request: Request, most_bytes: int) -> Row:
     try:
         given: Any = json.loads(body)
     except (ValueError, RecursionError) as exc:
-        raise Refused(f"The body is no JSON: {exc}.") from exc
+        raise Refused(f"The body is not JSON: {exc}.") from exc
     if not isinstance(given, dict):
-        raise Refused("The body is no object of JSON.")
+        raise Refused("The body is not an object of JSON.")
     return cast("Row", given)
 
 

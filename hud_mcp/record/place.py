@@ -112,11 +112,11 @@ def check_place(given: str | None) -> None:
             f"{path / default_store_file().name}."
         )
     if path.exists() and not path.is_file():
-        raise StoreFailed(f"The store cannot be opened: {path} is no file. Name another one.")
+        raise StoreFailed(f"The store cannot be opened: {path} is not a file. Name another one.")
     if path.is_file() and _is_foreign(path):
         raise StoreFailed(
-            f"The store cannot be opened: {path} is no SQLite file, and stays as it is. Name "
-            "another file."
+            f"The store cannot be opened: {path} is not an SQLite file, and stays as it is. "
+            "Name another file."
         )
 
 

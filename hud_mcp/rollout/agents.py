@@ -85,7 +85,7 @@ def _model_options(name: str) -> ModelOptions:
 
 
 def _unknown(name: str) -> str:
-    """What to say of a name that is no agent's."""
+    """What to say of a name that is not an agent's."""
     model = f"A model is an agent by --model PROVIDER:NAME, where PROVIDER is {_listed(PROVIDERS)}"
     if (program := _PROGRAMS.get(name.lower())) is not None:
         return f"There is no agent {name!r}. {model}. {program}, the program, is --agent {program}."

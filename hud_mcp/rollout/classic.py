@@ -111,8 +111,8 @@ async def run_job(  # noqa: PLR0917  # HUD's order
     """
     if auto_reply_question:
         raise HudMcpError(
-            "auto_reply_question=True asked HUD's cloud to answer; let your agent's `predict` "
-            "answer its own questions instead."
+            "auto_reply_question=True needs HUD's cloud. Let your agent's `predict` answer its "
+            "own questions instead."
         )
     tasks = _tasks_of(task_or_taskset)
     for name, number in (
@@ -286,7 +286,7 @@ class ClassicTry:
                     raise _AgentFailed from exc
                 task_id = self.planned.task.id
                 logger.info("%s: a prediction failed, and is tried again: %r", task_id, exc)
-        raise HudMcpError("a prediction was tried no times")  # unreachable
+        raise HudMcpError("a prediction had no tries")  # unreachable
 
     async def _evaluate(self, env: "Environment") -> None:
         try:

@@ -29,7 +29,7 @@ class LocalServer:
 
     Args:
         tools: The tools.
-        client: Asks for what is no tool; None where nobody asks.
+        client: Asks for what is not a tool; None where nobody asks.
     """
 
     address = None
@@ -54,13 +54,13 @@ class LocalServer:
         return reply_of(await self._tools.call(name, arguments, meta or {}))
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
-        """Ask for what is no tool, as `RunServer.ask` does.
+        """Ask for what is not a tool, as `RunServer.ask` does.
 
         Raises:
             HudMcpError: Nobody was expected to ask.
         """
         if self._client is None:
-            raise HudMcpError("This job's agent asks for no lists; its server answers calls alone.")
+            raise HudMcpError("This job's server answers only calls; it has no lists.")
         return await request(self._client)
 
     def find_ended(self, session: str) -> tuple[str, Receipt] | None:

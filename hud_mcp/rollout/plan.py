@@ -91,15 +91,15 @@ class RunOptions(Value):
         """
         if job.trusts_agent and not cls.are_in(job):
             raise HudMcpError(
-                f"Job {job.id} is resumed where its agent is: Taskset.run(agent, "
+                f"Job {job.id} resumes only in the program of its agent: Taskset.run(agent, "
                 f"resume={job.id!r}), or run_job(…, resume={job.id!r})."
             )
         try:
             return cls.model_validate(job.metadata.get(_OPTIONS))
         except ValidationError:
             raise HudMcpError(
-                f"Job {job.id} cannot be resumed: its record does not say how it was run. Only "
-                "jobs of `hud-mcp eval` can be."
+                f"Job {job.id} cannot be resumed, because its record has no options. Only jobs "
+                "of `hud-mcp eval` can be resumed."
             ) from None
 
 

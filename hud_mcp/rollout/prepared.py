@@ -169,11 +169,13 @@ def check_in_process(how: RunOptions) -> None:
             "Servers on a cluster are no part of this process: give ray or in_process."
         )
     if how.workers is not None:
-        raise HudMcpError("workers are processes of their own: give workers or in_process.")
+        raise HudMcpError(
+            "workers run in their own processes; give workers or in_process, not both."
+        )
     if how.is_remote:
         raise HudMcpError(
-            f"{agent_name(how)} works in a process of its own, which calls a server. Leave "
-            "in_process out, or give an agent that works in this process."
+            f"{agent_name(how)} runs in its own process and calls a server. Leave out "
+            "in_process, or give an agent that runs in this process."
         )
     bridged = [source for source in how.sources if is_bridged(source)]
     if bridged:
@@ -224,8 +226,8 @@ async def resume_job(
     job, tasks, runs = await load_resumable(store, job_id)
     if job.is_proof:
         raise HudMcpError(
-            f"Job {job.id} proves tasks, and no agent runs it: `hud-mcp check --resume {job.id}` "
-            "goes on with it."
+            f"Job {job.id} belongs to `hud-mcp check`, not to an agent. `hud-mcp check --resume "
+            f"{job.id}` continues it."
         )
     how = RunOptions.of(job)
     _check_agent(job, how, agent)
@@ -259,8 +261,8 @@ def _check_agent(job: Job, how: RunOptions, given: str | None) -> None:
     if given == agent_name(how):
         return
     raise InvalidAgent(
-        f"{agent_name(how)} runs job {job.id}, and {given} was given. Give the same agent, or "
-        "begin another job."
+        f"{agent_name(how)} runs job {job.id}, and {given} was passed. Pass the same agent, or "
+        "start another job."
     )
 
 
@@ -279,7 +281,7 @@ def _chosen(request: JobRequest) -> Taskset:
         chosen = chosen.filter(pattern)
     if not len(chosen):
         raise HudMcpError(
-            f"No task of {request.place} is like {pattern!r}; `hud-mcp tasks` lists them, and * "
+            f"No task of {request.place} matches {pattern!r}; `hud-mcp tasks` lists them, and * "
             "matches anything."
         )
     return chosen

@@ -286,7 +286,7 @@ def _why_not(environment: Environment, stored: StoredSession) -> str | None:
     ):
         return None
     if once:
-        return f"The tool {once[0]!r} was called, which must not be called again."
+        return f"The tool {once[0]!r} was called, which must not run twice."
     if direct:
         return "Its agent used its world directly, and there is no snapshot of the end."
     return "Its world can neither be replayed nor restored."

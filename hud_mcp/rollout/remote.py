@@ -67,8 +67,8 @@ class RemoteConversation:
                 return await self._once(name, arguments, meta)
             except ConnectionLost as exc:
                 raise EnvironmentFailed(
-                    f"The reply to {name} was lost with its server, and it may have been done. "
-                    "Look with step."
+                    f"The reply to {name} was lost with its server, which may have done it. "
+                    "Call step to look."
                 ) from exc
 
     async def keep(self, *, task_status: TaskStatus[None]) -> None:
@@ -125,7 +125,7 @@ class RemoteConversation:
                 return await self._once(name, arguments, meta)
             except ConnectionLost as exc:
                 if time.monotonic() > until_s:
-                    raise EnvironmentFailed(f"No server answers any more: {exc}") from exc
+                    raise EnvironmentFailed(f"The server no longer answers: {exc}") from exc
 
     async def _once(
         self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None
@@ -147,7 +147,7 @@ class RemoteConversation:
             while (link := self._current.link) is None or link.died.is_set():
                 await self._current.changed()
             return link
-        raise EnvironmentFailed(f"No server answers at {self._url} any more.")
+        raise EnvironmentFailed(f"The server at {self._url} no longer answers.")
 
 
 @asynccontextmanager

@@ -48,8 +48,8 @@ async def end_left_runs(
     for run in counting(runs):
         if run.outcome is None and not await end_as_lost(store, run.id, reason):
             raise HudMcpError(
-                f"Another process is still at work on {run.id} of job {job.id}. Wait until it is "
-                "done, or stop it first."
+                f"Another process still runs {run.id} of job {job.id}. Wait until it ends, or "
+                "stop it first."
             )
 
 

@@ -40,11 +40,11 @@ class Trace:
 
     Attributes:
         content: Its answer, which is graded.
-        steps: What happened, in order; the agent may record more.
+        steps: The steps in order; the agent may add more.
         status: `completed`, `error` or `cancelled`; None while it runs.
-        stop_reason: Why the agent stopped, where that is known: `done`, `timeout`, ….
+        stop_reason: Why the agent stopped, if known: `done`, `timeout`, ….
         extra: Anything else.
-        trace_id: Of its own.
+        trace_id: Its own id.
     """
 
     content: Any = None
@@ -107,18 +107,18 @@ class RunGrade:
 
 
 class Run:
-    """One task under way, and what became of it.
+    """One running task, and its result.
 
     Attributes:
         task: The task.
         slug: Its id.
-        prompt: What is asked: a text, or a list of messages.
-        client: A connection to the environment, while the agent works; it knows the published
-            capabilities, and carries connections to them. It begins and grades nothing.
+        prompt: The prompt: a text, or a list of messages.
+        client: A connection to the environment, while the agent works. It lists the published
+            capabilities, and connects to them. It starts and grades nothing.
         trace: What the agent did; it leaves its answer in `trace.content`.
-        grade: What it is worth; an error until it is graded.
-        runtime: Where it runs.
-        trajectory: The id of its record, once it has ended; None where there is none here.
+        grade: The grade; reading it before grading raises an error.
+        runtime: The place where it runs.
+        trajectory: The id of its record, once it has ended; None if this process has no record.
     """
 
     def __init__(self, task: Task, *, runtime: str | None = None) -> None:
@@ -139,7 +139,7 @@ class Run:
 
     @property
     def prompt_messages(self) -> list[dict[str, Any]]:
-        """What is asked, as messages with a `role` and a `content`."""
+        """The prompt, as messages with a `role` and a `content`."""
         asked = self.prompt
         items = cast("list[Any]", asked) if isinstance(asked, list) else [asked]
         return [
@@ -151,7 +151,7 @@ class Run:
 
     @property
     def prompt_text(self) -> str:
-        """What is asked, as one text."""
+        """The prompt, as one text."""
         parts: list[str] = []
         for message in self.prompt_messages:
             content = message.get("content")
@@ -162,7 +162,7 @@ class Run:
 
     @property
     def bindings(self) -> dict[str, Any]:
-        """What the task published of single capabilities for this run, by their names."""
+        """What the task published for single capabilities of this run, by their names."""
         found: Any = self.started.get("bindings")
         return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 

@@ -85,7 +85,7 @@ class LocalRuntime:
 
     @asynccontextmanager
     async def serve(self, tasks: Taskset, job: Job) -> AsyncGenerator[Mapping[str, Place]]:
-        """Serve them on loopback ports, with a token of their own; see `Placement`."""
+        """Serve them on loopback ports, with their own token; see `Placement`."""
         sessions = Sessions(
             self._environments(tasks),
             store=_own_store(job),
@@ -143,7 +143,7 @@ class SubprocessRuntime:
             names = ", ".join(tasks.environment_names)
             raise InvalidTask(
                 f"SubprocessRuntime has one environment, and these tasks are of: {names}. Run "
-                "them apart, or in a LocalRuntime()."
+                "them separately, or in a LocalRuntime()."
             )
         token = secrets.token_hex(16)
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
@@ -177,10 +177,9 @@ class SubprocessRuntime:
 
 
 class Runtime:
-    """A server of the control channel that runs already: one of this package, or HUD's own.
+    """A running server of the control channel: one of this package, or HUD's own.
 
-    It keeps its own record; a row with a prompt, a context or a seed must be known there by its
-    id.
+    It keeps its own record. A row with a prompt, a context or a seed must exist there under its id.
 
     Args:
         url: `tcp://[token@]host:port`.

@@ -40,7 +40,7 @@ _PATIENCE = 8
 
 
 class ServerLost(HudMcpError):
-    """The server of a run died, and cannot be had any more. What it recorded, stands."""
+    """The server of a run died, and cannot be had any more. The record keeps the steps so far."""
 
 
 class AnyServer(Protocol):
@@ -78,7 +78,7 @@ class AnyServer(Protocol):
         ...
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
-        """Ask for what is no tool."""
+        """Ask for what is not a tool."""
         ...
 
     def find_ended(self, session: str) -> tuple[str, Receipt] | None:
@@ -164,7 +164,7 @@ class RunServer:
                     return await self._call(link, name, arguments, meta)
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
-        """Ask for what is no tool, as any client does: lists, resources, prompts.
+        """Ask for what is not a tool, as any client does: lists, resources, prompts.
 
         Raises:
             ConnectionLost: No reply came. Asking again reaches the next server.

@@ -125,12 +125,12 @@ def _check(
         raise InvalidTask(f"retries is {retries}; give 0 or more.")
     if runtime is not None and not hasattr(runtime, "serve"):
         raise InvalidTask(
-            f"{runtime!r:.60} is no runtime of this package; give LocalRuntime(…), "
+            f"{runtime!r:.60} is not a runtime of this package; give LocalRuntime(…), "
             "SubprocessRuntime(…) or Runtime('tcp://host:port')."
         )
     verified = [task.id for task in tasks if "verifier" in task.metadata.get("hud", {})]
     if verified:
         raise InvalidTask(
-            f"The task {verified[0]!r} has a verifier, which is not run here; leave it out of the "
-            "row, or run it with HUD's SDK on this server's channel."
+            f"The task {verified[0]!r} has a verifier, which this command does not run. Leave "
+            "it out of the row, or run it with HUD's SDK on this server's channel."
         )

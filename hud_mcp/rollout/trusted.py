@@ -123,7 +123,7 @@ async def resume_trusted(
     Raises:
         SourceNotFound: There is no such job.
         InvalidTask, InvalidAgent: Its tasks or its agent were others.
-        HudMcpError: It is no job of a program's own agent, or another process still runs it.
+        HudMcpError: It is not a job of a program's own agent, or another process still runs it.
     """
     job_id = resume.id if isinstance(resume, Job) else resume
     place = resume.place if isinstance(resume, Job) and store is None else store
@@ -136,13 +136,13 @@ async def resume_trusted(
             )
         if job.agent != called(agent):
             raise InvalidAgent(
-                f"{job.agent} runs job {job.id}, and {called(agent)} was given. Give the same "
-                "agent, or begin another job."
+                f"{job.agent} runs job {job.id}, and {called(agent)} was passed. Pass the same "
+                "agent, or start another job."
             )
         if [task.digest for task in known] != [task.digest for task in tasks]:
             raise InvalidTask(
-                f"Job {job.id} has other tasks than {tasks.name}. Give those that it began with, "
-                "or begin another job."
+                f"Job {job.id} has other tasks than {tasks.name}. Give the tasks that it "
+                "started with, or start another job."
             )
         await end_left_runs(opened, job, runs)
     planned = plan_runs(list(tasks), runs, group=job.group, seed=None)

@@ -142,11 +142,11 @@ def launch_isolated(
         ]
         for guest, source in readonly.items():
             if not source.exists():
-                raise EnvironmentFailed(f"What is to be seen at {guest} is not there.")
+                raise EnvironmentFailed(f"The folder to show at {guest} does not exist.")
             if launch.user is not None and not anyone_may_enter(source):
                 raise EnvironmentFailed(
-                    f"What is to be seen at {guest} cannot be read by everyone, and a sandbox of a "
-                    "server that is root runs as nobody: open its folders, or copy it elsewhere."
+                    f"Not every user can read the folder to show at {guest}. The sandbox of a "
+                    "root server runs as nobody: open the folder to all, or copy it elsewhere."
                 )
             launch.argv += ["--ro-bind", str(source), guest]
         launch.argv += _seen_elsewhere(places, names, parts)

@@ -84,7 +84,7 @@ class Commands:
             OSError: The folder is not there, or cannot be entered.
             EnvironmentFailed: The sandbox has ended.
 
-        If this call is cancelled, the command and what it started are killed.
+        If this call is cancelled, it kills the command and its processes.
         """
         bound_s = min(timeout_s or self.limits.command_s, self.limits.command_s)
         out_read, out_write = os.pipe()
@@ -236,7 +236,7 @@ class Commands:
         self._outputs = {each for each in self._outputs if not each.ended.is_set()} | {output}
 
     def hang_up(self) -> None:
-        """End everything inside, and stop reading what it wrote. Doing so twice is no error."""
+        """End everything inside, and stop reading what it wrote. Doing so twice is not an error."""
         self.link.close()
         for output in list(self._outputs):
             output.close()

@@ -54,8 +54,8 @@ class Folder:
             os.close(report)
         if len(data) > most_bytes:
             raise LimitReached(
-                f"The folder {self._root} has more than {most_bytes} bytes when it is packed, and "
-                "that is the limit. Remove what is not needed."
+                f"The folder {self._root} has more than {most_bytes} bytes when packed, which "
+                "is the limit. Remove files that you do not need."
             )
         if code != 0:
             raise SnapshotFailed(f"The folder {self._root} could not be packed: {_why(code)}.")
@@ -121,7 +121,7 @@ class Folder:
             clear: Whether what is there is removed before.
 
         Raises:
-            EnvironmentFailed: It is no tar, or there is no room; part of it may be there.
+            EnvironmentFailed: It is not a tar, or there is no room; part of it may be there.
         """
         read, write = os.pipe()
         try:

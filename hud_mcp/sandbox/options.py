@@ -65,10 +65,10 @@ class SandboxOptions:
             )
         if self.isolation == "none" and self.parts:
             raise InvalidEnvironment(
-                "isolation='none' has the machine's own folders: leave out parts, or isolation."
+                "isolation='none' uses the machine's own folders: leave out parts, or isolation."
             )
         if self.in_place is not None and self.isolation != "none":
-            raise InvalidEnvironment("A sandbox has a folder of its own; leave out in_place.")
+            raise InvalidEnvironment("A sandbox has its own folder; leave out in_place.")
         for guest in self.readonly:
             if not guest.startswith("/") or ".." in guest.split("/") or guest == "/":
                 raise InvalidEnvironment(

@@ -58,7 +58,9 @@ def read_report(told: bytes) -> tuple[Skipped, ...]:
         found = [Skipped(_shown(path), _shown(why), bool(lost)) for path, why, lost in rows]
         more = int(report["count"]) - len(found)
     except (ValueError, TypeError, KeyError) as exc:
-        raise SnapshotFailed("What was packed could not be told. Nothing was kept.") from exc
+        raise SnapshotFailed(
+            "The sandbox did not report the packed files. Nothing was stored."
+        ) from exc
     if more > 0:
         found.append(Skipped(f"{more} more", "not named here", lost=found[-1].lost))
     return tuple(found)

@@ -127,7 +127,7 @@ class Sandbox(Commands):
                 os.close(fd)
             raise EnvironmentFailed("The sandbox has ended. Start a new task.") from exc
         if not (found and self.options.places):
-            raise EnvironmentFailed("This sandbox's folder is seen nowhere else.")
+            raise EnvironmentFailed("This sandbox's folder is not visible outside it.")
         return found
 
     async def usage(self) -> Usage:

@@ -100,7 +100,7 @@ class Arguments:
             ) from None
         if size > max_bytes:
             raise LimitReached(
-                f"{self._tool}: the arguments have {size} bytes; at most {max_bytes} are taken. "
+                f"{self._tool}: the arguments have {size} bytes; the limit is {max_bytes}. "
                 "Nothing was done."
             )
         kept = {

@@ -63,8 +63,8 @@ async def serve_http(
     """
     if not is_loopback(host) and not tokens:
         raise HudMcpError(
-            f"{host} can be reached from other machines; give a --token (or HUD_MCP_TOKEN), or "
-            "listen on 127.0.0.1."
+            f"{host} is open to other machines; give a --token (or HUD_MCP_TOKEN), or listen on "
+            "127.0.0.1."
         )
     listener = listen(host, port)
     bound = port_of(listener)

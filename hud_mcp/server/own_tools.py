@@ -59,7 +59,7 @@ class OwnTool:
         """Drop what counts as absent; the tool itself reads the rest.
 
         Raises:
-            InvalidTask: The session is no text.
+            InvalidTask: The session is not text.
             LimitReached: They are too large.
         """
         if len(str(given)) > max_bytes:

@@ -47,7 +47,7 @@ def read_turns(given: Any, *, max_bytes: int | None = None) -> list[ModelTurn]:
     """Read one turn, or several in a list; keys are masked, and what is too large is cut.
 
     Args:
-        given: What came; `null` counts as absent, and is no turn.
+        given: What came; `null` counts as absent, and is not a turn.
         max_bytes: How large all of it may be, as JSON; None where that is known already.
 
     Raises:

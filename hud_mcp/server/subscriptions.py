@@ -95,7 +95,7 @@ class Subscriptions:
                 bus.tell(event)
 
     async def subscribe(self, ctx: Context, uri: str, caller: Caller) -> types.EmptyResult:
-        """Have a connection told of updates from now on; again is no error.
+        """Have a connection told of updates from now on; again is not an error.
 
         An address that is not of this server's kind is taken, and never told of: the conformance
         suite of 2025-11-25 asks that of any server.
@@ -121,7 +121,7 @@ class Subscriptions:
         return types.EmptyResult()
 
     def unsubscribe(self, uri: str, caller: Caller) -> types.EmptyResult:
-        """Tell a connection no more of a resource; one that it was not told of is no error."""
+        """Tell a connection no more of a resource; one that it was not told of is not an error."""
         self._end(caller.connection, uri)
         return types.EmptyResult()
 

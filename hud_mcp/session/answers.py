@@ -75,7 +75,7 @@ class Answers:
         most = self._limits.argument_bytes if max_bytes is None else max_bytes
         if (size := len(answer.encode())) > most:
             raise LimitReached(
-                f"The answer has {size} bytes; at most {most} are taken. Nothing was submitted."
+                f"The answer has {size} bytes; the limit is {most}. Nothing was submitted."
             )
 
     async def respond(self, answer: str) -> None:
@@ -155,10 +155,10 @@ class Answers:
         except EnvironmentFailed as exc:
             if draft.performed and self._attempts.can_resume and not self._world.replays:
                 raise
-            draft.fail(f"Nothing was seen as it was answered: {exc}", interrupted=False)
+            draft.fail(f"The observation at the answer failed: {exc}", interrupted=False)
             return True
         except Exception as exc:  # noqa: BLE001  # whatever a world raises, the answer stands
-            draft.fail(f"Nothing was seen as it was answered: {why(exc)}", interrupted=False)
+            draft.fail(f"The observation at the answer failed: {why(exc)}", interrupted=False)
         try:
             state = self._world.snapshot(self._journal.count)  # also in the middle of an access
             draft.keep(await within(min(_KEEP_S, step_s / 2), state))

@@ -58,7 +58,7 @@ class SessionCalls(SessionView):
     """What callers do with the world of one session.
 
     Args:
-        spec: What it is made of.
+        spec: The parts of the session.
         core: Its state and its parts.
         store: Where its steps are read again.
         contention: What the machine takes.

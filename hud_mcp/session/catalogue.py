@@ -144,8 +144,8 @@ class Catalogue:
         refuses = any(call.function == "not_runnable" for call in bound.setup)
         if bound.prompt is not None and not bound.evaluate and not refuses:
             raise InvalidTask(
-                "evaluate: it names nothing to call, so no answer has a grade. Name a function, "
-                "such as ['response_includes', 'Paris']."
+                "evaluate: it is empty, so no answer can be graded. Name a function, such as "
+                "['response_includes', 'Paris']."
             )
         return bound
 
@@ -164,8 +164,8 @@ class Catalogue:
                 if task.id in rows:
                     other = places[task.id] or "another one"
                     raise InvalidTask(
-                        f"{at}the id {task.id!r} is taken by {other}; two tasks have it, and ids "
-                        "are distinct. Give each row an id of its own."
+                        f"{at}the id {task.id!r} is taken by {other}; ids must be distinct. "
+                        "Give each row its own id."
                     )
                 try:
                     rows[task.id] = self.check(task)

@@ -26,7 +26,7 @@ class Changes:
         """Have a listener called whenever a step or the end of a session is recorded.
 
         Returns:
-            What ends that; calling it twice is no error.
+            What ends that; calling it twice is not an error.
         """
         key = object()
         self._listeners.setdefault(secret_digest, {})[key] = listener

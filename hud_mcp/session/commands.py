@@ -234,8 +234,8 @@ class Commands:
         waited_s = self._contention.waited_s - before_s
         slow = f", beside {waited_s:.0f} s that the machine was busy," if waited_s >= 1 else ""
         raise LimitReached(
-            f"This call took longer than {command.limit_s:g} s{slow} and was stopped; what it had "
-            "done stands. Look, then go on in smaller steps."
+            f"This call took longer than {command.limit_s:g} s{slow} and was stopped. Its "
+            "effects so far stay. Look, then continue in smaller steps."
         )
 
 

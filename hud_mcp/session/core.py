@@ -51,7 +51,7 @@ class Core:
     """The state of one session, and its parts.
 
     Args:
-        spec: What it is made of.
+        spec: The parts of the session.
         store: Where it is recorded.
         shared: The process's shared services.
         stored: Its record, where another server process began it.
@@ -224,7 +224,7 @@ class Core:
             case _ if self._opening is not None:
                 driver.start(self._opening)
             case _:
-                raise ValueError("its world is started before it was staged")
+                raise ValueError("its world was started before it was prepared")
 
     def _run_in_turn(self, effect: do.Effect) -> Rest | None:
         match effect:
@@ -378,7 +378,7 @@ class Core:
         if stored.trajectory.prompt is None:  # nobody was told of it yet
             await self.journal.save_prompt(prompt.text)
         elif storable(prompt.text) != stored.trajectory.prompt:
-            raise WorldLost("its template asks something else now")
+            raise WorldLost("its template now yields another prompt")
         self.take_prompt(prompt)
         if self.state.phase is not Phase.RESUMING:
             return

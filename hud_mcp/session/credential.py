@@ -21,7 +21,7 @@ def session_token(token: str, session: str) -> str:
     """Make the token of one session.
 
     Args:
-        token: The bearer token, or the channel's token, of whoever began the session.
+        token: The bearer token, or the channel's token, of the caller who started the session.
         session: The session's id.
     """
     named = hashlib.sha256(session.encode()).hexdigest()
@@ -29,7 +29,7 @@ def session_token(token: str, session: str) -> str:
 
 
 def read_session_token(given: object, tokens: Iterable[str]) -> tuple[str, str] | None:
-    """Tell which session a token opens; None where it is no session token of these.
+    """Tell which session a token opens; None where it is not a session token of these.
 
     Args:
         given: What a caller sent.

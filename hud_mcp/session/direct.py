@@ -135,7 +135,7 @@ class DirectAccess:
         return self._journal.is_behind and not self._open
 
     def close(self) -> None:
-        """Say in the log what was done, and take no snapshot any more. Again is no error."""
+        """Say in the log what was done, and take no snapshot any more. Again is not an error."""
         if self._closed:
             return
         self._closed = True

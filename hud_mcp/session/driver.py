@@ -295,7 +295,7 @@ class Driver:
         return await self._run_out(play) or self._decided
 
     def _is_cut_short(self, exc: BaseException) -> bool:
-        """Whether it was aborted: what the template makes of that is no failure of it."""
+        """Whether it was aborted: what the template makes of that is not a failure of it."""
         if self._aborted is not None:
             self._log(f"while it was cut off: {describe_failure(exc, self._where)}")
         return self._aborted is not None

@@ -144,8 +144,8 @@ class Journal:
                 await self._writes.flush(whole=False)
         except StoreFailed as exc:
             raise StoreFailed(
-                f"This call was performed, but not recorded. {exc} It is kept, and recorded with "
-                "the next call: do not repeat its actions."
+                f"This call was performed, but not recorded. {exc} The server records it with "
+                "the next call; do not repeat its actions."
             ) from exc
 
     def may_grow(self, draft: Draft) -> bool:
@@ -347,8 +347,8 @@ class Journal:
             stands = await self._store.end_session(self._id, receipt)
         except StoreFailed as exc:
             raise StoreFailed(
-                f"The task has ended, but its end is not recorded yet. {exc} The same call again "
-                "tries again."
+                f"The task has ended, but its end is not recorded yet. {exc} Repeat the call to "
+                "try again."
             ) from None
         except SessionTaken:
             self._writes.give_up()

@@ -37,7 +37,7 @@ class OpenEndpoints(Protocol):
     """What leads to worlds beside the calls of their sessions."""
 
     async def close(self) -> None:
-        """Listen no more, and drop every connection. Again is no error."""
+        """Listen no more, and drop every connection. Again is not an error."""
         ...
 
 

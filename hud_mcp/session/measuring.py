@@ -95,7 +95,7 @@ class Measuring:
             told = "Its operator closed it without a measurement."
             return SessionEnd(Outcome.CANCELLED, error=reason, told=told, cause=cause)
         if self.grade is None:
-            text = "What its `evaluate` returned is no number, so it has no reward."
+            text = "What its `evaluate` returned is not a number, so it has no reward."
             return SessionEnd(Outcome.GRADING_FAILED, error=text, told=text)
         return SessionEnd(Outcome.GRADED, grade=self.grade)
 

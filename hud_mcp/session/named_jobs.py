@@ -43,13 +43,13 @@ async def join_job(store: Store, name: Any, caller: Caller, *, of_server: str | 
     if caller.is_agent or not caller.is_known:
         raise InvalidTask(
             "A job is named over stdio, or by callers with a token of the server's (serve "
-            "--token): without one, everybody could join it. Nothing was started."
+            "--token): without a token, everybody could join it. Nothing was started."
         )
     job = Job(id=_id(name, caller), name=name, planned=False)
     if not await store.join_job(job):
         raise InvalidTask(
-            f"The job {name!r} has a plan by now, and a session beside it would count nowhere. "
-            "Name another one. Nothing was started."
+            f"The job {name!r} has a plan now, and a session outside the plan would not count. "
+            "Name another job. Nothing was started."
         )
     return job.id
 

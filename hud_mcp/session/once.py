@@ -19,7 +19,7 @@ class Once:
         return self._is_set
 
     def set(self) -> None:
-        """Say that it has happened, and wake everybody. Again is no error."""
+        """Say that it has happened, and wake everybody. Again is not an error."""
         self._is_set = True
         waiting, self._waiting = self._waiting, None
         for future in waiting or ():

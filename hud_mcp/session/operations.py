@@ -111,7 +111,9 @@ class Operations:
         try:
             return await self._by_name[name](params)
         except SessionEnded as exc:
-            raise SessionEnded(str(exc).replace(NEXT, "`reset` begins the task anew.")) from exc
+            raise SessionEnded(
+                str(exc).replace(NEXT, "call `reset` to start the task again.")
+            ) from exc
 
     async def _start(self, params: Mapping[str, Any]) -> Json:
         """Start a session of `task`: a row, or the id of a listed one; in `job` or `job_id`.

@@ -44,11 +44,11 @@ class OwnSessions:
             StoreFailed: The store cannot be read.
         """
         if caller.is_agent:
-            raise InvalidTask("You have just one session; leave `list` out.")
+            raise InvalidTask("You have only one session; leave out `list`.")
         if not caller.is_known:
             raise InvalidTask(
                 "Sessions are listed over stdio, and for callers with a token of the server's "
-                "(serve --token). Without one, nobody is told from others."
+                "(serve --token). Without a token, the server cannot tell callers apart."
             )
         here = {each.trajectory_id: each for each in self._roster}
         if caller.token_digest is not None:

@@ -75,4 +75,4 @@ def done_now(work: Coroutine[Any, Any, T]) -> T:
     except StopIteration as exc:
         return exc.value
     work.close()
-    raise RuntimeError("this was to be done without waiting")
+    raise RuntimeError("this operation may not wait")

@@ -21,7 +21,7 @@ class RecordEnds:
     """Writes the beginning and the end of one session.
 
     Args:
-        spec: What it is made of.
+        spec: The parts of the session.
         journal: Writes them.
         strain: What the machine's load did to it.
     """

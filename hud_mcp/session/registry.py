@@ -233,7 +233,7 @@ class Sessions:
         the id, the start goes on, and the same call again returns the session.
         """
         if caller.is_agent:
-            raise InvalidTask("This credential is of one session, and begins no other.")
+            raise InvalidTask("This credential is for one session, and cannot start another.")
         environment = environment or self.environment_of(task)
         self._sweep.watch()
         start = Start(

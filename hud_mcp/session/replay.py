@@ -100,11 +100,11 @@ async def rebuild(
         return  # nothing was done in it, as where there are no steps
     elif snapshot is None or snapshot_step < last:
         raise WorldLost(
-            f"the tool {once[0]!r} was called, which must not be called again"
+            f"the tool {once[0]!r} was called, which must not run twice"
             if replayable and once
             else f"its agent used its world directly, over {direct}"
             if direct is not None
-            else "its world can neither be replayed nor restored"
+            else "its world supports neither replay nor restore"
         )
     elif isinstance(world, Restorable):
         await world.restore(snapshot)
@@ -238,7 +238,7 @@ async def _check(world: World, step: TrajectoryStep, seen: str | None) -> None:
             seen = (await world.observe(look)).text
     if seen is None or clip_text(seen, look.max_text_chars) != recorded:
         raise WorldLost(
-            f"after its {step.index + 1} steps were replayed, it does not look as it did: "
+            f"after {step.index + 1} repeated steps, the observation differs: "
             f"{_difference(recorded or '', seen or '')}"
         )
 

@@ -271,7 +271,7 @@ class Session(SessionCalls):
             return await self._graded_by_template()
         if not (self.task.evaluate if calls is None else calls):
             raise InvalidTask(
-                "The task names nothing to `evaluate`. Give it functions, such as "
+                "The task has no `evaluate` calls. Give it functions, such as "
                 "('response_includes', 'Paris'), or pass them to this call."
             )
 
@@ -294,7 +294,7 @@ class Session(SessionCalls):
         if receipt is None or receipt.outcome not in (Outcome.GRADED, Outcome.GRADING_FAILED):
             raise SessionEnded(self._over_text())
         if receipt.reward is None:
-            raise GradingFailed(receipt.error or "The template did not grade.")
+            raise GradingFailed(receipt.error or "The template yielded no grade.")
         grade = Grade(
             reward=receipt.reward,
             subscores=receipt.subscores,

@@ -89,7 +89,7 @@ class Steps:
         limit = self._limits.actions_per_step
         if len(actions) > limit:
             raise LimitReached(
-                f"{len(actions)} actions in one step; at most {limit} are taken. Nothing was done; "
+                f"{len(actions)} actions in one step; the limit is {limit}. Nothing was done; "
                 "send them in several steps."
             )
         allowed = self._environment.world.actions | {"response"}

@@ -63,7 +63,7 @@ class Sweep:
             self.watch(_FIRST_LOOK_S)
 
     def watch(self, first_s: float = _LOOK_S) -> None:
-        """Look from now on; again is no error.
+        """Look from now on; again is not an error.
 
         Args:
             first_s: When to look first.

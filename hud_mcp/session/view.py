@@ -22,7 +22,7 @@ class SessionView:
     """What is told of one session. Each answer follows from its state, and is given here alone.
 
     Args:
-        spec: What it is made of.
+        spec: The parts of the session.
         core: Its state and its parts.
     """
 

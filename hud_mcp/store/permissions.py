@@ -15,7 +15,7 @@ def make_private_folder(folder: Path) -> None:
     """Make a folder and those above it that are missing; those that are there stay as they are.
 
     Raises:
-        OSError: One cannot be made, or is no folder.
+        OSError: One cannot be made, or is not a folder.
     """
     for each in (*reversed(folder.parents), folder):
         try:

@@ -103,7 +103,7 @@ class Pipe:
             while line:
                 line = line[stdin.write(line) :]
         except OSError as exc:
-            raise EnvironmentFailed(f"The server has ended: {exc}.") from exc
+            raise EnvironmentFailed(f"The server ended: {exc}.") from exc
         return cast("dict[str, Any]", orjson.loads(self._line(stdout.fileno(), limit_s)))
 
     def _line(self, fd: int, limit_s: float) -> bytes:

@@ -28,10 +28,10 @@ class Answer(Generic[T]):
     """A typed answer.
 
     Attributes:
-        content: The answer as the template's `returns` type; the raw string where it
-            could not be read as that type.
-        raw: What the agent submitted.
-        is_valid: Whether `content` is of the declared type, and not the raw string instead.
+        content: The answer as the template's `returns` type; the raw string if it does not fit that
+            type.
+        raw: The submitted text.
+        is_valid: Whether `content` has the declared type.
     """
 
     content: T
@@ -76,7 +76,7 @@ class AnswerType:
             return Answer(content=raw, raw=raw, is_valid=False)
 
     def problem(self, raw: str) -> str | None:
-        """Say what is wrong with a submitted answer; None where it is of the declared type."""
+        """Say why a submitted answer does not have the declared type; None if it has."""
         if self._type is None or self.read(raw).is_valid:
             return None
         kind = _JSON_KINDS.get((self.schema or {}).get("type", ""), "a value")

@@ -20,9 +20,9 @@ class PromptMessage:
 
     Attributes:
         role: `user`, `assistant` or `system`.
-        text: What it says; parts that are no text are named in brackets.
-        original: The whole message as JSON, where it is more than a role and a text: clients of
-            the HUD control channel receive it as it was yielded.
+        text: Its text; brackets name the parts that are not text.
+        original: The full message as JSON, if it has more than a role and a text. Clients of the
+            HUD control channel receive it unchanged.
     """
 
     role: str
@@ -31,18 +31,18 @@ class PromptMessage:
 
     @property
     def told(self) -> str:
-        """Its text for clients that know users and assistants alone, as MCP's do."""
+        """Its text for clients such as MCP's, which know only users and assistants."""
         return f"Instructions for this task:\n{self.text}" if self.role == "system" else self.text
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a template asks, as one or more messages.
+    """The prompt of a template, as one or more messages.
 
     Attributes:
-        messages: What is asked.
-        extra: What else a template yielded beside its `prompt`, as JSON; clients of the HUD
-            control channel receive it.
+        messages: The messages.
+        extra: Further keys that the template yielded beside `prompt`, as JSON. Clients of the HUD
+            control channel receive them.
     """
 
     messages: tuple[PromptMessage, ...]
@@ -50,7 +50,7 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """All messages as one text; those of the system say that they are instructions."""
+        """All messages as one text; system messages are marked as instructions."""
         return "\n\n".join(message.told for message in self.messages)
 
 
@@ -122,10 +122,10 @@ def _read_message(item: Any) -> PromptMessage | None:
 
 
 def _part_text(part: Any) -> str:
-    """What a part of a message says; a part that is no text, in brackets.
+    """What a part of a message says; a part that is not text, in brackets.
 
     Raises:
-        ValueError: It is no part.
+        ValueError: It is not a part.
     """
     if isinstance(part, str):
         return part
@@ -161,6 +161,6 @@ def _as_json(value: Any) -> Any:
 
 
 def _fields_of(value: Any) -> Any:
-    """The fields of an object that is no model and no dataclass."""
+    """The fields of an object that is not a model and no dataclass."""
     fields: Mapping[str, Any] | None = getattr(value, "__dict__", None)
     return str(value) if fields is None else dict(fields)

@@ -30,18 +30,18 @@ class Template:
         env: The name of its environment.
         id: Its id; the function's name by default.
         description: One line for people.
-        input: A type that describes what the agent is given beside the prompt.
-        returns: A type that the answer is read as; the template then receives `Answer[T]`.
-        reward: Who sees the reward, where this template differs from the server's policy.
+        input: A type that describes the agent's input beside the prompt.
+        returns: The type of the answer; the template then receives `Answer[T]`.
+        reward: When agents see the reward, instead of the server's policy.
 
     Attributes:
-        prompts_at_once: Whether it is certain that nothing is awaited on the way to its prompt.
-        never_waits: Whether it is certain that it awaits nothing at all, and holds nothing open
-            across a yield: no timeout and no task group, which belong to the task that runs it.
+        prompts_at_once: Whether it certainly awaits nothing before its prompt.
+        never_waits: Whether it certainly awaits nothing, and holds no timeout and no task group
+            open across a yield.
 
     Raises:
-        InvalidTemplate: It is no async generator, cannot yield twice, or has an argument
-            without a JSON schema; the text names its file and line.
+        InvalidTemplate: It is not an async generator, does not yield twice, or has an argument
+            without a JSON schema. The text names file and line.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Template:
 
     @property
     def needs_world(self) -> bool:
-        """Whether what it grades by may be in the world, and not in the answer alone."""
+        """Whether its grade may depend on the world, and not only on the answer."""
         return bool(self.arguments.world_types)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Task:
@@ -106,10 +106,10 @@ class Template:
     def oracle(self, function: Oracle) -> Oracle:
         """Declare how the template's tasks are solved: `async (agent, **arguments)`.
 
-        It may ask for the context too, by the name that the template gives it.
+        It may take the context too, under the template's name for it.
 
         Raises:
-            InvalidTemplate: It asks for an argument that the template does not have.
+            InvalidTemplate: It takes an argument that the template does not have.
         """
         where = source_line(function)
         if not inspect.iscoroutinefunction(function):
@@ -132,29 +132,29 @@ class Template:
         return self._answers.read(raw)
 
     def answer_problem(self, raw: str) -> str | None:
-        """Say what is wrong with a submitted answer; None where it is of the declared type."""
+        """Say why a submitted answer does not have the declared type; None if it has."""
         return self._answers.problem(raw)
 
     def run(
         self, args: Mapping[str, Any], world: Any, context: Mapping[str, Any] | None = None
     ) -> AsyncGenerator[Any, Any]:
-        """Create the generator; nothing of it has run.
+        """Create the generator, and run nothing.
 
         Args:
             args: JSON arguments, as a task holds them.
-            world: The session's world, handed to the parameters that ask for one.
-            context: The session's context, complete; a copy is handed to each parameter that
-                asks for it. It may be left out where none does.
+            world: The session's world, for the parameters that take it.
+            context: The session's complete context. Each parameter that takes it gets a copy. Leave
+                it out if no parameter takes it.
 
         Raises:
-            InvalidTask: An argument is unknown, missing, or of the wrong kind; or the context is
-                asked for and was not given.
+            InvalidTask: An argument is unknown, missing, or has the wrong type; or the context is
+                missing.
         """
         names = self.arguments.context_names
         if names and context is None:
             raise InvalidTask(
-                f"{self.where}: {self.noun} asks for its context in {names[0]!r}, and is run "
-                "without one. Pass `context=environment.context_space.fill(task.context)`."
+                f"{self.where}: {self.noun} takes its context as {names[0]!r}, but got none. "
+                "Pass `context=environment.context_space.fill(task.context)`."
             )
         worlds = dict.fromkeys(self.arguments.world_types, world)
         contexts = {name: dict(context or {}) for name in names}

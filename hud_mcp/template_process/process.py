@@ -131,15 +131,15 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
     async def _start(self) -> None:
         if wire.is_inside():
             raise EnvironmentFailed(
-                f"{self._environment.file} starts sessions while it is loaded. Put that behind "
+                f"{self._environment.file} starts sessions while it loads. Put that code under "
                 "`if __name__ == '__main__':`."
             )
         source = self._environment.source or self._environment.file
         if not source.is_file():
             raise EnvironmentFailed(
-                f"Environment {self._environment.name!r} is in no file, and a template with a "
-                "workspace runs in a process that loads it. Put it into a file, or give the "
-                "template a parameter annotated with ShellWorld."
+                f"Environment {self._environment.name!r} is in no file, but a template with a "
+                "workspace runs in another process, which loads it. Put it into a file, or "
+                "give the template a parameter annotated with ShellWorld."
             )
         place = self._place
         launcher = await Launcher.of(self._shared, [place.stand_in.partition(":")[0]])

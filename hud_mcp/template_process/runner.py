@@ -308,8 +308,8 @@ def _load(plan: Mapping[str, Any], mounts: Mounts | None) -> tuple[Template, Pat
     if str(root) not in plan["places"]:
         if mounts is None:
             raise EnvironmentFailed(
-                f"{plan['source']} names another folder each time it is loaded, and without "
-                "namespaces there is one. Give env.workspace(…) a fixed path."
+                f"{plan['source']} names another folder at each load, but without namespaces "
+                "there is only one. Give env.workspace(…) a fixed path."
             )
         made = _made_since(before, scratch, root)
         mounts.show(Path(plan["places"][0]), root)

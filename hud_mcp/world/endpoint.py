@@ -23,7 +23,7 @@ __all__ = [
 
 
 class DirectAccess(Protocol):
-    """One use of a session's world that is no call of the session's, such as an ssh command."""
+    """One use of a session's world that is not a call of the session's, such as an ssh command."""
 
     @property
     def world(self) -> World:

@@ -30,7 +30,7 @@ class Killable(Protocol):
     """A shared service with processes of its own."""
 
     def kill(self) -> None:
-        """End them at once, from any thread. What was open is lost; again is no error."""
+        """End them at once, from any thread. What was open is lost; again is not an error."""
         ...
 
 

@@ -157,7 +157,7 @@ async def test_a_ref_is_found_by_its_line() -> None:
     assert agent.ref('button "Add to cart"', nth=1) == "e7"
     assert agent.ref("Add to list") == "e9"
     for wanted, nth in (("Shop", 0), ("Buy", 0), ("Add to list", 1)):
-        with pytest.raises(ActionFailed, match=f"Nothing with '{wanted}' and a ref is in view"):
+        with pytest.raises(ActionFailed, match=f"no element with '{wanted}' and a ref"):
             agent.ref(wanted, nth=nth)
 
 
@@ -184,7 +184,7 @@ async def test_an_answer_is_text_or_json(answer: Any, text: str) -> None:
 
 def test_an_answer_that_is_neither_is_refused() -> None:
     """The error says what an answer is."""
-    with pytest.raises(HudMcpError, match="An answer is text or JSON"):
+    with pytest.raises(HudMcpError, match="An answer must be text or JSON"):
         answer_text(object())
 
 

@@ -149,10 +149,10 @@ def test_points_are_scaled_to_our_picture() -> None:
 @pytest.mark.parametrize(
     ("name", "given", "said"),
     [
-        ("left_click", {"coordinate": [641, 10]}, "no point of a screen of 640 x 400"),
-        ("left_click", {"coordinate": [-1, 10]}, "no point"),
+        ("left_click", {"coordinate": [641, 10]}, "not a point of a screen of 640 x 400"),
+        ("left_click", {"coordinate": [-1, 10]}, "not a point"),
         ("left_click", {"coordinate": [1]}, "is \\[x, y\\]"),
-        ("left_click", {"coordinate": ["a", 1]}, "no point"),
+        ("left_click", {"coordinate": ["a", 1]}, "not a point"),
         ("left_mouse_down", {}, "use left_click_drag"),
         ("left_clik", {}, "Did you mean 'left_click'"),
         ("left_click_drag", {"coordinate": [1, 1]}, "start_coordinate"),

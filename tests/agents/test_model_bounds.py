@@ -124,7 +124,7 @@ def test_a_run_that_has_cost_enough_ends_as_its_result() -> None:
 def test_a_limit_needs_counted_tokens() -> None:
     """A provider that tells none would spend without end."""
     Spending().of_run().add(None)
-    with pytest.raises(JobHalted, match="how many tokens"):
+    with pytest.raises(JobHalted, match="does not report the tokens"):
         Spending(limit_usd=1.0).of_run().add(None)
 
 

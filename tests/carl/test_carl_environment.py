@@ -237,7 +237,7 @@ def test_a_wrong_context_is_refused_with_each_feature_and_its_bounds() -> None:
         make("CARLCartPole", contexts={"x": None})
     with pytest.raises(InvalidContext, match=r"context 0: there is no feature 3\. The "):
         CARLCartPole(contexts={0: {3: 1.0}})  # pyright: ignore[reportArgumentType]
-    with pytest.raises(InvalidContext, match="no context to select from"):
+    with pytest.raises(InvalidContext, match="The selector has no contexts"):
         make("CARLCartPole", contexts={})
 
 

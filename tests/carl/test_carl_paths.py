@@ -97,7 +97,7 @@ def test_a_path_that_leads_nowhere_says_where_it_ends(path: str, said: str) -> N
 )
 def test_what_is_no_path_is_refused_with_the_place(path: str) -> None:
     """Before an environment is looked at."""
-    with pytest.raises(InvalidContext, match=r"is no path from its character \d+ on"):
+    with pytest.raises(InvalidContext, match=r"is not a path from its character \d+ on"):
         AttributePath(path, "x")
 
 

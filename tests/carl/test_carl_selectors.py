@@ -112,7 +112,7 @@ def test_what_is_no_context_with_its_id_is_refused(wrong: Any) -> None:
 
 def test_there_is_something_to_select_from() -> None:
     """An empty set is refused at once; in a smaller one, an id that is gone is forgotten."""
-    with pytest.raises(InvalidContext, match="no context to select from"):
+    with pytest.raises(InvalidContext, match="The selector has no contexts"):
         RoundRobinSelector({})
     selector = RoundRobinSelector(CONTEXTS)
     picked(selector, 3)

@@ -66,7 +66,7 @@ def test_what_declares_no_feature_is_refused(wrong: Any) -> None:
     """With what would."""
     with pytest.raises(InvalidContext, match=r"declares no context feature; give a ContextFeature"):
         ContextSpace([wrong])
-    with pytest.raises(InvalidContext, match="stands under 'g'; use one name"):
+    with pytest.raises(InvalidContext, match="is listed under 'g'; use one name"):
         ContextSpace({"g": ContextFeature(name="gravity", default=1.0)})
 
 

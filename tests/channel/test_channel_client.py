@@ -59,10 +59,10 @@ def test_what_is_no_address_is_refused(url: str) -> None:
     [
         (None, False, "did not answer within"),
         (None, True, "closed the connection"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", False, "no channel"),
-        (b"[1]\n", False, "no channel"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", False, "does not speak"),
+        (b"[1]\n", False, "does not speak"),
         (b'{"id":1,"result":7}\n', False, "not an object"),
-        (b'{"id":1,"result":{}}\n', False, "no channel"),
+        (b'{"id":1,"result":{}}\n', False, "does not speak"),
         (b'{"id":2,"result":{}}\n', True, "closed the connection"),
         (b'{"id":1,"error":{"code":-1,"message":"no"}}\n', False, "refused"),
         (b'{"id":null,"error":{"code":-1,"message":"no"}}\n', False, "refused"),

@@ -148,7 +148,7 @@ async def test_a_frame_that_never_ends_is_given_up(seconds: float) -> None:
 
 
 def test_what_json_cannot_hold_is_encoded_all_the_same() -> None:
-    """Half of a surrogate pair, a number of 100 bits, and what is no JSON at all."""
+    """Half of a surrogate pair, a number of 100 bits, and what is not JSON at all."""
     line = encode_frame({"a": "\ud800", "b": 2**100, "c": object})
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1

@@ -39,7 +39,7 @@ async def test_a_peer_lists_starts_and_is_graded(here: Served) -> None:
 
 
 async def test_messages_and_further_keys_of_a_prompt_are_passed_on(here: Served) -> None:
-    """So are subscores, content and info of a grade, and an answer that is no text."""
+    """So are subscores, content and info of a grade, and an answer that is not text."""
     async with wire(here.port) as peer:
         started = await peer.start("rich", count=7)
         assert started["prompt"] == [

@@ -76,7 +76,7 @@ def test_a_row_of_huds_is_solved_by_the_calls_of_its_validation(tmp_path: Path) 
 
     assert found["right"]["verdict"] == "proven"
     assert found["wrong"]["reasons"][0].startswith("Reward 0 for the oracle; 1 was expected.")
-    assert "is no call of a tool" in found["odd"]["reasons"][0]
+    assert "is not a call of a tool" in found["odd"]["reasons"][0]
 
 
 @pytest.mark.long

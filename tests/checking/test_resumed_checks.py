@@ -1,4 +1,4 @@
-"""A check is a job of the record: it can be interrupted, resumed and looked at, and is no score."""
+"""A check is a job of the record: one can interrupt, resume and view it; it has no score."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def test_no_statistics_are_made_of_a_check(tmp_path: Path) -> None:
     assert re.search(r"^reverse/full-marks-json +0\.000 +graded", shown, re.MULTILINE)
     refused = command(tmp_path, "eval", "--resume", listed["id"])
     assert refused.returncode == 1
-    assert f"`hud-mcp check --resume {listed['id']}` goes on with it" in refused.stderr
+    assert f"`hud-mcp check --resume {listed['id']}` continues it" in refused.stderr
 
     (tmp_path / "rows.jsonl").write_text('{"env": "letter_count", "template": "reverse"}\n')
     report = ("--report", str(tmp_path / "report.html"))
@@ -78,4 +78,4 @@ def test_no_statistics_are_made_of_a_check(tmp_path: Path) -> None:
     assert newest["mean"] == 0
     refused = command(tmp_path, "check", "--resume", newest["id"])
     assert refused.returncode == 1
-    assert "is none of `hud-mcp check`" in refused.stderr
+    assert "is not a job of `hud-mcp check`" in refused.stderr

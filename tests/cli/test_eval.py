@@ -281,5 +281,5 @@ def test_output_that_has_no_room_is_told_in_a_sentence(folder: Path) -> None:
                 stdout=full, stderr=subprocess.PIPE, check=False,
             )  # fmt: skip
         assert done.returncode == 1
-        assert "Error: Nothing more can be written: No space left on device." in done.stderr
+        assert "Error: The output cannot be written: No space left on device." in done.stderr
         assert "Traceback" not in done.stderr

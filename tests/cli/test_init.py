@@ -68,7 +68,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text("mine")
     shown = CliRunner().invoke(main, ["init", str(tmp_path), "--world", "none"])
     assert shown.exit_code == 1
-    assert f"{tmp_path / 'agent.py'} is there already, and nothing was written." in shown.output
+    assert f"{tmp_path / 'agent.py'} exists already, so nothing was written." in shown.output
     assert [each.name for each in tmp_path.iterdir()] == ["agent.py"]
     assert (tmp_path / "agent.py").read_text() == "mine"
 

@@ -100,4 +100,4 @@ def test_a_list_of_jobs_has_no_groups(path: Path) -> None:
     """The command says how it is meant."""
     result = run(path, "--by", "set")
     assert result.exit_code == 2
-    assert "--by is about one job: name it, as in `hud-mcp jobs JOB --by set`." in result.stderr
+    assert "--by needs one job: name it, as in `hud-mcp jobs JOB --by set`." in result.stderr

@@ -237,7 +237,7 @@ def test_a_damaged_row_of_a_job_hides_no_run(path: Path) -> None:
     ("text", "said"),
     [
         ("job-aaab11", "The store has no job 'job-aaab11'. Did you mean 'job-aaaa11'? `hud-mcp jo"),
-        ("job-", "'job-' begins the ids of 2 jobs: job-aabb22, job-aaaa11. Give more of it."),
+        ("job-", "'job-' begins the ids of 2 jobs: job-aabb22, job-aaaa11. Give more characters."),
         ("zzz", "The store has no job 'zzz'. `hud-mcp jobs` lists them."),
     ],
 )

@@ -69,7 +69,7 @@ def test_a_store_that_is_not_there_is_named_where_it_is_read(
     [
         ("mysql://user:secret@host/x", "a store is a SQLite file, or in PostgreSQL, and not in 'm"),
         ("folder", "folder is a folder. Name a file in it, such as"),
-        ("notes.txt", "notes.txt is no SQLite file, and stays as it is. Name another file."),
+        ("notes.txt", "notes.txt is not an SQLite file, and stays as it is. Name another file."),
     ],
 )
 def test_what_cannot_be_a_store_is_refused_before_anything_is_done(
@@ -168,7 +168,7 @@ def test_files_of_another_kind_are_named_as_what_they_are(tmp_path: Path) -> Non
     said = {
         "empty.jsonl": "empty.jsonl holds no tasks.",
         "empty.json": "empty.json holds no tasks.",
-        "pic.png": "pic.png:1: this line is not JSON: it is no text in UTF-8.",
+        "pic.png": "pic.png:1: this line is not JSON: it is not text in UTF-8.",
         ".": "The folder has neither an env.py nor a .jsonl or .json file.",
     }
     (tmp_path / "folder").mkdir()
@@ -189,7 +189,7 @@ def test_files_of_another_kind_are_named_as_what_they_are(tmp_path: Path) -> Non
         ),
         (("serve", "--http", "127.0.0.1:70000"), "The last port is 65535."),
         (("serve", "--http", "0", "--token-file", "/"), "cannot be read: Is a directory."),
-        (("jobs", "--store", "/dev/null"), "/dev/null is no file. Name another one."),
+        (("jobs", "--store", "/dev/null"), "/dev/null is not a file. Name another one."),
         (("eval", "quickstart", "--agent", "nop", "--split", "dev"), "It has: easy, medium, hard."),
         (("task", "act", "click", "x"), "write NAME=VALUE, such as x=10"),
         (("task", "step", "["), "Write a list:"),

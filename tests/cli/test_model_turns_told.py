@@ -138,7 +138,7 @@ def test_what_is_removed_is_gone_from_every_look_at_it(path: Path) -> None:
         (("job-1", "--fields", ","), 2, "nothing is none of reasoning"),
         (("job-1",), 2, "Missing option '--fields'"),
         (("job-9", "--fields", "text"), 1, "no job 'job-9'"),
-        (("traj-1", "--fields", "text"), 1, "traj-1 has no turns of a model; nothing was removed"),
+        (("traj-1", "--fields", "text"), 1, "traj-1 has no model turns; nothing was removed"),
     ],
 )
 def test_what_cannot_be_removed_is_told(

@@ -64,7 +64,7 @@ def test_a_long_list_has_a_line_for_each_task(tmp_path: Path) -> None:
     [("price-*", ["price-1", "price-2"]), ("letter_count", ["letters"]), ("nothing", [])],
 )
 def test_a_filter_shows_what_is_like_it(taskset: str, pattern: str, ids: list[str]) -> None:
-    """By id, environment or template; an empty result is no error."""
+    """By id, environment or template; an empty result is not an error."""
     result = run(taskset, "--filter", pattern, "--json")
     assert result.exit_code == 0
     assert [json.loads(line)["id"] for line in result.output.splitlines()] == ids

@@ -83,7 +83,7 @@ async def test_a_response_among_actions_is_kept_and_ends_nothing(
 async def test_the_answer_is_graded_once(
     way: str, bench: HttpServer, answer: str, reward: float
 ) -> None:
-    """The reward is returned and kept; the session is over, and closing it is no error."""
+    """The reward is returned and kept; the session is over, and closing it is not an error."""
     ended = (hud_mcp.errors.SessionEnded, hud_mcp_client.SessionEnded)
     async with working(way, bench.url) as task:
         assert (task.reward, task.outcome) == (None, None)

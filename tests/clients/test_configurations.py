@@ -95,7 +95,7 @@ def test_what_a_person_added_to_an_entry_stays_in_it(name: str, tmp_path: Path) 
     ("content", "said"),
     [
         (b'{\n  "mcpServers": {,}\n}', "line 2, column 18: a name in double quotes is expected"),
-        (b"\xff\xfe{\x00", "is no UTF-8: byte 0"),
+        (b"\xff\xfe{\x00", "is not UTF-8: byte 0"),
     ],
 )
 def test_a_broken_file_is_named_and_stays_as_it_was(
@@ -117,7 +117,7 @@ def test_a_file_that_somebody_changed_meanwhile_is_not_written(tmp_path: Path) -
     path = tmp_path / "mcp.json"
     change = Configuration(CLIENTS["cursor"], path).with_entry("hud-mcp", ENTRY)
     path.write_text("{}")
-    with pytest.raises(HudMcpError, match="has changed meanwhile"):
+    with pytest.raises(HudMcpError, match="changed during the command"):
         change.write()
     change.undo()
     assert path.read_text() == "{}"

@@ -63,5 +63,5 @@ def test_a_text_that_is_no_toml_is_refused_with_its_place(text: str, place: str)
 
 def test_something_else_than_a_table_is_not_replaced() -> None:
     """A text where servers were to be is somebody's own."""
-    with pytest.raises(InvalidConfiguration, match="what is no table"):
+    with pytest.raises(InvalidConfiguration, match="what is not a table"):
         toml.put('mcp_servers = "none"', PATH, ENTRY)

@@ -141,7 +141,7 @@ class ToyWorld:
         word, _, number = data.decode().partition(" ")
         if word != "number" or not number.endswith("."):
             self.closed = True
-            raise EnvironmentFailed("This is no snapshot of a toy.")
+            raise EnvironmentFailed("This is not a snapshot of a toy.")
         self.number = int(number[:-1])
 
     async def close(self) -> None:

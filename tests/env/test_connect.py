@@ -106,7 +106,7 @@ async def test_what_is_not_there_is_told_before_anything_runs(file: Path) -> Non
         (file, "lapm", InvalidTask, "declares no task 'lapm'. Did you mean 'lamp'"),
         ("nowhere", None, SourceNotFound, "There is no gym 'nowhere'"),
         (file, Task(id="other", env="other", template="backwards"), InvalidTask, "other"),
-        (file, {"env": 3}, InvalidTask, "The row is no task"),
+        (file, {"env": 3}, InvalidTask, "The row is not a task"),
         ("http://127.0.0.1:9/mcp", "lamp", InvalidTask, "give the task itself"),
     ):
         with pytest.raises(error, match=told):

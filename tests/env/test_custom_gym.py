@@ -57,7 +57,7 @@ async def test_a_controller_of_a_folder_runs_in_a_sandbox(here: Place, machine: 
     await check(env)
     assert (await other.step()).observation.text == '{"count": 1, "said": ""}'
     assert await env.evaluate("main.writable") is False, "the author's copy is not the agent's"
-    with pytest.raises(GradingFailed, match=r"'main.vanish' ended without an answer"):
+    with pytest.raises(GradingFailed, match=r"'main.vanish' ended without a result"):
         await env.evaluate("main.vanish")
     await env.step([{"type": "press", "keys": ["a"]}])
     record = await here.record(env)
@@ -168,7 +168,7 @@ async def test_what_is_missing_is_said_and_nothing_is_built(
         assert said in str(caught.value)
     with pytest.raises(GymMakeException, match="came from a/dataset and brings a gym of its own"):
         await here.make(task(COUNTER, source="a/dataset"))
-    with pytest.raises(GymMakeException, match="A gym of a user's own runs in this process alone"):
+    with pytest.raises(GymMakeException, match="A custom gym runs only in this process"):
         await here_over(here, "stdio:")
     assert await here.count() == 0
 

@@ -56,7 +56,7 @@ async def test_a_step_gives_four_values_that_unpack_and_a_fifth_beside_them(plac
 async def test_an_evaluation_measures_as_often_as_one_likes_and_the_last_one_is_the_grade(
     place: Place,
 ) -> None:
-    """Each is a step of the record; `close` grades once, and closing twice is no error."""
+    """Each is a step of the record; `close` grades once, and closing twice is not an error."""
     env = await place.make(bench_task(), metadata={"seen": "by nobody"})
     assert env.metadata == {"seen": "by nobody"}
     assert await env.evaluate() == 0.0
@@ -260,7 +260,9 @@ async def test_a_template_is_graded_once_and_gives_the_same_again_until_a_reset(
     await env.step(ResponseAction(text="elm"))
     assert await env.evaluate(("holds", "start")) == 1.0
     assert [await env.evaluate(), await env.evaluate()] == [0.25, 0.25]
-    with pytest.raises(SessionEnded, match=r"its grade stands. `reset` begins the task anew"):
+    with pytest.raises(
+        SessionEnded, match=r"its grade stands. call `reset` to start the task again"
+    ):
         await env.step(ResponseAction(text="oak"))
 
     await env.reset()

@@ -92,9 +92,9 @@ async def test_a_gym_is_named_in_every_way(
         ),
         ("OSWorld-Ubuntu", "'OSWorld-Ubuntu' was a desktop"),
         ("missing/env.py", "There is no environment at 'missing/env.py'"),
-        (3, "3 is no gym; pass a task"),
-        (None, "None is no gym"),
-        ("", "'' is no gym"),
+        (3, "3 is not a gym; pass a task"),
+        (None, "None is not a gym"),
+        ("", "'' is not a gym"),
         (bench_task(gym="docker"), "or give a CustomGym with an image"),
         (CustomGym(location="remote", image_or_build_context="an-image"), "remote"),
     ):
@@ -104,9 +104,9 @@ async def test_a_gym_is_named_in_every_way(
 
     async def coroutine() -> None: ...
 
-    with pytest.raises(GymMakeException, match="a coroutine is no gym"):
+    with pytest.raises(GymMakeException, match="a coroutine is not a gym"):
         await here.make(coroutine())
-    with pytest.raises(GymMakeException, match=r"'ftp://x' is no place for an environment"):
+    with pytest.raises(GymMakeException, match=r"'ftp://x' is not an address of an environment"):
         await gym.make("qa", url="ftp://x")
     with pytest.raises(GymMakeException, match=r"Nothing answers at tcp://127.0.0.1:9"):
         await gym.make("qa", url="tcp://127.0.0.1:9")

@@ -206,7 +206,7 @@ async def test_an_operation_that_is_misused_says_what_it_takes(server: Server) -
             ("hud-mcp/step", {"session": session, "actions": 3}, "expected a list of actions"),
             ("hud-mcp/step", {"session": session, "look": {"image": "bmp"}}, "look: "),
             ("hud-mcp/step", {"session": session, "look": 3}, "look: "),
-            ("hud-mcp/evaluate", {"session": session, "calls": 3}, "evaluate: 3 is no call"),
+            ("hud-mcp/evaluate", {"session": session, "calls": 3}, "evaluate: 3 is not a call"),
             ("hud-mcp/reset", {"session": session, "calls": [["put", {}]]}, "argument 'words'"),
         ):
             reply = await operate(peer, name, TOKEN, **arguments)
@@ -341,8 +341,11 @@ async def test_the_channel_knows_no_operation_without_the_token(tmp_path: Path) 
     ("arguments", "said"),
     [
         (["serve", "--token", f"ann={TOKEN}", "--http", "127.0.0.1:0"], "'ann' has the operator's"),
-        (["serve", "--channel", "0", "--channel-token", TOKEN], "Peers have the operator's token"),
-        (["channel", "serve", "--token", TOKEN], "Peers have the operator's token"),
+        (
+            ["serve", "--channel", "0", "--channel-token", TOKEN],
+            "Clients have the operator's token",
+        ),
+        (["channel", "serve", "--token", TOKEN], "Clients have the operator's token"),
     ],
 )
 async def test_a_server_does_not_start_where_agents_have_the_operator_s_token(

@@ -203,7 +203,7 @@ async def test_functions_are_given_the_answer_and_what_was_done() -> None:
 
 
 async def test_a_function_that_raises_is_named_with_its_file_and_line() -> None:
-    """Grading failed; it is no reward of 0."""
+    """Grading failed; it is not a reward of 0."""
     with pytest.raises(
         GradingFailed, match=r"test_bound_calls\.py:\d+: broken: KeyError: 'its own bug'"
     ):
@@ -236,7 +236,7 @@ async def test_what_cannot_be_a_function_is_refused_where_it_is_declared(functio
         "by_name": (by_name, {}, "arguments have no names here"),
         "no_type": (no_type, {}, "'place'"),
         "taken": (plain, {"name": "response_includes"}, "is declared already"),
-        "space": (plain, {"name": "a b"}, "this is no name"),
+        "space": (plain, {"name": "a b"}, "this is not a name"),
     }
     made, options, said = given[function]
     with pytest.raises(InvalidEnvironment) as caught:

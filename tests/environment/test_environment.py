@@ -132,7 +132,7 @@ def test_what_declares_no_world_is_refused_with_its_line() -> None:
     """A class in the place of its instance, above all."""
     with pytest.raises(InvalidEnvironment, match=r"\.py:\d+: world=Browser is a class; write"):
         Environment("shop", world=Browser)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(InvalidEnvironment, match=r"\.py:\d+: 'browser' is no world; give what"):
+    with pytest.raises(InvalidEnvironment, match=r"\.py:\d+: 'browser' is not a world; give what"):
         Environment("shop", world="browser")  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidEnvironment, match=r"\.py:\d+: None cannot name an environment"):
         Environment(None)  # pyright: ignore[reportArgumentType]
@@ -452,7 +452,7 @@ async def test_a_template_reads_the_context_by_a_parameter_annotated_with_it() -
     assert await anext(generator) == "Oslo in may, light 1"
     assert await generator.asend("may") == 1.0
     assert context == {"light": 1.0, "season": "may"}
-    with pytest.raises(InvalidTask, match=r"asks for its context in 'where', and is run without"):
+    with pytest.raises(InvalidTask, match=r"takes its context as 'where', but got none"):
         made.run({}, Room())
     with pytest.raises(InvalidTask, match="there is no argument 'where'"):
         made.run({"where": {}}, Room(), context)
@@ -489,7 +489,7 @@ def test_a_tool_cannot_ask_for_the_context() -> None:
     async def tell(where: Context) -> str:
         return str(where)
 
-    with pytest.raises(InvalidEnvironment, match="'tell' asks for the context in 'where', which"):
+    with pytest.raises(InvalidEnvironment, match="'tell' takes the context as 'where', but"):
         env.tool(tell)
 
 

@@ -34,7 +34,7 @@ def test_the_names_of_hud_are_there() -> None:
     assert WorkspaceRoute("shell", "example.com", 80).to_wire() == {
         "capability": "shell", "host": "example.com", "port": 80,
     }  # fmt: skip
-    with pytest.raises(InvalidEnvironment, match=r"host='10\.0\.0\.1' is no host's name"):
+    with pytest.raises(InvalidEnvironment, match=r"host='10\.0\.0\.1' is not a host's name"):
         WorkspaceRoute("shell", "10.0.0.1", 80)
 
 
@@ -103,7 +103,7 @@ def test_what_cannot_be_is_refused_with_what_to_use(
 @pytest.mark.parametrize("root", ["/", "/usr", "/tmp", Path(declared.__file__).parents[1]])
 def test_a_root_with_programs_in_it_is_refused(root: Any) -> None:
     """An agent would write what this server runs."""
-    with pytest.raises(InvalidEnvironment, match="Name a folder with nothing in it but"):
+    with pytest.raises(InvalidEnvironment, match="Name a folder that has only"):
         made(root)
 
 

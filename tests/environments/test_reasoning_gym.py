@@ -76,7 +76,7 @@ async def test_a_question_is_the_same_each_time_and_its_reference_is_right(
         wrong = await ReasoningGymGrader.grade(answer="no", question=question, drawn=drawn)
         assert right.value == 1.0
         assert wrong.value < 0.1
-        with pytest.raises(GraderFailed, match="draws another question now"):
+        with pytest.raises(GraderFailed, match="generates another question"):
             await ReasoningGymGrader.grade(answer=gold, question="Other?", drawn=drawn)
 
 

@@ -106,11 +106,11 @@ async def test_a_command_that_is_cancelled_is_killed() -> None:
 
 async def test_a_command_that_cannot_run_is_no_0(tmp_path: Path) -> None:
     """HUD scores a missing folder with 0.0, and names bash as what is missing."""
-    with pytest.raises(GraderFailed, match="'/not/here' is no folder here"):
+    with pytest.raises(GraderFailed, match="'/not/here' is not a folder here"):
         await grade(command="true", cwd="/not/here")
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(GraderFailed, match="is no folder here"):
+    with pytest.raises(GraderFailed, match="is not a folder here"):
         await grade(command="true", cwd=file)
 
 

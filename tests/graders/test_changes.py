@@ -63,6 +63,6 @@ def test_a_grade_is_the_mean_of_its_checks_and_half_of_it_after_side_effects(
 
 
 def test_a_grade_of_no_check_is_a_mistake_of_the_author() -> None:
-    """Nothing to check is no reward of 0, nor of 1."""
+    """Nothing to check is not a reward of 0, nor of 1."""
     with pytest.raises(ValueError, match="one check or more"):
         grade_checks({})

@@ -85,7 +85,7 @@ async def test_a_value_above_1_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_a_long_parameter_is_cut_and_an_odd_one_is_shown() -> None:
-    """A record does not grow with the answer, and nothing that is no JSON breaks it."""
+    """A record does not grow with the answer, and nothing that is not JSON breaks it."""
     part = await Length.grade(weight=1, answer="x" * 5_000, other=object(), bad=b"\xff")
     kept = part.info["_parameters"]
     assert len(kept["answer"]) < 2_100
@@ -203,7 +203,7 @@ async def test_a_part_that_something_else_cancels_has_no_score() -> None:
 
     with (
         anyio.fail_after(PATIENCE_S),
-        pytest.raises(GraderFailed, match="cancelled by something else"),
+        pytest.raises(GraderFailed, match="cancelled from outside"),
     ):
         await combine(cancelled(), SubScore(name="a", value=1))
 

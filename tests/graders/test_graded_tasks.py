@@ -73,7 +73,7 @@ async def test_a_grader_that_cannot_run_ends_the_grading_at_once(tmp_path: Path)
             await peer.call("response", session=task.session, answer="x")
         record = await peer.record(task)
     assert (record.outcome, record.reward) == (Outcome.GRADING_FAILED, None)
-    assert "'/not/here' is no folder here" in (record.error or "")
+    assert "'/not/here' is not a folder here" in (record.error or "")
 
 
 @pytest.mark.long

@@ -271,7 +271,7 @@ async def test_no_more_requests_are_made_at_once_than_are_allowed(
 
 
 async def test_a_failing_criterion_ends_the_others(serve: Any) -> None:
-    """One that cannot be judged is no score at all, and nobody waits for the rest."""
+    """One that cannot be judged is not a score at all, and nobody waits for the rest."""
     told = anyio.Event()
 
     async def reply(asked: Asked) -> Any:

@@ -153,7 +153,7 @@ def test_what_is_another_users_is_not_used(place: Place, tmp_path: Path) -> None
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(place.socket))
     os.chown(place.socket, 12_345, -1)
-    with pytest.raises(HudMcpError, match=r"is no socket of yours \(its owner is user 12345\)"):
+    with pytest.raises(HudMcpError, match=r"is not a socket of yours \(its owner is user 12345\)"):
         answers(place)
     os.chown(place.folder, 12_345, -1)
     with pytest.raises(HudMcpError, match="belongs to another user"):
@@ -180,7 +180,7 @@ def test_commands_share_a_lock_that_who_starts_a_server_holds_alone(place: Place
     waiter.start()
     one.release()
     waiter.join(PATIENCE_S)
-    with pytest.raises(HudMcpError, match="have kept the server of this store busy for 0 s"):
+    with pytest.raises(HudMcpError, match="have occupied the server of this store busy for 0 s"):
         one.wait(alone=False, within_s=0)
     two.close()
     assert one.take(alone=True)

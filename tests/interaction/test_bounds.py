@@ -58,11 +58,11 @@ async def test_reaching_a_limit_is_a_clear_error_and_the_session_lives_on(
         session = task.session
         actions = [{"type": "type", "text": "x"}] * 3
         told = await peer.error("step", session=session, actions=actions)
-        assert told.startswith("3 actions in one step; at most 2 are taken. Nothing was done")
+        assert told.startswith("3 actions in one step; the limit is 2. Nothing was done")
         told = await peer.error("act", session=session, type="type", text="x" * 2000)
-        assert re.match(r"act: the arguments have \d+ bytes; at most 2000 are taken\.", told)
+        assert re.match(r"act: the arguments have \d+ bytes; the limit is 2000\.", told)
         told = await peer.error("response", session=session, answer="x" * 2000)
-        assert "at most 2000 are taken" in told
+        assert "the limit is 2000" in told
         told = await peer.error("act", session=session, type="wait", time=20_000)
         assert told.startswith("This call took longer than 0.5 s and was stopped; what it had done")
         assert (await peer.status(session))["steps"] == 1

@@ -225,7 +225,7 @@ tasks = [broken().model_copy(update={"id": "broken"})]
 async def test_a_task_that_could_not_be_graded_is_left_unscored_by_inspect(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A failure of the machine is no score of 0."""
+    """A failure of the machine is not a score of 0."""
     python = await python_of(INSPECT_AI, tmp_path_factory)
     source = tmp_path / "broken.py"
     source.write_text(BROKEN)

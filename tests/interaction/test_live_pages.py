@@ -91,7 +91,7 @@ def test_a_source_after_live_is_no_port(tmp_path: Path, given: str, said: str) -
         env=child_environment(), text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"{given!r} is no port" in done.stderr or f"{given} is no port" in done.stderr
+    assert f"{given!r} is not a port" in done.stderr or f"{given} is not a port" in done.stderr
     assert said in done.stderr
 
 

@@ -109,7 +109,7 @@ async def test_without_a_token_http_lists_and_names_nothing(tmp_path: Path, era:
     with http_server(tmp_path, [BOARD]) as server:
         async with http_peer(server, era=era) as peer:
             task = await peer.start("collect", marker="a")
-            assert "nobody is told from others" in await peer.error("task_status", list=True)
+            assert "cannot tell callers apart" in await peer.error("task_status", list=True)
             said = await peer.error("task_status", session=task.trajectory)
             assert "There is no such session" in said
             refused = await start(peer, "shared")
@@ -140,7 +140,7 @@ async def test_an_agent_of_one_session_lists_nothing(tmp_path: Path) -> None:
             async with http_peer(server, token=credential) as agent:
                 tools = {tool.name: tool for tool in (await agent.client.list_tools()).tools}
                 assert list(tools["task_status"].input_schema["properties"]) == ["session"]
-                assert "just one session" in await agent.error("task_status", list=True)
+                assert "only one session" in await agent.error("task_status", list=True)
                 for name in (task.trajectory, other.trajectory):
                     assert "no such session" in await agent.error("task_status", session=name)
 
@@ -195,7 +195,7 @@ async def test_no_name_leads_into_a_job_of_a_run(tmp_path: Path) -> None:
         assert begun.meta["hud-mcp/start"]["job"] != job.id
         named = begun.meta["hud-mcp/start"]["job"]
         await store.plan_run(named, "0" * 64)
-        assert "has a plan by now" in (await start(peer, job.id)).text
+        assert "has a plan now" in (await start(peer, job.id)).text
     await store.close()
     assert (await jobs_of(path))[job.id] == []
 

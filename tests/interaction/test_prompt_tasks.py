@@ -135,7 +135,7 @@ async def test_nothing_of_what_answers_are_held_to_reaches_the_client(client: Pe
 @pytest.mark.parametrize(
     ("task", "outcome", "why"),
     [
-        ("no-number", "grading_failed", "`evaluate` returned '', which is no number"),
+        ("no-number", "grading_failed", "`evaluate` returned '', which is not a number"),
         ("broken", "grading_failed", f"broken: ValueError: cannot compare with {SECRET}"),
         ("not-set-up", "environment_failed", "the setup's own bug"),
     ],
@@ -200,7 +200,9 @@ async def test_the_channel_lists_starts_and_grades_a_row_by_its_id(channel: str)
             assert (await client.grade("a plum"))["score"] == 1.0
             with pytest.raises(ChannelRefused, match="Did you mean 'flat'"):
                 await client.start("flta")
-            with pytest.raises(ChannelRefused, match="row with its own arguments; pass none"):
+            with pytest.raises(
+                ChannelRefused, match="row with its own arguments; pass no arguments"
+            ):
                 await client.start("flat", {"word": "x"})
 
 

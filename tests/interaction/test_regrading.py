@@ -116,7 +116,7 @@ async def test_a_grader_of_a_world_that_cannot_come_back_says_so(tmp_path: Path)
     assert status == 1
     lines = {line.split()[0]: line for line in printed.splitlines() if line}
     assert "needs the live world    kept  Its world can neither be replayed" in lines["world"]
-    assert "kept  The tool 'send' was called, which must not be called again." in lines["tool"]
+    assert "kept  The tool 'send' was called, which must not run twice." in lines["tool"]
     assert lines["answer"].split() == ["answer", "1", "1"]
     assert "The others keep what they had: 2 need the live world." in printed
     outcomes = query(
@@ -128,7 +128,7 @@ async def test_a_grader_of_a_world_that_cannot_come_back_says_so(tmp_path: Path)
 
 @pytest.mark.long
 async def test_what_has_no_answer_is_not_graded_and_what_was_lost_may_be(tmp_path: Path) -> None:
-    """A failure of the grader is no reward of 0, neither then nor now; mended, it gives one."""
+    """A failure of the grader is not a reward of 0, neither then nor now; mended, it gives one."""
     died = tmp_path / "died"
     rows = [
         *rows_of("puzzling", 1),

@@ -342,7 +342,7 @@ async def test_an_end_is_told_the_same_by_the_next_process(tmp_path: Path) -> No
             await peer.error("step", session=lost.session)
         async with stdio_peer(tmp_path, (BOARD, FAULTY), era=MODERN) as peer:
             gone = await peer.ok("task_status", session=lost.session)
-            assert "asks something else now" in gone.text
+            assert "now yields another prompt" in gone.text
 
 
 @pytest.mark.long
@@ -363,7 +363,7 @@ async def test_a_session_that_another_living_server_runs_is_left_to_it(tmp_path:
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("template", "why"),
-    [("forgets", "asks something else now"), ("cannot_open_twice", "could not be resumed")],
+    [("forgets", "now yields another prompt"), ("cannot_open_twice", "could not be resumed")],
 )
 async def test_what_cannot_come_back_is_lost_with_the_reason(
     tmp_path: Path, template: str, why: str

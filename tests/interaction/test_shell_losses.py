@@ -120,7 +120,7 @@ async def test_a_snapshot_that_fails_costs_durability_alone(bird: Phoenix, desk:
     assert len(receipt.notes) == 9
     assert receipt.notes[0] == (
         "No snapshot could be taken after step 0: The folder /workspace has more than 200000 bytes "
-        "when it is packed, and that is the limit. Remove what is not needed. A restart of the "
+        "when packed, which is the limit. Remove files that you do not need. A restart of the "
         "server would have lost the session then."
     )
     assert receipt.notes[-1] == "The same holds after 4 more steps."

@@ -124,7 +124,7 @@ async def test_a_subscriber_hears_of_steps_pictures_and_the_end(way: Way, tmp_pa
 
 
 async def test_an_unsubscribed_client_hears_no_more(tmp_path: Path) -> None:
-    """And again is no error, nor is what was never subscribed to."""
+    """And again is not an error, nor is what was never subscribed to."""
     heard = Heard()
     async with opened(Way("stdio", LEGACY), tmp_path, heard) as peer:
         task = await peer.start("collect")

@@ -262,7 +262,7 @@ async def test_a_task_may_be_started_so_often_and_receipts_count(tmp_path: Path)
             assert (second.structured["attempt"], second.structured["reward"]) == (2, 1.0)
             assert "This was try 2 of the task." in second.text
             assert refused[0].startswith("This would be your try 3 of this task, and it may be")
-            assert "go on with another task" in refused[0]
+            assert "Continue with another task" in refused[0]
             assert "try 3" in await peer.error("start_task", task="berry")
             assert (await peer.call("start_task", task="other")).is_error is False
             seeds = [await peer.call("start_task", task="berry", seed=seed) for seed in (1, 2, 3)]

@@ -125,7 +125,7 @@ def test_a_file_that_starts_sessions_when_it_is_loaded_is_told(tmp_path: Path) -
         capture_output=True, text=True, timeout=BOUND_S, check=False,
     )  # fmt: skip
     assert done.returncode == 1
-    assert "Put that behind `if __name__ == '__main__':`" in done.stderr
+    assert "Put that code under `if __name__ == '__main__':`" in done.stderr
 
 
 @pytest.mark.skipif(

@@ -187,7 +187,7 @@ def test_what_the_option_means(text: str, meaning: Any) -> None:
 
 @pytest.mark.parametrize("text", ["sample:", "sample:0", "sample:x", "sample:3:", "sample:-1"])
 def test_a_sample_of_nothing_is_refused(text: str) -> None:
-    """It is no file's name either."""
+    """It is not a file's name either."""
     with pytest.raises(InvalidContext, match=r"Write sample:N, or sample:N:feature=low\.\.high"):
         parse_sample(text)
 

@@ -64,7 +64,7 @@ def test_several_sets_are_one_and_each_is_read_once(here: Path) -> None:
     assert find_sets(["a"]).read().tasks.name == "a"
     with pytest.raises(SourceNotFound, match="'c'"):
         find_sets(["a", "c"])
-    with pytest.raises(InvalidTask, match="No set of tasks is named"):
+    with pytest.raises(InvalidTask, match="Name a set of tasks"):
         find_sets([])
 
 

@@ -76,5 +76,5 @@ async def test_any_other_name_lists_what_there_is(here: Path, name: str) -> None
 async def test_a_bad_row_is_named_by_file_line_and_field(here: Path) -> None:
     """As everywhere."""
     (here / "bad.jsonl").write_bytes(orjson.dumps(ROW) + b'\n{"prompt": "a", "setup": 5}')
-    with pytest.raises(InvalidTask, match=r"^bad\.jsonl:2: setup: 5 is no call"):
+    with pytest.raises(InvalidTask, match=r"^bad\.jsonl:2: setup: 5 is not a call"):
         await load_taskset("bad.jsonl")

@@ -86,7 +86,7 @@ def test_nothing_is_installed_where_nobody_can_be_asked(tmp_path: Path) -> None:
              "PLAYWRIGHT_BROWSERS_PATH": str(tmp_path / "none")}, timeout=3 * PATIENCE_S,
     )  # fmt: skip
     assert done.returncode == 1
-    assert "Nobody can be asked here, so nothing is installed." in done.stderr
+    assert "There is no terminal to ask on, so nothing was installed." in done.stderr
     assert "browser install --yes`" in done.stderr
     assert not asked.exists()
 

@@ -181,7 +181,7 @@ class Counts:
 def test_verifiers_has_each_grade_of_the_record(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Each group has unequal grades, and an end without a grade is no reward."""
+    """Each group has unequal grades, and an end without a grade is not a reward."""
     python = VERIFIERS.find(tmp_path_factory)
     source = tmp_path / "counting.py"
     source.write_text(COUNTING)

@@ -162,7 +162,7 @@ async def test_looking_for_a_job_makes_no_store(tmp_path: Path) -> None:
 
 
 async def test_a_job_that_no_store_has_says_so(store: Store) -> None:
-    """It is no job without trajectories."""
+    """It is not a job without trajectories."""
     job = Job(name="never recorded").kept_in(store)
     await Job.create("another", store=store)
     for ask in (job.load_trajectories, job.load_tasks, job.statistics):

@@ -159,7 +159,10 @@ async def test_an_isolated_function_has_a_process_of_its_own(
     async def inner(agent: Agent) -> None:
         """Found by nobody else."""
 
-    for agent, told in ((agents.Mixed(), "Give its class"), (inner, "at the top of a module")):
+    for agent, told in (
+        (agents.Mixed(), "Give its class"),
+        (inner, "at the top level of a module"),
+    ):
         with pytest.raises(InvalidAgent, match=told):
             await evaluate("one.jsonl", agent, isolated=True)
 

@@ -192,7 +192,7 @@ async def test_an_adapter_is_made_for_each_agent() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"auto_reply_question": True}, "asked HUD's cloud to answer"),
+        ({"auto_reply_question": True}, "needs HUD's cloud"),
         ({"max_steps_per_task": 0}, "max_steps_per_task is 0; give 1 or more"),
         ({"max_concurrent_tasks": -1}, "max_concurrent_tasks is -1"),
         ({"task_or_taskset": []}, "holds no tasks"),

@@ -250,7 +250,7 @@ class Needy:
     ("agent", "told"),
     [
         ("orcale", "no agent 'orcale'. Did you mean 'oracle'"),
-        (None, "NoneType is no agent"),
+        (None, "NoneType is not an agent"),
         (3, "it cannot be called, and has no `solve`"),
         (sync, "sync is not async"),
         (three, r"called with \(agent, task\) or with \(agent\)"),

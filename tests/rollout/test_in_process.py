@@ -63,5 +63,5 @@ async def test_both_ways_to_run_record_the_same(rows: Path, record: str) -> None
 
 async def test_an_agent_in_another_process_needs_a_server(rows: Path) -> None:
     """It is refused before anything is recorded, and the text says what to do."""
-    with pytest.raises(HudMcpError, match="Leave in_process out"):
+    with pytest.raises(HudMcpError, match="Leave out in_process"):
         await evaluate(str(rows), reads, isolated=True, in_process=True)

@@ -63,7 +63,7 @@ class Greedy:
             await self._attack(own)
         others = [s for s in self.sessions if s != run.client.session_id]
         for session in [*others, "sess-" + "0" * 32]:
-            with pytest.raises(ChannelRefused, match="over, or is another one"):
+            with pytest.raises(ChannelRefused, match="has ended, or to another one"):
                 async with ChannelClient.connect(place, session_id=session, take_over=True):
                     pass
         forged = f"{(place.token or '')[:-4]}0000"

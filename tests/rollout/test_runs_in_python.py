@@ -317,7 +317,7 @@ async def until_started(job_id: str) -> None:
     [
         ({"group": 0}, "group is 0; give 1 or more"),
         ({"max_concurrent": 0}, "max_concurrent is 0"),
-        ({"runtime": "env.py"}, r"'env\.py' is no runtime of this package; give LocalRuntime"),
+        ({"runtime": "env.py"}, r"'env\.py' is not a runtime of this package; give LocalRuntime"),
         ({"runtime": LocalRuntime("letter_count")}, "There is no environment 'words'"),
     ],
 )
@@ -333,7 +333,7 @@ async def test_what_cannot_be_run_is_refused_before_anything_runs(
 async def test_what_hud_runs_and_this_does_not_is_said() -> None:
     """A verifier, a function that builds an environment, several environments in one process."""
     task = CELL.model_copy(update={"metadata": {"hud": {"verifier": {"env": "e", "id": "v"}}}})
-    with pytest.raises(InvalidTask, match="has a verifier, which is not run here"):
+    with pytest.raises(InvalidTask, match="has a verifier, which this command does not run"):
         await task.run(Solver())
     with pytest.raises(InvalidTask, match="LocalRuntime takes a source or an Environment"):
         LocalRuntime(lambda: None)  # type: ignore[arg-type]

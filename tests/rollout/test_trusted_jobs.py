@@ -106,7 +106,9 @@ async def test_a_job_that_was_cancelled_is_resumed_by_what_ran_it(
         assert await outcomes(cut) == {
             "lamp": ["graded by agent"], "tea": ["cancelled by operator"]
         }  # fmt: skip
-        with pytest.raises(HudMcpError, match=r"is resumed where its agent is: Taskset\.run"):
+        with pytest.raises(
+            HudMcpError, match=r"resumes only in the program of its agent: Taskset\.run"
+        ):
             await evaluate(resume=job_id, agent=Hands.solve)
         Hands.stops_at, Hands.seen = "", []
         job = await play(resume=job_id)

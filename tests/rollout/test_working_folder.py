@@ -1,4 +1,4 @@
-"""A folder that a person works in is no folder of modules to the processes begun there."""
+"""A folder that a person works in is not a folder of modules to the processes begun there."""
 
 import subprocess
 import sys

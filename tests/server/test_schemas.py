@@ -263,7 +263,7 @@ def test_hints_are_true_of_what_is_served(
 def test_the_instructions_name_every_core_tool(served: str) -> None:
     """A model that reads nothing else knows the way from the list to the grade.
 
-    What a program reports of it is no part of that way.
+    What a program reports of it is not a part of that way.
     """
     text = instructions(View.of(SERVED[served]))
     for name in CORE_TOOLS - {"note"} - (set() if "picture" in text else {"screenshot"}):

@@ -70,7 +70,7 @@ async def test_an_answer_is_taken_where_the_agent_has_made_looking_impossible(
         assert "The slate's frame is gone." in (receipt.error or "")
         record = await sessions.store.load_trajectory(session.trajectory_id)
     assert record.steps[-1].observation_text is None
-    assert "Nothing was seen as it was answered" in (record.steps[-1].error or "")
+    assert "The observation at the answer failed" in (record.steps[-1].error or "")
 
 
 @pytest.mark.parametrize("way", ["response", "step"])

@@ -162,7 +162,7 @@ async def test_what_waits_for_nothing_has_no_task_in_its_own_context(tmp_path: P
 
 
 async def test_a_start_whose_own_deadline_is_over_returns_its_prompt(tmp_path: Path) -> None:
-    """It may be graded before its caller learns what it asked: that is no failure of the start."""
+    """It may be graded before its caller gets the prompt, and the start does not fail."""
     env = Environment("hasty")
 
     @env.template()

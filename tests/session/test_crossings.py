@@ -131,7 +131,7 @@ async def test_a_start_that_fails_late_closes_what_it_opened(tmp_path: Path, way
 
 
 async def test_a_start_that_is_cancelled_as_its_world_breaks_is_cancelled(tmp_path: Path) -> None:
-    """What a setup makes of being cut off is no failure of its environment."""
+    """What a setup makes of being cut off is not a failure of its environment."""
     moments = Moments()
     async with serving(tmp_path / "s.sqlite3", pads(PadSpec(moments))) as sessions:
         moments.hold("setup")

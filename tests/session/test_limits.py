@@ -9,7 +9,7 @@ from hud_mcp.session.limits import Limits
 @pytest.mark.parametrize("name", sorted(set(Limits.model_fields) - {"log_lines"}))
 @pytest.mark.parametrize("value", [0, -1, "many", None])
 def test_a_limit_that_bounds_nothing_is_refused(name: str, value: object) -> None:
-    """Zero and less would stop everything, and a word is no number."""
+    """Zero and less would stop everything, and a word is not a number."""
     with pytest.raises(ValidationError, match=name):
         Limits.model_validate({name: value})
 

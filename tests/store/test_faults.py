@@ -422,7 +422,7 @@ async def test_a_store_in_memory_is_refused(url: str) -> None:
     """It would keep nothing, and each connection would have its own."""
     store = Store(url)
     with pytest.raises(
-        StoreFailed, match=r"a database in memory keeps nothing. Give a file's path"
+        StoreFailed, match=r"a database in memory is lost at the end. Give a file's path"
     ):
         await store.add_job(Job(name="a"))
     await store.close()

@@ -233,7 +233,7 @@ async def test_a_migration_that_fails_leaves_the_old_store_as_it_was(
     execute(old_url, obstacle)
     before = content(old_url)
     store = open_store()
-    said = "version 1 could not be brought up to date: .*already exists.* It is as it was"
+    said = "version 1 could not be upgraded: .*already exists.* It is unchanged"
     with pytest.raises(StoreFailed, match=said):
         await store.load_trajectory("traj-open")
     with pytest.raises(StoreFailed, match=said):

@@ -161,7 +161,7 @@ async def variadic(*words: str) -> Steps:
 
 
 async def no_schema(thing: EmptyWorld | None) -> Steps:
-    """Takes what is no JSON."""
+    """Takes what is not JSON."""
     yield thing
     yield 1
 

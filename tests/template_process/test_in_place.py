@@ -130,7 +130,7 @@ async def test_a_template_that_takes_a_shell_is_never_run_unisolated(tmp_path: P
 async def test_what_is_allowed_cannot_be_held_without_a_sandbox(tmp_path: Path) -> None:
     """An allow-list that nobody enforces is refused."""
     world = Environment("open").workspace(tmp_path / "work", allowed_hosts={"example.com"})
-    with pytest.raises(EnvironmentFailed, match="leave out what is allowed"):
+    with pytest.raises(EnvironmentFailed, match="Leave out `allow` and `readonly`"):
         await world.open(Opening(apart=True))
 
 

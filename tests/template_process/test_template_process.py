@@ -140,7 +140,7 @@ async def test_a_root_that_each_load_makes_anew_is_the_sessions_folder(
 async def test_what_raises_in_grading_is_named_with_file_and_line(
     open_room: Open, when: str, logged: str
 ) -> None:
-    """It is no reward, and the agent is told nothing of why."""
+    """It is not a reward, and the agent is told nothing of why."""
     with anyio.fail_after(PATIENCE_S):
         async with open_room() as room:
             session = await room.start("raises", when=when)

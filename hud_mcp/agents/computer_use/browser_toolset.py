@@ -203,7 +203,7 @@ def _press(_name: str, given: Mapping[str, Any], _place: _Place) -> Wanted:
     times: Any = given.get("repeat") or 1
     once = tuple(action for chord in chords for action in press(chord))
     if not isinstance(times, int) or not 1 <= times * len(once) <= 50:  # noqa: PLR2004  # a step's
-        raise InvalidAction("That is more keys than one step presses.")
+        raise InvalidAction("One step cannot press so many keys.")
     return Wanted(once * times)
 
 

@@ -86,8 +86,8 @@ class Frame:
         numbers = isinstance(x, int | float) and isinstance(y, int | float)
         if not numbers or not (0 <= x <= self.shown[0] and 0 <= y <= self.shown[1]):
             raise InvalidAction(
-                f"({x}, {y}) is no point of a screen of {self.shown[0]:g} x {self.shown[1]:g}. "
-                "Nothing was done."
+                f"({x}, {y}) is not a point of a screen of {self.shown[0]:g} x "
+                f"{self.shown[1]:g}. Nothing was done."
             )
         return Point(
             x=min(x * self.screen[0] / self.shown[0], self.screen[0] - 1),
@@ -159,7 +159,7 @@ def press(chord: Any, times: Any = 1) -> tuple[Action, ...]:
     """
     keys = key_names(chord) if isinstance(chord, str) else ()
     if not keys or not isinstance(times, int) or not 1 <= times <= 50:  # noqa: PLR2004  # a step's
-        raise InvalidAction(f"{clipped(chord)}, {clipped(times)} times, is no key to press.")
+        raise InvalidAction(f"{clipped(chord)}, {clipped(times)} times, is not a key to press.")
     return (PressAction(keys=keys),) * times
 
 
@@ -171,7 +171,7 @@ def hold(chord: Any, seconds: Any) -> tuple[Action, ...]:
     """
     keys = key_names(chord) if isinstance(chord, str) else ()
     if not keys:
-        raise InvalidAction(f"{clipped(chord)} is no key to hold.")
+        raise InvalidAction(f"{clipped(chord)} is not a key to hold.")
     return (KeyDownAction(keys=keys), *pause(seconds), KeyUpAction(keys=keys))
 
 
@@ -182,7 +182,7 @@ def pause(seconds: Any) -> tuple[Action, ...]:
         InvalidAction: That is no time, or more than five minutes.
     """
     if not isinstance(seconds, int | float) or not 0 <= seconds <= 300:  # noqa: PLR2004  # 5 minutes
-        raise InvalidAction(f"{clipped(seconds)} is no number of seconds to wait.")
+        raise InvalidAction(f"{clipped(seconds)} is not a number of seconds to wait.")
     left, waits = round(seconds * _MS), list[Action]()
     while left > 0:
         waits.append(WaitAction(time=min(left, MAX_WAIT_MS)))
@@ -198,7 +198,7 @@ def take(given: Mapping[str, Any], name: str, kind: type | tuple[type, ...]) -> 
     """
     value = given.get(name)
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise InvalidAction(f"{name}: {clipped(value)} is not what the action takes.")
+        raise InvalidAction(f"{name}: {clipped(value)} does not fit the action.")
     return value
 
 

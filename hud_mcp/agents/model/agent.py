@@ -189,7 +189,7 @@ class _Dialogue:
 
 
 def _arguments_of(call: "ToolCallPart") -> dict[str, Any] | None:
-    """What a call passes, but for a session, which it cannot choose; None where it is no object."""
+    """The arguments of a call without its session; None if they are not an object."""
     try:
         given = call.args_as_dict(raise_if_invalid=True)
     except (ValueError, AssertionError):

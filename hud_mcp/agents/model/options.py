@@ -89,7 +89,7 @@ class ModelOptions(Value):
             return None
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"--base-url {url!r} is no address; write http://… or https://…")
+            raise ValueError(f"--base-url {url!r} is not an address; write http://… or https://…")
         if parts.username or parts.password or parts.query or parts.fragment:
             raise ValueError(
                 "--base-url is recorded, so it takes no user, password, query or fragment; give "
@@ -151,8 +151,8 @@ class ModelOptions(Value):
         text, digest = read_system(Path(self.system))
         if digest != self.system_sha256:
             raise HudMcpError(
-                f"The system prompt in {self.system} is another one than when the job began. Put "
-                f"back the text whose SHA-256 is {self.system_sha256}, or begin another job."
+                f"The system prompt in {self.system} has changed since the job began. Restore "
+                f"the text whose SHA-256 is {self.system_sha256}, or start another job."
             )
         return text
 

@@ -38,9 +38,9 @@ class Prices:
         limited = options.max_cost_usd is not None or options.max_cost_per_run_usd is not None
         if limited and self.cost(TokenUsage(input=_MILLION, output=_MILLION)) is None:
             raise HudMcpError(
-                f"The price of {options.name} is not known, so no limit of its cost can be kept. "
-                "Give it with --price IN,OUT, in US dollars for a million tokens, or leave out "
-                "--max-cost and --max-cost-per-run. Nothing was asked."
+                f"The price of {options.name} is not known, so its cost cannot be limited. Give "
+                "it by --price IN,OUT, in US dollars for a million tokens, or leave out "
+                "--max-cost and --max-cost-per-run. No request was sent."
             )
 
     def cost(self, usage: TokenUsage) -> float | None:

@@ -66,7 +66,7 @@ def find_key(provider: str) -> Secret:
     if not found and provider != _NEEDS_NONE:
         raise HudMcpError(
             f"{provider} needs a key, and {' or '.join(names)} is not set. Set it in the "
-            "environment of this command; it is not recorded."
+            "environment of this command. The record does not keep it."
         )
     return Secret(found)
 

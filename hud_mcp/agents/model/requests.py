@@ -74,7 +74,7 @@ class Requests:
 
     Raises:
         NotInstalled: The models' libraries are missing.
-        HudMcpError: The key is missing, or a limit of cost cannot be kept. Nothing was asked.
+        HudMcpError: The key is missing, or a limit of cost cannot be kept. No request was sent.
     """
 
     def __init__(self, options: ModelOptions, *, spent_usd: float = 0.0) -> None:
@@ -148,7 +148,7 @@ class Requests:
             turn = self._turn(response, began)
             ticket.take((turn.usage.input or 0) + (turn.usage.output or 0))
             return Reply(response, turn, response.finish_reason == "length")
-        raise OperatorFailed(f"{self._options.name} was asked {_TRIES} times in vain.")
+        raise OperatorFailed(f"{self._options.name} did not reply to {_TRIES} requests.")
 
     async def _request(
         self, messages: "Sequence[ModelMessage]", tools: "Sequence[ToolDefinition]"
@@ -183,7 +183,7 @@ class Requests:
             kinds.UserError,
         )
         if isinstance(exc, halting):
-            raise JobHalted(f"{said} Mend that, then resume the job.") from None
+            raise JobHalted(f"{said} Correct that, then resume the job.") from None
         passing = (
             kinds.ModelRateLimitError,
             kinds.ModelUnavailableError,
@@ -207,8 +207,8 @@ class Requests:
             self._refusals += 1
         if self._refusals >= _REFUSALS:
             return JobHalted(
-                f"{said} So ended each of the first {self._refusals} requests. Mend that, then "
-                "resume the job."
+                f"{said} So ended each of the first {self._refusals} requests. Correct that, "
+                "then resume the job."
             )
         return OperatorFailed(said)
 
@@ -268,7 +268,7 @@ def _usage(response: "ModelResponse") -> TokenUsage:
 
 
 def _arguments(args: str | dict[str, Any] | None) -> dict[str, Any] | str:
-    """A call's arguments as the model wrote them; text where that is no JSON object."""
+    """A call's arguments as the model wrote them; text where that is not a JSON object."""
     if args is None:
         return {}
     if isinstance(args, dict):

@@ -55,8 +55,8 @@ class Spending:
         limited = self._limit_usd is not None or self._per_run_usd is not None
         if cost_usd is None and limited:
             raise JobHalted(
-                "The provider does not say how many tokens a reply took, so no limit of cost can "
-                "be kept. Leave out --max-cost and --max-cost-per-run."
+                "The provider does not report the tokens of a reply, so the cost cannot be "
+                "limited. Leave out --max-cost and --max-cost-per-run."
             )
 
 

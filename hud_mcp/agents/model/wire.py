@@ -24,7 +24,7 @@ class WireClient(AsyncClient):
 
     Args:
         send: Rewrites the body of each request.
-        receive: Rewrites the body of each reply that is no refusal; None for as it is.
+        receive: Rewrites the body of each reply that is not a refusal; None for as it is.
         headers: Of each request; one that is there already gets the value too, after a comma.
     """
 

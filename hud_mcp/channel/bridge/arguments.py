@@ -27,7 +27,7 @@ class SchemaArguments(Arguments):
         renamed: Arguments that are told under another name: that name to the peer's.
 
     Raises:
-        InvalidEnvironment: It is no schema of an object.
+        InvalidEnvironment: It is not a schema of an object.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class SchemaArguments(Arguments):
             reason = getattr(exc, "message", None) or "it contains itself"
             raise InvalidEnvironment(f"{where}: {noun} has no usable schema: {reason}") from None
         if plain.get("type", "object") != "object" or not isinstance(plain["properties"], dict):
-            raise InvalidEnvironment(f"{where}: the arguments of {noun} are no object.")
+            raise InvalidEnvironment(f"{where}: the arguments of {noun} are not an object.")
         self._schema = _rename(plain, {old: new for new, old in self._renamed.items()})
         self._schema["type"] = "object"
         withhold_answers(self._schema)

@@ -171,7 +171,7 @@ class Control:
         except ChannelFailed as exc:
             self._log(f"HUD: {exc}")
             raise EnvironmentFailed(
-                f"The HUD server went away while {task_id!r} was started. Start it again."
+                f"The HUD server ended while it started {task_id!r}. Start the task again."
             ) from exc
 
     async def grade(self, answer: str) -> dict[str, Any]:

@@ -49,5 +49,5 @@ class Handle:
         except (ValueError, TypeError, KeyError, AttributeError):
             form = handle = None
         if form != _FORM or handle is None:
-            raise EnvironmentFailed("What the HUD session is found by is damaged.")
+            raise EnvironmentFailed("The key of the HUD session is damaged.")
         return handle

@@ -62,7 +62,7 @@ class Wire:
         """Send one action, and wait until it was done.
 
         Raises:
-            EnvironmentFailed: The server reports an error, or sends what is no observation.
+            EnvironmentFailed: The server reports an error, or sends what is not an observation.
             OSError, websockets.WebSocketException, TimeoutError: The connection broke; whether
                 the robot moved is not known.
         """
@@ -145,7 +145,7 @@ async def _frame(socket: Any, within_s: float) -> bytes:
 async def _observation(socket: Any, within_s: float) -> Seen:
     found: Any = _read(await _frame(socket, within_s))
     if not isinstance(found, dict):
-        raise EnvironmentFailed("its server sends what is no observation.")
+        raise EnvironmentFailed("its server sends something other than an observation.")
     rest = cast("dict[str, Any]", found)
     data = {str(name): value for name, value in rest.items() if hasattr(value, "ndim")}
     reward: Any = rest.get("reward")

@@ -245,7 +245,8 @@ def _find_python(python: str | None) -> str:
     beside = Path(command).resolve().parent / "python" if command else None
     if beside is None or not beside.exists():
         raise InvalidEnvironment(
-            "Which interpreter has `hud`? It needs a virtual environment of its own, because it "
-            "asks for another version of mcp. Name it with --python path/to/venv/bin/python."
+            "hud:… needs an interpreter that has `hud`. HUD's SDK needs another version of mcp, "
+            "so give it its own virtual environment. Name its interpreter with --python "
+            "path/to/venv/bin/python."
         )
     return str(beside)

@@ -137,7 +137,7 @@ def read_contract(given: Any) -> Contract:
     features = {name: _object(each) for name, each in _object(contract.get("features")).items()}
     actions = [each for each in features.values() if each.get("role") == "action"]
     if len(actions) != 1:
-        raise ValueError(f"its contract has {len(actions)} features that are the action")
+        raise ValueError(f"its contract declares {len(actions)} action features")
     names = _names(actions[0], "action")
     if not names:
         raise ValueError("its contract does not say how many numbers an action has")

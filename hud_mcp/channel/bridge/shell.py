@@ -116,11 +116,11 @@ class RemoteShell:
         """A text file's content, of at most 1 MiB.
 
         Raises:
-            ActionFailed: It is not there, is no text, or is too long.
+            ActionFailed: It is not there, is not text, or is too long.
         """
         data = await self._read(path)
         if b"\0" in data:
-            raise ActionFailed(f"{path} is no text: it has NUL bytes in it.")
+            raise ActionFailed(f"{path} is not text: it has NUL bytes in it.")
         return data.decode("utf-8", "replace")
 
     async def write(self, path: str, content: str | bytes) -> None:
@@ -138,13 +138,13 @@ class RemoteShell:
         """Replace a text in a file: there exactly once, unless `every` is set.
 
         Raises:
-            ActionFailed: It is not there, or more than once, or the file is no UTF-8. Nothing
+            ActionFailed: It is not there, or more than once, or the file is not UTF-8. Nothing
                 changed.
         """
         try:
             text = (await self._read(path)).decode()
         except UnicodeDecodeError:
-            raise ActionFailed(f"{path} is no UTF-8 text; change it with a command.") from None
+            raise ActionFailed(f"{path} is not UTF-8 text; change it with a command.") from None
         text, count = replace_text(text, old, new, every=every, path=path)
         await self.write(path, text)
         return count
@@ -153,7 +153,7 @@ class RemoteShell:
         """What a folder has in it, by name.
 
         Raises:
-            ActionFailed: It is no folder, or not there.
+            ActionFailed: It is not a folder, or not there.
         """
         data = await self._do(f"ls -1Ap -- {_quoted(path)}", path)
         names = data.decode("utf-8", "replace").splitlines()
@@ -308,7 +308,9 @@ def _keys(params: Mapping[str, Any]) -> Any:
         try:
             return [asyncssh.import_private_key(str(params["client_key"]))]
         except asyncssh.KeyImportError as exc:
-            raise EnvironmentFailed(f"The shell's client_key is no private key: {exc}.") from None
+            raise EnvironmentFailed(
+                f"The shell's client_key is not a private key: {exc}."
+            ) from None
     return [str(params["client_key_path"])] if params.get("client_key_path") else []
 
 
@@ -319,7 +321,7 @@ def _known(params: Mapping[str, Any]) -> Any:
         key = asyncssh.import_public_key(str(params.get("host_pubkey") or ""))
     except asyncssh.KeyImportError:
         raise EnvironmentFailed(
-            "The shell's host_pubkey is no public key, so nobody knows whom this talks to."
+            "The shell's host_pubkey is not a public key, so the server cannot be verified."
         ) from None
     return [key], [], []
 
@@ -335,7 +337,7 @@ def _quoted(path: str) -> str:
     try:
         path.encode()
     except UnicodeEncodeError:
-        raise ActionFailed(f"{path!r} cannot be a path: it is no Unicode.") from None
+        raise ActionFailed(f"{path!r} cannot be a path: it is not Unicode.") from None
     return shlex.quote(path)
 
 

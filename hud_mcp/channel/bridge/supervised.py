@@ -39,7 +39,7 @@ _relayed: list[int] = []
 
 
 def _outlive_reader(descriptor: int) -> None:
-    """Take what is printed, and pass it on while somebody reads: that nobody does, is no error."""
+    """Pass on what is printed, while somebody reads; a missing reader is not an error."""
     reader, writer = os.pipe()
     outside = os.dup(descriptor)
     os.dup2(writer, descriptor)

@@ -86,7 +86,7 @@ def read_frame(frame: Mapping[str, Any]) -> Grade:
     rest = dict(frame)
     score = rest.pop("score", None)
     if isinstance(score, bool) or not isinstance(score, Real) or not math.isfinite(score):
-        raise GradingFailed(f"The HUD environment graded without a finite score: {score!r:.80}.")
+        raise GradingFailed(f"The HUD environment returned no finite score: {score!r:.80}.")
     content = rest.pop("content", None)
     if rest.get("isError") is True:
         said = f" It says: {content}" if content else ""

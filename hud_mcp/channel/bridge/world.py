@@ -219,7 +219,7 @@ class BridgeWorld:
         """
         handle = Handle.read(data)
         if not self._taken_up or handle.session != self._control.session_id:
-            raise EnvironmentFailed("This is another HUD session than the one that was left.")
+            raise EnvironmentFailed("The server returned a different HUD session.")
         self._handle = handle
 
     async def close(self) -> None:

@@ -78,5 +78,5 @@ class BrowserEndpoint:
 
 def _browser(world: World) -> BrowserWorld:
     if not isinstance(world, BrowserWorld):
-        raise EnvironmentFailed("This session's world is no browser.")
+        raise EnvironmentFailed("This session's world is not a browser.")
     return world

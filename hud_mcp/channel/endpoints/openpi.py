@@ -52,7 +52,7 @@ def publish(world: Gymnasium, environment: str) -> "RobotEndpoint | None":
     spaces = world.spaces
     problem = None
     if spaces is None or _count(spaces["action"]) is None:
-        problem = "an action of it is no array of numbers"
+        problem = "an action of it is not an array of numbers"
     elif not any(_arrays(spaces["observation"])):
         problem = "nothing of what it shows is an array of numbers"
     elif not (are_installed() and find_spec("websockets")):
@@ -220,7 +220,7 @@ def _message(frame: bytes | str) -> dict[str, Any]:
     """Read what a peer sent.
 
     Raises:
-        ValueError: It is no object.
+        ValueError: It is not an object.
     """
     found: Any = None if isinstance(frame, str) else unpack(frame)
     if not isinstance(found, dict):
@@ -266,7 +266,7 @@ def _limits(space: Space) -> tuple[Any, Any]:
 
 
 def _count(space: Space) -> int | None:
-    """How many numbers an action has; None where it is no array."""
+    """How many numbers an action has; None where it is not an array."""
     kind = space["space"]
     if kind == "Discrete":
         return 1
@@ -285,7 +285,7 @@ def _plain(row: "NDArray[Any]", space: Space) -> Any:
     if made.dtype.kind == "f":
         return row.reshape(made.shape).tolist()
     if not all(float(number).is_integer() for number in row):
-        raise ValueError("the numbers of this action are whole ones")
+        raise ValueError("this action takes whole numbers")
     whole = row.astype("int64")
     return int(whole[0]) if space["space"] == "Discrete" else whole.reshape(made.shape).tolist()
 

@@ -207,7 +207,7 @@ class SandboxFiles(asyncssh.SFTPServer):
 
     async def lsetstat(self, path: bytes, attrs: SFTPAttrs) -> None:
         if (await self.lstat(path)).type == FILEXFER_TYPE_SYMLINK:
-            raise asyncssh.SFTPOpUnsupported("A link itself has nothing that could be set.")
+            raise asyncssh.SFTPOpUnsupported("A link has no attributes to set.")
         await self.setstat(path, attrs)
 
     async def scandir(self, path: bytes) -> AsyncIterator[SFTPName]:

@@ -110,7 +110,7 @@ class _ShellUse:
     def sandbox(self) -> Sandbox:
         world = self._access.world
         if not isinstance(world, ShellWorld):
-            raise EnvironmentFailed("This session's world is no shell.")
+            raise EnvironmentFailed("This session's world is not a shell.")
         self._world = world
         world.note_change()
         return world.sandbox

@@ -154,7 +154,7 @@ class SshServer:
             name: The capability's.
             open_use: Called for each command, and while files are used over sftp.
             cwd: Where commands start, as they name it, where that is known.
-            isolation: How they are confined.
+            isolation: How commands are confined.
         """
         user = f"agent-{secrets.token_hex(8)}"
         key = _new_key()

@@ -90,7 +90,7 @@ class SftpUse:
                 self._pausing = loop.call_later(_PAUSE_S, self._pause)
 
     async def end(self) -> None:
-        """Record what was done since the last pause. Ending twice is no error."""
+        """Record what was done since the last pause. Ending twice is not an error."""
         if self._pausing is not None:
             self._pausing.cancel()
         async with self._changing:

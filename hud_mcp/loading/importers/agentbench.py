@@ -104,7 +104,7 @@ def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every i
             tasks += [_task(files, name, index, raw) for index, raw in enumerate(rows)]
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as exc:
             raise InvalidTask(
-                f"{_DATA}/{name}.json: these are no rows of AgentBench: {exc!r}."
+                f"{_DATA}/{name}.json: these are not rows of AgentBench: {exc!r}."
             ) from exc
     if any(_LACKING in (why_not_runnable(task) or "") for task in tasks):
         files.notes.append(

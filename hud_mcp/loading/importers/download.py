@@ -103,7 +103,7 @@ class Download:
         with client.stream("GET", self.url, headers=headers) as reply:
             if reply.status_code == _BEYOND:  # all of it is there, or it has become shorter
                 self.part.unlink(missing_ok=True)
-                raise httpx.TransportError("the part that was there does not fit")
+                raise httpx.TransportError("the downloaded part does not fit the file")
             self._check(reply)
             goes_on = reply.status_code == _PARTIAL and _begins_at(reply, had)
             is_plain = reply.headers.get("content-encoding", "identity") == "identity"
@@ -128,7 +128,7 @@ class Download:
         if status in (_OK, _PARTIAL):
             return
         if status in _REFUSED:
-            raise TokenNeeded(f"{self.url} refuses (status {status}). {self.refused}")
+            raise TokenNeeded(f"{self.url} refuses the download (status {status}). {self.refused}")
         if status in _GONE:
             raise NotPublished(f"There is no {self.url} (status {status}).")
         if status in _TRY_AGAIN:
@@ -163,5 +163,5 @@ def _begins_at(reply: httpx.Response, had: int) -> bool:
         httpx.TransportError: It is another one.
     """
     if not reply.headers.get("content-range", "").startswith(f"bytes {had}-"):
-        raise httpx.TransportError("another part came than the one that was asked for")
+        raise httpx.TransportError("the server sent another part than the requested one")
     return True

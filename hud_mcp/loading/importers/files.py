@@ -99,8 +99,8 @@ class InFolder(Files):
                 self._compare(candidate, sha256)
                 return candidate
         raise NotPublished(
-            f"{self.folder} has no {name} of {self.published.title}, nor {parts[-1]}. It is "
-            f"published as {url or self.published.page}; put it there."
+            f"{self.folder} has no {name} of {self.published.title}, nor {parts[-1]}. Download "
+            f"it from {url or self.published.page}, and put it there."
         )
 
     def _compare(self, path: Path, sha256: str | None) -> None:

@@ -38,7 +38,7 @@ def read(files: Files, choice: Choice) -> list[Task]:
                 tasks.append(_task(files, raw, split, choice))
             except (KeyError, TypeError, ValueError) as exc:
                 raise InvalidTask(
-                    f"{_YEAR}/{split}/metadata.jsonl:{number}: this is no row of GAIA: {exc!r}."
+                    f"{_YEAR}/{split}/metadata.jsonl:{number}: this is not a row of GAIA: {exc!r}."
                 ) from exc
     if not tasks:
         raise SourceNotFound(f"GAIA: there are no rows in {_YEAR} of {files.published.page}.")

@@ -80,7 +80,7 @@ def read_inspect(path: Path, choice: InspectChoice) -> list[Task]:
         try:
             tasks.append(_task(path, number, record, choice))
         except (TypeError, ValueError, AttributeError) as exc:
-            raise InvalidTask(f"{path}: record {number} is no sample: {exc}.") from exc
+            raise InvalidTask(f"{path}: record {number} is not a sample: {exc}.") from exc
     return tasks
 
 
@@ -224,7 +224,7 @@ def _files(folder: Path, given: Any, *, in_shell: bool) -> list[tuple[list[str],
     for name, content in files.items():
         plain = PurePosixPath(name).name
         if not plain or not isinstance(content, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # it is JSON from outside
-            raise ValueError("its files are no names with contents")
+            raise ValueError("its files are not names with contents")
         found.append(given_file(plain, _kept(folder, content), in_shell=in_shell))
     if len({call[1] for call, _ in found}) < len(found):
         raise _NotHere("two of its files have one name")

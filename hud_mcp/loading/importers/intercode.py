@@ -87,7 +87,7 @@ def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every i
                 why = _why_not(str(raw["gold"]), root, setup)
                 tasks.append(_task(raw, number, index, setup, why))
         except (orjson.JSONDecodeError, KeyError, TypeError) as exc:
-            raise InvalidTask(f"{name}: these are no rows of InterCode: {exc!r}.") from exc
+            raise InvalidTask(f"{name}: these are not rows of InterCode: {exc!r}.") from exc
     if any(why_not_runnable(task) == _LACKING for task in tasks):
         files.notes.append(
             "Rows lack scripts: put docker/bash_scripts of github.com/princeton-nlp/intercode "

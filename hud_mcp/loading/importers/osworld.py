@@ -97,7 +97,7 @@ def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every i
             parts = [domain, "Ubuntu", *(["small"] if (domain, name) in small else [])]
             tasks.append(_task(raw, domain, parts, downloads))
         except (KeyError, TypeError, AttributeError) as exc:
-            raise InvalidTask(f"{domain}/{name}: this is no row of OSWorld: {exc!r}.") from exc
+            raise InvalidTask(f"{domain}/{name}: this is not a row of OSWorld: {exc!r}.") from exc
     return tasks
 
 

@@ -46,8 +46,8 @@ def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every i
     drawn = cast("list[dict[str, Any]]", _ask(wanted))
     if _ask(wanted) != drawn:
         raise InvalidTask(
-            f"The generator {name!r} draws other questions in each process, so that its verifier "
-            "would grade another one. Choose another generator."
+            f"The generator {name!r} draws different questions in each process, so its verifier "
+            "would grade another question. Choose another generator."
         )
     return [_task(name, choice, index, raw) for index, raw in enumerate(drawn)]
 

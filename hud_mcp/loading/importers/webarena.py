@@ -53,7 +53,7 @@ def read(files: Files, choice: Choice) -> list[Task]:
         )
         tasks = [_task(files, raw, choice) for raw in raws]
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as exc:
-        raise InvalidTask(f"{_TASKS}: these are no rows of WebArena: {exc!r}.") from exc
+        raise InvalidTask(f"{_TASKS}: these are not rows of WebArena: {exc!r}.") from exc
     if any((why_not_runnable(task) or "").startswith(_LACKING) for task in tasks):
         files.notes.append("Say where each site is, with --site NAME=ADDRESS.")
     return tasks

@@ -39,7 +39,9 @@ def read(files: Files, choice: Choice) -> list[Task]:
             raw = cast("dict[str, str]", orjson.loads(line))
             tasks.append(_task(raw, answers.get(raw["id"]), choice))
         except (orjson.JSONDecodeError, KeyError, TypeError) as exc:
-            raise InvalidTask(f"{_TASKS}:{number}: this is no row of WebVoyager: {exc!r}.") from exc
+            raise InvalidTask(
+                f"{_TASKS}:{number}: this is not a row of WebVoyager: {exc!r}."
+            ) from exc
     return tasks
 
 

@@ -232,7 +232,7 @@ def unpack(root: int, fd: int) -> None:
 
     Raises:
         OSError: Something cannot be made, or would lie elsewhere.
-        tarfile.TarError: It is no tar.
+        tarfile.TarError: It is not a tar.
     """
     here, lent = open_folder(".", root, 0o700)
     try:

@@ -42,7 +42,7 @@ def open_beneath(root: int, path: str, flags: int, mode: int = 0) -> int:
         code = ctypes.get_errno()
         if code != errno.EAGAIN:  # somebody renames a folder on the way, while it is walked
             raise OSError(code, os.strerror(code), path)
-    raise OSError(errno.ESTALE, "the path is renamed all the time", path)
+    raise OSError(errno.ESTALE, "another program keeps renaming the path", path)
 
 
 def hide() -> None:

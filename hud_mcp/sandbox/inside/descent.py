@@ -37,7 +37,7 @@ class Descent:
         """Go to the folder of these names, from the root on; return it, open until the next call.
 
         Raises:
-            OSError: One on the way is no folder, or is not beneath any more.
+            OSError: One on the way is not a folder, or is not beneath any more.
         """
         same = 0
         while same < min(len(self._names), len(names)) and self._names[same] == names[same]:

@@ -102,7 +102,7 @@ def open_file(name: str, folder: int) -> tuple[int, Loan | None]:
         fd, lent = _open_lent(name, folder)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise OSError(errno.ELOOP, "it is no file any more")
+        raise OSError(errno.ELOOP, "it is not a file any more")
     return fd, lent
 
 
@@ -110,7 +110,7 @@ def _open_lent(name: str, folder: int) -> tuple[int, Loan | None]:
     place = os.open(name, _PLACE, dir_fd=folder)
     try:
         if not stat.S_ISREG(os.fstat(place).st_mode):
-            raise OSError(errno.ELOOP, "it is no file any more")
+            raise OSError(errno.ELOOP, "it is not a file any more")
         lent = _lend(place, 0o400)
         return os.open(f"/proc/self/fd/{place}", _FILE & ~os.O_NOFOLLOW), lent
     finally:

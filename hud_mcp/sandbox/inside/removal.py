@@ -49,7 +49,7 @@ def remove_all(root: int) -> None:
 
 
 def _clear(folder: int, device: int) -> list[str]:
-    """Remove what is no folder; return those that are, but for mounts."""
+    """Remove what is not a folder; return those that are, but for mounts."""
     with os.scandir(folder) as found:
         entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
     folders: list[str] = []

@@ -5,7 +5,7 @@ is ever given to the system whole; a name may be any bytes. Where the owner took
 read something, the right is lent while it is read, and taken back.
 
 `walk` reads; `descent` goes to a place by the names on the way, and `removal` empties. Names are
-`str`, as `os.fsdecode` gives them: what is no UTF-8 is in them as surrogates.
+`str`, as `os.fsdecode` gives them: what is not UTF-8 is in them as surrogates.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class _Walk:
         yield from self._into(name, fd, info, lent)
 
     def _plain(self, name: str) -> Generator[Item]:
-        """What is no folder; what it is may change meanwhile."""
+        """What is not a folder; what it is may change meanwhile."""
         path = self._path(name)
         if not self._has_room(path):
             return
@@ -209,7 +209,7 @@ class _Walk:
                             lent.take_back(item.fd)
                         os.close(item.fd)
             return
-        self._skip(Skip(path, "it changes all the time", lost=True))
+        self._skip(Skip(path, "it keeps changing", lost=True))
 
     def _look(self, name: str, path: str) -> tuple[Item, Loan | None] | None:
         """A link, or a file, opened; None where it is neither, which is seen to."""
@@ -222,7 +222,7 @@ class _Walk:
             level = self._levels[-1]
             level.swaps += 1
             if level.swaps > _MOST_SWAPS:
-                raise OSError(errno.ELOOP, "it changes all the time")
+                raise OSError(errno.ELOOP, "it keeps changing")
             level.folders.append(name)  # its turn comes
             return None
         if not stat.S_ISREG(info.st_mode):

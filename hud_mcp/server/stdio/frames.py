@@ -43,7 +43,7 @@ class Response(NamedTuple):
 
 
 class NoMessage(NamedTuple):
-    """A frame that is no message. It is answered with this error, and the connection lives on."""
+    """A frame that is not a message; the reply is this error, and the connection stays open."""
 
     id: RequestId | None
     code: int
@@ -149,9 +149,9 @@ def read_message(line: bytes) -> Message | NoMessage | None:
     elif members.get("jsonrpc") != "2.0":
         problem = "jsonrpc is not '2.0'"
     elif not isinstance(method, str):
-        problem = "method is no string"
+        problem = "method is not a string"
     elif params is not None and not isinstance(params, dict):
-        problem = "params is no object"
+        problem = "params is not an object"
     elif "id" not in members:
         return Notification(method, cast("JsonObject | None", params))
     elif message_id is None:
@@ -171,7 +171,7 @@ def _response(message_id: RequestId | None, members: JsonObject) -> Response | N
 
 
 def result_frame(request_id: RequestId, result: Mapping[str, Any]) -> bytes:
-    """Write a request's result; this and the others raise ValueError for what is no JSON."""
+    """Write a request's result; this and the others raise ValueError for what is not JSON."""
     return _dump({"jsonrpc": "2.0", "id": request_id, "result": result})
 
 

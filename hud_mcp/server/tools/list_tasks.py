@@ -41,7 +41,7 @@ async def list_tasks(call: Call) -> dict[str, Any]:
         return _one_template(found, found.find_template(template))
     pattern, offset = given.get("filter"), given.get("offset", 0)
     if pattern is not None and len(pattern) > _FILTER_CHARS:  # it is matched on the event loop
-        raise InvalidTask(f"filter: {len(pattern)} characters; at most {_FILTER_CHARS} are taken.")
+        raise InvalidTask(f"filter: {len(pattern)} characters; the limit is {_FILTER_CHARS}.")
 
     def wanted(env: str, *names: str) -> bool:
         if environment is not None and env != environment:

@@ -130,7 +130,7 @@ def _is_filler(value: Any) -> bool:
 def _context(given: Mapping[str, Any], space: ContextSpace) -> dict[str, Any] | None:
     """The features that are to change; none of them, `{}`, is the default of all.
 
-    What a framework filled in, and is no value of its feature, changes nothing.
+    What a framework filled in, and is not a value of its feature, changes nothing.
     """
     context: Mapping[str, Any] | None = given.get("context")
     if not context:

@@ -120,20 +120,20 @@ def _refuse(path: Path, *, force: bool, folder: bool) -> None:
     if path.is_dir() != folder:
         wanted, found = ("folder", "file") if folder else ("file", "folder")
         raise OutputExists(
-            f"{path} is a {found}, and this format writes a {wanted}; name another place with "
+            f"{path} is a {found}, but this format writes a {wanted}. Name another place with "
             "--out. Nothing was written."
         )
     if folder and not any(path.iterdir()):
         return
     if not force:
         raise OutputExists(
-            f"{path} is there already; --force replaces it, --out names another place. Nothing "
-            "was written."
+            f"{path} exists already. --force replaces it, and --out names another place. "
+            "Nothing was written."
         )
     if folder and not (path / MANIFEST).is_file():
         raise OutputExists(
-            f"{path} holds something else than an export (it has no {MANIFEST}), and is not "
-            "replaced, with --force neither; name another place with --out. Nothing was written."
+            f"{path} is not an export (it has no {MANIFEST}), so not even --force replaces it. "
+            "Name another place with --out. Nothing was written."
         )
 
 

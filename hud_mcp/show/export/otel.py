@@ -96,8 +96,8 @@ async def export_otel(
             taken = sender.export(spans[start : start + _BATCH])
             if taken is not libraries.SpanExportResult.SUCCESS:
                 raise HudMcpError(
-                    f"The spans of {trajectory.id} were not taken by {where}. Start a collector "
-                    "there, or name another one with --endpoint; then send them again."
+                    f"The spans of {trajectory.id} were refused by {where}. Start a collector "
+                    "there, or name another one with --endpoint; then export again."
                 )
 
     try:
@@ -148,8 +148,7 @@ def _need_sdk() -> None:
         _ = libraries.TracerProvider, libraries.OTLPSpanExporter
     except ImportError as exc:
         raise NotInstalled(
-            "Spans are made with OpenTelemetry's SDK, which is not installed; pip install "
-            "'hud-mcp[otel]'."
+            "Spans need OpenTelemetry's SDK, which is not installed; pip install 'hud-mcp[otel]'."
         ) from exc
 
 

@@ -97,8 +97,7 @@ def _load_arrow() -> Any:
         _ = libraries.parquet
     except ImportError as exc:
         raise NotInstalled(
-            "Parquet is written with pyarrow, which is not installed; pip install "
-            "'hud-mcp[parquet]'."
+            "Parquet needs pyarrow, which is not installed; pip install 'hud-mcp[parquet]'."
         ) from exc
     return libraries.pyarrow
 

@@ -137,10 +137,10 @@ class Auth:
             return PlainTextResponse(text, 421)
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
-            return PlainTextResponse("Only this server's own pages may ask.", 403)
+            return PlainTextResponse("Only this server's own pages may send this request.", 403)
         elsewhere = headers.get("sec-fetch-site") in ("cross-site", "same-site")
         if elsewhere and headers.get("sec-fetch-mode") != "navigate":
-            return PlainTextResponse("Only this server's own pages may ask.", 403)
+            return PlainTextResponse("Only this server's own pages may send this request.", 403)
         if request.method == "POST" and self._writes and origin is not None:
             return self._ask_for_token(request)
         if request.method not in ("GET", "HEAD"):

@@ -174,7 +174,7 @@ class BoundedProtocol(H11Protocol):
 
 
 def admitting(app: ASGIApp) -> ASGIApp:
-    """Wrap what answers, so that whom it grants a request is no stranger any more."""
+    """Wrap what answers, so that whom it grants a request is not a stranger any more."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         connection = scope.get(_KEY)

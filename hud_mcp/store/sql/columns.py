@@ -38,7 +38,7 @@ class Json(TypeDecorator[Any]):
     cache_ok = True
 
     def result_processor(self, dialect: Dialect, coltype: Any) -> Any:
-        """Read it; a text that is no JSON becomes `Damaged`."""
+        """Read it; a text that is not JSON becomes `Damaged`."""
         return _sound(super().result_processor(dialect, coltype), "JSON")
 
 

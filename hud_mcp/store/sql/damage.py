@@ -53,8 +53,8 @@ def damage(name: str, what: str) -> DamagedRecord:
 def sound_json(connection: Connection, column: ColumnElement[Any]) -> ColumnElement[Any]:
     """A column whose fields are asked for; one value that cannot be taken apart fails no others.
 
-    SQLite holds what is no JSON, if a hand has written it. PostgreSQL's functions refuse a
-    whole value for one character in it that no text of its own can hold.
+    SQLite holds what is not JSON, if a hand has written it. PostgreSQL's functions refuse a whole
+    value for one character in it that no text of its own can hold.
     """
     if connection.dialect.name == "sqlite":
         # SQLite itself gives `Inf`, which is no JSON, for a number that is too large.

@@ -64,7 +64,8 @@ def open_engine(url: str, path: Path | None, *, is_scratch: bool = False) -> Eng
             logger.warning("others on this machine may read %s; chmod 600 keeps it yours", path)
     elif url.startswith(("sqlite:", "sqlite+pysqlite:")):
         raise StoreFailed(
-            "The store cannot be opened: a database in memory keeps nothing. Give a file's path."
+            "The store cannot be opened: a database in memory is lost at the end. Give a file's "
+            "path."
         )
     try:
         options = {} if path else {"pool_pre_ping": True}
@@ -331,6 +332,6 @@ def _migrate(connection: Connection, version: int) -> None:
         libraries.alembic_command.upgrade(config, "head")
     except (SQLAlchemyError, libraries.CommandError) as exc:
         raise StoreFailed(
-            f"The store of version {version} could not be brought up to date: {why(exc)}. It is "
-            "as it was; mend it, or name another store with --store."
+            f"The store of version {version} could not be upgraded: {why(exc)}. It is "
+            "unchanged; repair it, or name another store with --store."
         ) from exc

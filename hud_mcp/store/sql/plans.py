@@ -83,7 +83,7 @@ def check_tries(connection: Connection, key: str, tries: int) -> None:
         times = "once" if tries == 1 else f"{tries} times"
         raise LimitReached(
             f"This would be your try {begun + 1} of this task, and it may be started {times}. "
-            "Nothing was started; the grade that you have stands, so go on with another task."
+            "Nothing was started, and your grade stays. Continue with another task."
         )
 
 

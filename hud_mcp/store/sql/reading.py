@@ -117,7 +117,8 @@ def find_id(
     if found and text:
         shown = ", ".join(found[:_SHOWN_IDS]) + (", …" if len(found) > _SHOWN_IDS else "")
         raise SourceNotFound(
-            f"{text!r} begins the ids of {len(found)} {_PLURALS[kind]}: {shown}. Give more of it."
+            f"{text!r} begins the ids of {len(found)} {_PLURALS[kind]}: {shown}. Give more "
+            "characters."
         )
     hint = did_you_mean(text, connection.execute(newest).scalars())
     raise SourceNotFound(f"The store has no {kind} {text!r}.{hint} {try_next}")

@@ -83,7 +83,9 @@ class Calls:
         if self.closed:
             raise EnvironmentFailed("This browser is closed. Start a new task.")
         if self.broken:
-            raise EnvironmentFailed(f"{self.broken} This session cannot go on; start a new task.")
+            raise EnvironmentFailed(
+                f"{self.broken} This session cannot continue; start a new task."
+            )
 
     @asynccontextmanager
     async def working(self, bound_s: float | None = None) -> AsyncGenerator[None]:
@@ -133,7 +135,7 @@ class Calls:
                     if not is_elsewhere(exc):
                         raise
                 await wait_until_idle(tab, tab.mark())
-            raise self._fault("The page loads one document after the other, and cannot be read.")
+            raise self._fault("The page keeps loading new documents, so it cannot be read.")
 
     async def _learn_of_end(self, exc: Exception) -> None:
         """Where a call failed because the browser or its page ended, wait for the news of it.
@@ -147,7 +149,9 @@ class Calls:
             news_s = _CRASH_BOUND_S * patience if "crashed" in str(exc) else 0
             if await self.tabs.until_crash(news_s):
                 self.check_usable()
-                raise self._fault("The page crashed, or was closed because it did not end.")
+                raise self._fault(
+                    "The page crashed, or the server closed it because a script did not end."
+                )
             with anyio.move_on_after(_GONE_BOUND_S * patience):
                 await self._ended.wait()
             if not self.tabs.current.closed:  # the driver died, and nobody is left to tell

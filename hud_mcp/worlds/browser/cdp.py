@@ -14,7 +14,7 @@ What differs from a Chromium of one's own: new pages are not held until the clie
 its init scripts may miss the first document of a window that a page opens; dialogs are answered
 by the session's rule, unless the client is faster; downloads are refused; nothing is handed out
 as a stream, and nothing of what the task's context sets can be changed. What a client does here
-is no action, and no replay does it again: whoever must know of it has `use` entered meanwhile.
+is not an action, and no replay does it again: whoever must know of it has `use` entered meanwhile.
 """
 
 import asyncio

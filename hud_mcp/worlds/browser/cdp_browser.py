@@ -164,7 +164,7 @@ class PlayedBrowser:
     @property
     def _wire(self) -> Wire:
         if self._open is None:
-            raise DevToolsError("The browser is not spoken to yet.")
+            raise DevToolsError("The connection to the browser is not open yet.")
         return self._open
 
     async def _get_version(self, _session: BrowserSession, _params: Mapping[str, Any]) -> _Answer:
@@ -333,7 +333,7 @@ class PlayedBrowser:
 
     def _check_context(self, method: str, params: Mapping[str, Any]) -> None:
         if params.get("browserContextId") not in (None, "", self._context_id):
-            raise CommandRefused(method, "only the session's own browser context is spoken to here")
+            raise CommandRefused(method, "only the session's own browser context is available here")
 
 
 def check_flat(method: str, params: Mapping[str, Any]) -> None:

@@ -114,7 +114,7 @@ class CdpConnection:
     async def _begin(self) -> None:
         browser = self._world.page.context.browser
         if browser is None:
-            raise DevToolsError("This browser cannot be spoken to.")
+            raise DevToolsError("The connection to this browser failed.")
         self._wire = await Wire.open(browser, self._on_event)
         await self._browser.begin(self._wire)
         if self._pinned is not None:

@@ -187,7 +187,7 @@ class Rules:
                 self._check_clip(method, params.get("clip"))
             case "Input.dispatchDragEvent":
                 if _mapping(params.get("data")).get("files"):
-                    raise CommandRefused(method, "files of the browser's machine are not dragged")
+                    raise CommandRefused(method, "files of the browser's machine cannot be dragged")
             case _:
                 pass
         return passed

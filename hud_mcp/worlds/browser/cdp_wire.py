@@ -323,7 +323,7 @@ async def close_pipe(pipe: "CDPSession") -> None:
 
 
 def parse(raw: str | bytes) -> Mapping[str, Any] | None:
-    """A client's message; None where it is no JSON object, or holds what is no number."""
+    """A client's message; None where it is not a JSON object, or holds what is not a number."""
     try:
         message = json.loads(raw, parse_constant=_refuse_number, parse_float=_read_number)
     except (ValueError, RecursionError):

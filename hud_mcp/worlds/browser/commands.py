@@ -142,8 +142,8 @@ class Commands:
             raise ActionFailed(f"{text[:200]!r} is not an address: {exc}.") from exc
         if parts.scheme not in ("http", "https"):
             raise ActionFailed(
-                f"{text[:200]!r} is not an address that can be opened here. Use a path such as "
-                "'/' or an http or https URL."
+                f"{text[:200]!r} is not an address that this browser can open. Use a path such "
+                "as '/' or an http or https URL."
             )
         if self._has_site and parts.scheme == "http" and parts.netloc.lower() == SITE_HOST:
             return absolute
@@ -222,7 +222,7 @@ class Commands:
             await whole(tab, NAVIGATION_BOUND_S * 1000 * tab.patience())
         if status is not None and status >= FIRST_ERROR and status not in allow_status:
             raise ActionFailed(
-                f"{address} answered with status {status}. If that is wanted, say so: "
+                f"{address} answered with status {status}. To accept it, pass "
                 f"allow_status=({status},)."
             )
 

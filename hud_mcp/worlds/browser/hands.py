@@ -276,7 +276,7 @@ async def _type_into(tab: Tab, element: "ElementHandle", text: str) -> bool:
         if not other:
             return True
     raise ActionFailed(
-        f"The page gives the focus to {other} each time that the field gets it. Nothing was typed."
+        f"The page moves the focus to {other} whenever the field gets it. Nothing was typed."
     )
 
 

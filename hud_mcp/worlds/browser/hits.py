@@ -85,7 +85,7 @@ async def matching(browser: "Browser", selector: str, targets: Sequence[str]) ->
         targets: What `write_down` gave.
 
     Raises:
-        ActionFailed: It is no selector.
+        ActionFailed: It is not a selector.
     """
     context = await _open_context(browser)
     try:

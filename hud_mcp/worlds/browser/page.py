@@ -105,7 +105,7 @@ class PageReader:
         Read from outside of the page's scripts: what they override deceives nobody.
 
         Raises:
-            ActionFailed: It is no selector, or the page did not answer in time.
+            ActionFailed: It is not a selector, or the page did not answer in time.
             EnvironmentFailed: The browser is gone.
         """
 
@@ -119,7 +119,7 @@ class PageReader:
         """Whether a selector matches each of what actions hit, as their effects say it.
 
         Raises:
-            ActionFailed: It is no selector.
+            ActionFailed: It is not a selector.
             EnvironmentFailed: The browser is gone.
         """
         browser = self._slot.context.browser
@@ -140,9 +140,7 @@ class PageReader:
             try:
                 await tab.page.wait_for_selector(selector, timeout=seconds * 1000)
             except libraries.PlaywrightTimeout as exc:
-                raise ActionFailed(
-                    f"{selector!r} was not to be seen within {seconds:g} s."
-                ) from exc
+                raise ActionFailed(f"{selector!r} did not appear within {seconds:g} s.") from exc
 
 
 def complete_cookie(cookie: dict[str, Any], url: str) -> Any:
@@ -161,7 +159,7 @@ def complete_cookie(cookie: dict[str, Any], url: str) -> Any:
         return cookie if cookie.get("url") else {"path": "/", **cookie}
     if not url.startswith(("http://", "https://")):
         raise ActionFailed(
-            f"The cookie {cookie['name']!r} is of no page. Open one first, or give a 'url'."
+            f"The cookie {cookie['name']!r} has no page. Open a page first, or give a 'url'."
         )
     return {**cookie, "url": url}
 

@@ -189,4 +189,4 @@ async def _detach(browser: "Browser") -> None:
 
 
 async def _prepare_nothing(_options: SlotOptions) -> Slot:
-    raise RuntimeError("a browser of others has no contexts in reserve")
+    raise RuntimeError("a remote browser has no contexts in reserve")

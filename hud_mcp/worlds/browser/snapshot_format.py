@@ -170,8 +170,8 @@ def write_state(state: Mapping[str, Any]) -> str:
         pass
     where, found = _first_problem(state, "state") or ("state", "a value that differs from itself")
     raise InvalidEnvironment(
-        f"No snapshot: {where} of the site is {found}, which JSON does not give back. Keep to "
-        "dicts with text as keys, lists, text, numbers, True, False and None."
+        f"No snapshot: {where} of the site is {found}, which JSON cannot store. Use only dicts "
+        "with text as keys, lists, text, numbers, True, False and None."
     )
 
 

@@ -246,7 +246,7 @@ class Browser(WorldSpec):
         """What a session may reach beside its site.
 
         Raises:
-            EnvironmentFailed: The row names what is no host, or one that it may not.
+            EnvironmentFailed: The row names what is not a host, or one that it may not.
         """
         if not self._tasks_open_hosts or not opening.allow:
             return self._allow

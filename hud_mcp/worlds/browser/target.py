@@ -135,7 +135,7 @@ async def find_element(tab: Tab, ref: str | None, selector: str | None) -> "Elem
         if is_end(exc):
             raise
         if is_elsewhere(exc):
-            raise ActionFailed("The page went to another document meanwhile. Look again.") from exc
+            raise ActionFailed("The page opened another document. Look again.") from exc
         if ref is not None:
             found: list[ElementHandle] = []
         else:
@@ -217,8 +217,8 @@ async def aimed(
         if anyio.current_time() > end and attempts >= MIN_AIMS:
             pressed = "Nothing was pressed" if kind == "press" else "The pointer is not on it"
             raise ActionFailed(
-                f"{ref or selector!r} ({place.name}) does not stay under the pointer: {other} is "
-                f"there each time. {pressed}. Wait, and try again, or press a point."
+                f"{ref or selector!r} ({place.name}) does not stay under the pointer: {other} "
+                f"covers it each time. {pressed}. Wait, and try again, or press a point."
             )
 
 
@@ -244,7 +244,7 @@ async def _place_of(tab: Tab, ref: str | None, selector: str | None, kind: str) 
     with anyio.move_on_after((REACH_BOUND_S + 1.5) * tab.patience()):
         found = await _ask_for_place(tab, ref, selector, kind)
     if found is None:
-        raise ActionFailed(f"The page did not answer where {called} is. Wait, and try again.")
+        raise ActionFailed(f"The page did not report where {called} is. Wait, and try again.")
     answer, frame = found
     name = str(answer.get("name", "an element"))
     problem = answer.get("problem")

@@ -53,7 +53,9 @@ async def open_verifier(
     calls.check_usable()
     browser = session.context.browser
     if furnish is None or browser is None:
-        raise EnvironmentFailed("This browser is somebody else's: there is no clean page in it.")
+        raise EnvironmentFailed(
+            "This is a remote browser, so a verifier cannot get a clean page in it."
+        )
     async with calls.working(VERIFIER_BOUND_S):
         slot = await Slot.open(browser, session.options)
     try:

@@ -61,7 +61,7 @@ class ControllerWorld:
         except ValueError:
             last = printed.strip().rpartition("\n")[2]
             raise ControllerFailed(
-                f"The controller's {function!r} ended without an answer: {last or 'nothing said'}."
+                f"The controller's {function!r} ended without a result: {last or 'nothing said'}."
             ) from None
         if "error" in told:
             where = f"{told['where']}: " if told.get("where") else ""

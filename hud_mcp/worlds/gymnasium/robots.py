@@ -24,7 +24,7 @@ _MEANINGS = {
 
 
 def motor_names(env: Any) -> tuple[str, ...]:
-    """What each number of an action drives; empty where the environment is no robot of MuJoCo's."""
+    """The joint that each number of an action drives; empty if this is not a MuJoCo robot."""
     model = _model(env)
     if model is None or getattr(env.action_space, "shape", None) != (model.nu,):
         return ()

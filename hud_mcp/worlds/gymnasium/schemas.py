@@ -26,8 +26,8 @@ def schema_of(space: Any, meanings: Sequence[str], where: str) -> Schema:
     kind = type(space).__name__
     if kind not in _SCHEMAS:
         raise InvalidEnvironment(
-            f"{where}: no JSON value stands for an action of a {kind} space. Wrap the environment "
-            f"so that its actions are one of {', '.join(_SCHEMAS)}."
+            f"{where}: actions of a {kind} space have no JSON form. Wrap the environment so "
+            f"that its actions are one of {', '.join(_SCHEMAS)}."
         )
     return _SCHEMAS[kind](space, meanings, where)
 

@@ -134,7 +134,9 @@ class Gymnasium(WorldSpec):
                 "that it wraps, or leave them out."
             )
         if self._features and not attributes:
-            raise InvalidEnvironment("Gymnasium: `features` belong to `attributes`, and are none.")
+            raise InvalidEnvironment(
+                "Gymnasium: `features` describe `attributes`, and there are no `attributes`."
+            )
 
     @property
     def has_screen(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it

@@ -243,7 +243,7 @@ class GymnasiumWorld:
     def _plan(self, action: Action) -> Sequence[Any]:
         """The environment's actions that an action stands for."""
         if isinstance(action, CustomAction) and self.episode.over:
-            raise ActionFailed(f"{self._ended()} Nothing can be done any more; send your answer.")
+            raise ActionFailed(f"{self._ended()} No more steps are possible; send your answer.")
         return planned(self._form, action)
 
     # On the thread, or at once.
@@ -260,7 +260,7 @@ class GymnasiumWorld:
         """Take steps until the plan or the episode ends; this loop is what a step costs."""
         step, episode = self._step, self.episode
         if episode.over:  # while this waited for a call that was cancelled
-            raise ActionFailed(f"{self._ended()} Nothing can be done any more; send your answer.")
+            raise ActionFailed(f"{self._ended()} No more steps are possible; send your answer.")
         first = episode.steps
         keep = episode.rewards.append
         seen, info = episode.seen, episode.info

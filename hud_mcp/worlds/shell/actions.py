@@ -61,8 +61,8 @@ def replace_text(text: str, old: str, new: str, *, every: bool, path: str) -> tu
         raise ActionFailed(f"{what} is not in {path}; read it, and copy what is there exactly.")
     if count > 1 and not every:
         raise ActionFailed(
-            f"{one_line(old)} is in {path} {count} times; give more of what is around it, or "
-            "replace every one."
+            f"{one_line(old)} is in {path} {count} times; give more of the text around it, or "
+            "replace all of them."
         )
     return text.replace(old, new), count
 

@@ -95,8 +95,8 @@ class InPlace:
         if lost:
             self._kept.unlink()
             raise EnvironmentFailed(
-                f"The workspace {self._root} could not be put back after a session: "
-                f"{', '.join(lost[:_NAMED])}. Remove that, or install bubblewrap."
+                f"The workspace {self._root} could not be restored after a session: "
+                f"{', '.join(lost[:_NAMED])}. Remove these, or install bubblewrap."
             )
 
     def _pack(self, to: Path) -> list[Skip]:
@@ -127,8 +127,8 @@ class InPlace:
                 os.close(folder)
         except (OSError, tarfile.TarError) as exc:
             raise EnvironmentFailed(
-                f"The first state of {self._root} could not be put back from {self._kept}: {exc}. "
-                "Put it back by hand, and remove that file."
+                f"The first state of {self._root} could not be restored from {self._kept}: "
+                f"{exc}. Restore it by hand, and remove that file."
             ) from exc
         self._kept.unlink()
 
@@ -163,8 +163,8 @@ async def _wait_for(lock: int, root: Path) -> None:
             await anyio.sleep(_POLL_S)
     if bound.cancelled_caught:
         raise EnvironmentFailed(
-            f"Another session works in {root}, and without a sandbox one does at a time. Start "
-            "the task again when that one has ended, or install bubblewrap."
+            f"Another session works in {root}, and without a sandbox only one can. Start the "
+            "task again after that session ends, or install bubblewrap."
         )
 
 

@@ -136,7 +136,7 @@ def sift(
                 for member in archive:
                     sifter.take(member, archive)
         except (tarfile.TarError, EOFError, OSError) as exc:
-            raise BrokenByAgent(f"What is to be graded cannot be read: {exc}.") from exc
+            raise BrokenByAgent(f"The files to grade cannot be read: {exc}.") from exc
     return sifter.done()
 
 
@@ -199,11 +199,10 @@ class _Sifter:
         self._zipped.close()
         report = self._report
         if not report:
-            raise BrokenByAgent("What is to be graded could not be read to its end.")
+            raise BrokenByAgent("The files to grade could not be read completely.")
         if report["stopped"]:
             raise BrokenByAgent(
-                f"What is to be graded cannot be copied: {report['stopped']}. Nothing of it was "
-                "graded."
+                f"The files to grade cannot be copied: {report['stopped']}. Nothing was graded."
             )
         left_out = {**report["left_out"], **self._left_out}
         return Sifted(self._out.getvalue(), _as_text(report["missing"]), _as_text(left_out))
@@ -300,6 +299,6 @@ def _relative(path: str) -> str:
     parts = [part for part in str(path).split("/") if part not in ("", ".")]
     if str(path).startswith("/") or ".." in parts or "\0" in str(path):
         raise GraderFailed(
-            f"copy: {path!r} is no path in the agent's folder. Name one from that folder on."
+            f"copy: {path!r} is not a path in the agent's folder. Name one from that folder on."
         )
     return "/".join(parts) or "."

@@ -33,6 +33,6 @@ def _read(path: str, data: bytes) -> Screenshot:
             crop_screenshot(picture, (0, 0, 1, 1))
             return picture
     except (ValueError, OSError, SyntaxError) as exc:
-        raise ActionFailed(f"{path} is no PNG and no JPEG that can be read.") from exc
+        raise ActionFailed(f"{path} is not a PNG and no JPEG that can be read.") from exc
     size = f"{picture.width_px} x {picture.height_px} px"
     raise ActionFailed(f"{path} has {size}; at most {MOST_PIXELS} pixels are shown.")

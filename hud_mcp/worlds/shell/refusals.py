@@ -91,7 +91,7 @@ def _is_full(place: Path) -> bool:
 
 
 def _within(name: Any, places: Sequence[Path]) -> str | None:
-    """A path from the folder on; None for one that is not in it, and for what is no path."""
+    """A path from the folder on; None for one that is not in it, and for what is not a path."""
     if not isinstance(name, str | bytes | os.PathLike):
         return None
     path = Path(os.path.abspath(os.fsdecode(cast("str", name))))  # noqa: PTH100  # links are the agent's

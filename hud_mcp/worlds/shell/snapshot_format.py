@@ -23,7 +23,7 @@ def read_snapshot(data: bytes) -> tuple[dict[str, Any], bytes]:
     """What is said of a snapshot, and the packed folder.
 
     Raises:
-        EnvironmentFailed: It is no snapshot, or a damaged one.
+        EnvironmentFailed: It is not a snapshot, or a damaged one.
     """
     head, _, packed = data.partition(b"\n")
     try:
@@ -34,7 +34,7 @@ def read_snapshot(data: bytes) -> tuple[dict[str, Any], bytes]:
         fields, form, sha256 = {}, None, ""
     if form != _FORM:
         raise EnvironmentFailed(
-            f"This is no snapshot of a shell in form {_FORM}. Start a new task."
+            f"This is not a snapshot of a shell in form {_FORM}. Start a new task."
         )
     if hashlib.sha256(packed).hexdigest() != sha256:
         raise EnvironmentFailed("This snapshot of a shell is damaged. Start a new task.")

@@ -44,7 +44,9 @@ class FolderSnapshots:
         try:
             usage = await sandbox.usage()
         except OSError as exc:
-            raise SnapshotFailed(f"What runs cannot be told: {exc.strerror or exc}.") from exc
+            raise SnapshotFailed(
+                f"The running processes cannot be listed: {exc.strerror or exc}."
+            ) from exc
         goes_on = bool(usage.processes)
         packed = None if goes_on else self._packed
         if packed is None:
@@ -52,7 +54,9 @@ class FolderSnapshots:
             self._packed = None if goes_on else packed  # what goes on may change it yet
         if packed.lost:
             named = ", ".join(map(str, packed.lost[:_NAMED]))
-            raise SnapshotFailed(f"The folder {sandbox.root} has what cannot be kept: {named}.")
+            raise SnapshotFailed(
+                f"The folder {sandbox.root} has files that a snapshot cannot store: {named}."
+            )
         self.left_out = tuple(map(str, packed.skipped))
         fields = {
             "last": last,
@@ -71,7 +75,7 @@ class FolderSnapshots:
         """
         data = await self.take(last)
         if missing := missed(read_snapshot(data)[0]):
-            raise SnapshotFailed(f"A snapshot would be without {', '.join(missing)}.")
+            raise SnapshotFailed(f"The snapshot would lack {', '.join(missing)}.")
         return data
 
     async def restore(self, data: bytes) -> str:

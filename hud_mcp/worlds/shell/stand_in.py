@@ -51,7 +51,7 @@ class StandIn:
             ActionFailed: The folder `cwd` is not there, or the command is none. Nothing ran.
             EnvironmentFailed: The sandbox has ended.
 
-        If this call is cancelled, the command and what it started are killed.
+        If this call is cancelled, it kills the command and its processes.
         """
         asked = _renamed(self._there, command, cwd, env)
         done = await self._call("run", {**asked, "timeout_s": timeout_s, "stdin": stdin})

@@ -123,13 +123,13 @@ class Verifier:
                 command has a NUL in it. Nothing ran.
             EnvironmentFailed: The verifier has ended.
 
-        If this call is cancelled, the command and what it started are killed.
+        If this call is cancelled, it kills the command and its processes.
         """
         line = command if isinstance(command, str) else " ".join(command)
         if not line or "\0" in line or (timeout_s is not None and not timeout_s > 0):
             raise GraderFailed(
-                f"A verifier runs a command without NUL, in a time above 0: not {line!r:.80} in "
-                f"{timeout_s} s."
+                f"A verifier takes a command without NUL and a time above 0, not {line!r:.80} "
+                f"in {timeout_s} s."
             )
         try:
             done = await self._sandbox.run(
@@ -165,7 +165,7 @@ class Verifier:
         """A file's content, of at most 16 MiB.
 
         Raises:
-            ActionFailed: It is not there, is no file, is too long, or leads out of the folder.
+            ActionFailed: It is not there, is not a file, is too long, or leads out of the folder.
             EnvironmentFailed: The verifier has ended.
         """
         try:
@@ -193,7 +193,7 @@ class Verifier:
     def _refuse(self, exc: OSError, cwd: str) -> NoReturn:
         raise GraderFailed(
             f"A verifier cannot run its command in {cwd or self.root!r}: {exc.strerror or exc}. "
-            "Name a folder that is there."
+            "Name an existing folder."
         ) from exc
 
 
@@ -261,7 +261,7 @@ async def _gathered(agents: Sandbox, named: Mapping[str, str]) -> bytes:
             with anyio.CancelScope(shield=True):
                 await agents.release()
     if code != 0:
-        raise BrokenByAgent("What is to be graded cannot be read in the agent's folder.")
+        raise BrokenByAgent("The files to grade cannot be read in the agent's folder.")
     return packed
 
 

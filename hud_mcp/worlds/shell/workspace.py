@@ -212,7 +212,7 @@ class Workspace(Shell):
             why = await anyio.to_thread.run_sync(_why_no_namespaces)
             if why is not None:
                 raise EnvironmentFailed(
-                    f"A template cannot have a folder of its own here: {why} Give the template a "
+                    f"A template cannot have its own folder here: {why} Give the template a "
                     "ShellWorld, or declare isolation='none' where the agent is trusted."
                 )
             return False
@@ -224,8 +224,8 @@ class Workspace(Shell):
     async def _open_in_place(self, root: Path) -> "WorkspaceWorld":
         if self.options.hosts.patterns or self._readonly:
             raise EnvironmentFailed(
-                "Without a sandbox, commands have the machine's network and files: leave out what "
-                "is allowed and what is read-only, or install bubblewrap."
+                "Without a sandbox, commands use the machine's network and files. Leave out "
+                "`allow` and `readonly`, or install bubblewrap."
             )
         folder = await InPlace.take(root, most_bytes=self.options.limits.disk_bytes)
         try:
@@ -254,8 +254,8 @@ class Workspace(Shell):
         inside = [Path(each) for each in (sys.prefix, sys.base_prefix, __file__)]
         if str(root) in _NOT_A_ROOT or any(each.is_relative_to(root) for each in inside):
             raise InvalidEnvironment(
-                f"workspace: {root} has this server's own programs in it, or the system's. Name a "
-                "folder with nothing in it but what agents work on."
+                f"workspace: {root} contains programs of this server or of the system. Name a "
+                "folder that has only the agents' files."
             )
         if guest_path != GUEST_ROOT and Path(guest_path).resolve() != root:
             raise InvalidEnvironment(

@@ -104,7 +104,7 @@ class ShellWorld:
             BrokenByAgent: The folder `cwd` is not there, or cannot be entered. Nothing ran.
             EnvironmentFailed: The sandbox has ended.
 
-        If this call is cancelled, the command and what it started are killed.
+        If this call is cancelled, it kills the command and its processes.
         """
         self._check_command(command, timeout_s)
         self._check_path(cwd)
@@ -136,7 +136,7 @@ class ShellWorld:
     def _check_command(self, command: str | Sequence[str], timeout_s: float | None) -> None:
         line = command if isinstance(command, str) else " ".join(command)
         if "\0" in line:
-            raise ActionFailed("A command has no NUL in it, and this one does. Nothing ran.")
+            raise ActionFailed("The command contains NUL, which no command may. Nothing ran.")
         if timeout_s is not None and not timeout_s > 0:
             raise ActionFailed(f"timeout_s is above 0, not {timeout_s:g}. Nothing ran.")
 
@@ -150,12 +150,12 @@ class ShellWorld:
 
         Raises:
             ActionFailed: No file of the folder can have that path.
-            BrokenByAgent: It is not there, is no file or no text, is too long, cannot be read, or
-                a link on its way leads out of the folder.
+            BrokenByAgent: It is not there, is not a file or no text, is too long, cannot be read,
+                or a link on its way leads out of the folder.
         """
         data = await self.read_bytes(path)
         if b"\0" in data:
-            raise BrokenByAgent(f"{path} is no text: it has {len(data)} bytes and NUL among them.")
+            raise BrokenByAgent(f"{path} is not text: it has {len(data)} bytes and NUL among them.")
         return data.decode("utf-8", "replace")
 
     async def read_bytes(self, path: str) -> bytes:
@@ -172,7 +172,7 @@ class ShellWorld:
 
         Raises:
             ActionFailed: No file of the folder can have that path, or that size.
-            BrokenByAgent: It is no file, leads out of the folder, cannot be written, or there is
+            BrokenByAgent: It is not a file, leads out of the folder, cannot be written, or there is
                 no room left.
         """
         self._check_path(path)
@@ -206,7 +206,7 @@ class ShellWorld:
 
         Raises:
             ActionFailed: No folder in it can have that path.
-            BrokenByAgent: It is not there, is no folder, cannot be read, or leads out.
+            BrokenByAgent: It is not there, is not a folder, cannot be read, or leads out.
         """
         self._check_path(path)
         entries, _total = await self._doing(self.sandbox.files.entries(path), path)
@@ -342,8 +342,8 @@ class ShellWorld:
         What was not kept is in `left_out` then, and in what is observed from now on.
 
         Raises:
-            EnvironmentFailed: The data is no snapshot of a shell, or there is no room for it. The
-                folder may then have a part of it: only `close` may be called.
+            EnvironmentFailed: The data is not a snapshot of a shell, or there is no room for it.
+                The folder may then have a part of it: only `close` may be called.
         """
         self._check_usable()
         try:

@@ -61,7 +61,7 @@ async def test_what_a_shell_refuses_is_told_and_the_session_goes_on(bench: Bridg
         with pytest.raises(ActionFailed, match=said):
             await bench.use(session, "read_file", path=path)
     await bench.use(session, "run_command", command="printf 'a\\0b' > nul; printf 'aa' > twice")
-    with pytest.raises(ActionFailed, match="is no text"):
+    with pytest.raises(ActionFailed, match="is not text"):
         await bench.use(session, "read_file", path="nul")
     with pytest.raises(ActionFailed, match="twice 2 times"):
         await bench.use(session, "edit_file", path="twice", old="a", new="b")
@@ -140,7 +140,7 @@ async def test_a_picture_of_a_tool_is_a_picture(bench: Bridged) -> None:
 async def test_what_cannot_be_bridged_is_named_with_its_reason(bench: Bridged) -> None:
     """Nothing is skipped in silence."""
     notes = "\n".join(bench.environment.notes)
-    assert "'arm' (openpi/0) cannot be bridged: its contract has 0 features that are" in notes
+    assert "'arm' (openpi/0) cannot be bridged: its contract declares 0 action features" in notes
     assert "'dead' (mcp/2025-11-25) cannot be bridged: it does not list its tools" in notes
     assert "'socket' (mcp/2025-11-25) cannot be bridged: its transport is websocket" in notes
     assert "'filetracking' (filetracking/1) cannot be bridged: it is for HUD's own" in notes

@@ -83,7 +83,7 @@ async def test_a_client_uses_tools_of_a_running_hud_server(
 async def test_a_hud_file_is_run_again_after_its_server_was_killed(
     hud_python: Path, tmp_path: Path
 ) -> None:
-    """What it held has failed and is no reward; the next task begins with a new server."""
+    """What it held has failed and is not a reward; the next task begins with a new server."""
     options = ("--python", str(hud_python))
     async with stdio_peer(tmp_path, (f"hud:{QUESTIONS}",), *options) as peer:
         task = await peer.start("add", a=4)

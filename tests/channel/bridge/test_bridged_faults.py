@@ -179,7 +179,7 @@ async def test_a_hud_server_killed_while_it_starts_is_an_error(
         starting = asyncio.ensure_future(asked.start("slow", setup="never"))
         await written(hud.notes / "setup")
         hud.kill()
-        with pytest.raises(EnvironmentFailed, match="went away while 'slow' was started"):
+        with pytest.raises(EnvironmentFailed, match="ended while it started 'slow'"):
             await starting
 
 

@@ -173,7 +173,7 @@ ACTION = {"role": "action", "names": ["a"]}
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (None, "0 features that are the action"),
+        (None, "declares 0 action features"),
         ([1], "0 features"),
         ({"features": {"a": ACTION, "b": ACTION}}, "2 features"),
         ({"features": {"a": {"role": "action"}}}, "does not say how many numbers"),
@@ -229,7 +229,7 @@ def number(dtype: str, data: int) -> bytes:
     [
         ((b"\xc1",), "does not speak openpi/0"),
         ((b"\x81" * 5000,), "does not speak openpi/0"),
-        ((b"\x80", b"\x07"), "no observation"),
+        ((b"\x80", b"\x07"), "other than an observation"),
         ((b"\x80", array("|O", b"\0" * 8, [1])), r"an array of '\|O'"),
         ((b"\x80", array("<f4", b"\0" * 8, [2**40])), "does not speak openpi/0"),
         ((b"\x80", array("<f4", b"\0" * 8, "x")), "does not speak openpi/0"),

@@ -29,7 +29,7 @@ async def test_an_evaluation_on_a_hud_server_works_once_and_repeats_its_result(
             assert observation.text == env.prompt
             await env.step(ResponseAction(text="6"))
             assert [await env.evaluate(), await env.evaluate()] == [0.25, 0.25]
-            with pytest.raises(SessionEnded, match="`reset` begins the task anew"):
+            with pytest.raises(SessionEnded, match="call `reset` to start the task again"):
                 await env.step(ResponseAction(text="5"))
 
             await env.reset()

@@ -139,7 +139,7 @@ async def test_connections_and_sftp_sessions_of_a_key_are_bounded(
 async def test_a_subsystem_that_there_is_not_is_refused(
     client: asyncssh.SSHClientConnection,
 ) -> None:
-    """It is no shell: nothing is run for it."""
+    """It is not a shell: nothing is run for it."""
     with pytest.raises(asyncssh.ChannelOpenError):
         await client.create_process(subsystem="netconf")
     assert (await client.run("echo up")).stdout == "up\n"

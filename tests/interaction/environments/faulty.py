@@ -39,7 +39,7 @@ async def raises_in_grading():
 
 @env.template()
 async def yields_nan():
-    """Yield a reward that is no number."""
+    """Yield a reward that is not a number."""
     yield "Answer."
     yield float("nan")
 

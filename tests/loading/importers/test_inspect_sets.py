@@ -115,7 +115,7 @@ def test_a_sample_that_any_answer_would_pass_does_not_run(
 
 def test_what_is_no_sample_is_named(here: Path) -> None:
     """By its file and its place."""
-    with pytest.raises(InvalidTask, match=r"record 1 is no sample: .* --field input=question"):
+    with pytest.raises(InvalidTask, match=r"record 1 is not a sample: .* --field input=question"):
         read_inspect(written(here / "r.jsonl", {"question": "x"}), InspectChoice())
     (here / "b.json").write_text("{")
     with pytest.raises(InvalidTask, match=r"b\.json: this is no data set of Inspect"):

@@ -105,7 +105,7 @@ async def test_no_document_has_the_answer_key(
         [{"see": shot(), "info": {"expected": KEY}}, {"kind": "response", "info": {KEY: 1}}],
         logs=[f"expected {KEY}"],
         outcome=outcome,
-        error=f"{KEY} is no number",
+        error=f"{KEY} is not a number",
     )
     document = await export(record, tmp_path / "out")
     written = b"".join(p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file())

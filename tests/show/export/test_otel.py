@@ -211,7 +211,7 @@ async def test_a_collector_that_refuses_is_told(record: Recorded) -> None:
     await recorded(record)
     with (
         collector(status=400) as (endpoint, _),
-        pytest.raises(HudMcpError, match=r"spans of traj-0 were not taken by http.*--endpoint"),
+        pytest.raises(HudMcpError, match=r"spans of traj-0 were refused by http.*--endpoint"),
     ):
         await export_otel(record.store, "job-1", endpoint=endpoint)
     with pytest.raises(SourceNotFound):

@@ -72,7 +72,7 @@ async def test_a_folder_of_somebody_is_never_replaced(
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.txt").write_text("all of it")
-    with pytest.raises(OutputExists, match="something else than an export"):
+    with pytest.raises(OutputExists, match="is not an export"):
         await EXPORTS[name](record.store, "job-1", mine, force=True)
     assert listing(tmp_path) == {"mine/thesis.txt": b"all of it"}
     (mine / "thesis.txt").unlink()
@@ -91,7 +91,7 @@ async def test_a_file_is_not_put_in_the_place_of_a_folder(
         out.write_text("mine")
     else:
         out.mkdir()
-    with pytest.raises(OutputExists, match="name another place with --out"):
+    with pytest.raises(OutputExists, match="Name another place with --out"):
         await EXPORTS[name](record.store, "job-1", out, force=True)
     assert out.is_dir() == (name not in FOLDERS)
 

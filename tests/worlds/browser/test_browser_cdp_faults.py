@@ -348,7 +348,7 @@ async def test_an_admission_that_closes_drops_its_clients_and_no_others(
 
 
 async def test_a_server_that_closes_leaves_the_sessions_as_they_are(browse: Browse) -> None:
-    """Its port is free, and each client's connection over; closing twice is no error."""
+    """Its port is free, and each client's connection over; closing twice is not an error."""
     world, server = await browse("<h1>Here</h1>"), await CdpServer.open()
     before = await sessions_on(world)
     async with cdp_client(admit(server, world).capability.url) as client:

@@ -332,7 +332,7 @@ async def test_only_the_whole_address_opens_anything(browse: Browse, server: Cdp
 async def test_a_page_of_the_session_cannot_use_its_own_address(
     browse: Browse, server: CdpServer
 ) -> None:
-    """Even if it learns the address: the port is no host of the allow-list."""
+    """Even if it learns the address: the port is not a host of the allow-list."""
     world = await browse("x")
     url = address(server, world)
     told = await world.page.evaluate(

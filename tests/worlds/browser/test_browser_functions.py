@@ -216,7 +216,7 @@ async def test_a_setup_clicks_types_and_waits_as_no_action_of_the_agent(play: Pl
     assert await page.is_checked("#agree")
     assert await page.input_value("#who") == "Ann"
     assert await played.call("history_length", 0) == 1
-    with pytest.raises(ActionFailed, match=r"'#never' was not to be seen within 0\.2 s"):
+    with pytest.raises(ActionFailed, match=r"'#never' did not appear within 0\.2 s"):
         await played.call("wait_for_element", "#never", 0.2, phase=Phase.SETUP)
 
 

@@ -361,7 +361,7 @@ async def test_options_that_contradict_each_other_are_refused_at_once() -> None:
     """Where they are written."""
     with pytest.raises(InvalidEnvironment, match="has its own features"):
         Gymnasium("CARLCartPole", attributes={"g": "gravity"})
-    with pytest.raises(InvalidEnvironment, match="`features` belong to `attributes`"):
+    with pytest.raises(InvalidEnvironment, match="`features` describe `attributes`"):
         Gymnasium("CartPole-v1", features=[ContextFeature(name="g", default=1.0)])
 
 

@@ -68,7 +68,7 @@ async def test_a_picture_is_shown_as_it_is(shell: ShellWorld, kind: str) -> None
 async def test_what_is_no_whole_picture_is_refused(shell: ShellWorld, data: bytes) -> None:
     """No client gets an image that a provider of models would refuse."""
     await shell.write("x.png", data)
-    with pytest.raises(ActionFailed, match=r"x\.png (is no PNG|has 6000 x 6000 px)"):
+    with pytest.raises(ActionFailed, match=r"x\.png (is not a PNG|has 6000 x 6000 px)"):
         await view_picture(shell, "x.png")
 
 
@@ -101,4 +101,4 @@ async def test_a_picture_reaches_a_client_as_an_image(tmp_path: Path) -> None:
         width, height = Image.open(io.BytesIO(reply.image)).size
         assert reply.text == f"board.png, {width} x {height} px."
         refused = await peer.error("view_picture", session=task.session, path="rules.txt")
-        assert refused == "rules.txt is no PNG and no JPEG that can be read."
+        assert refused == "rules.txt is not a PNG and no JPEG that can be read."

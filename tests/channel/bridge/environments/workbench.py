@@ -37,7 +37,7 @@ def server(name: str) -> FastMCP:
 
     @made.tool(name="Say-It")
     def say_it(session: str) -> str:
-        """Say what was given, which is no session of ours."""
+        """Say what was given, which is not a session of ours."""
         return f"it is {session}"
 
     @made.tool()

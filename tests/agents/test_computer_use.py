@@ -157,7 +157,7 @@ def test_points_are_scaled_to_our_picture() -> None:
         ("left_clik", {}, "Did you mean 'left_click'"),
         ("left_click_drag", {"coordinate": [1, 1]}, "start_coordinate"),
         ("scroll", {"scroll_direction": "sideways", "scroll_amount": 1}, "up, down"),
-        ("key", {"text": ""}, "no key"),
+        ("key", {"text": ""}, "not a key"),
         ("type", {}, "text"),
         ("wait", {"duration": -1}, "seconds"),
         ("wait", {"duration": 1e9}, "seconds"),

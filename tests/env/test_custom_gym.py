@@ -166,7 +166,7 @@ async def test_what_is_missing_is_said_and_nothing_is_built(
         with pytest.raises(GymMakeException) as caught:
             await here.make(gym)
         assert said in str(caught.value)
-    with pytest.raises(GymMakeException, match="came from a/dataset and brings a gym of its own"):
+    with pytest.raises(GymMakeException, match="came from a/dataset and contains its own gym"):
         await here.make(task(COUNTER, source="a/dataset"))
     with pytest.raises(GymMakeException, match="A custom gym runs only in this process"):
         await here_over(here, "stdio:")

@@ -174,11 +174,11 @@ ACTION = {"role": "action", "names": ["a"]}
     ("given", "said"),
     [
         (None, "declares 0 action features"),
-        ([1], "0 features"),
-        ({"features": {"a": ACTION, "b": ACTION}}, "2 features"),
+        ([1], "0 action features"),
+        ({"features": {"a": ACTION, "b": ACTION}}, "2 action features"),
         ({"features": {"a": {"role": "action"}}}, "does not say how many numbers"),
         ({"features": {"a": {"role": "action", "shape": [1000]}}}, "does not say how many"),
-        ({"features": {"a": 7}}, "0 features"),
+        ({"features": {"a": 7}}, "0 action features"),
     ],
 )
 def test_a_contract_without_an_action_is_not_bridged(given: Any, said: str) -> None:

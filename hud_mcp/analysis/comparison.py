@@ -171,7 +171,7 @@ def compare_jobs(jobs: Sequence[JobRuns], *, threshold: float = PASS_REWARD) -> 
 
     Args:
         jobs: The one that others are compared with is first.
-        threshold: The reward from which on a run passes.
+        threshold: The lowest reward with which a run passes.
     """
     rows = [_rows_of(job) for job in jobs]
     results = [_results(job, known, threshold) for job, known in zip(jobs, rows, strict=True)]

@@ -152,7 +152,7 @@ def group_runs(
         runs: What has begun of it, in any order.
         by: What to group by.
         group: How many runs of each task count, as in `job_statistics`.
-        threshold: The reward from which on a run passes.
+        threshold: The lowest reward with which a run passes.
         set_of: The name of a task's set, by the task's id; see `Job.set_of`.
 
     Returns:

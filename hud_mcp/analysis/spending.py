@@ -100,7 +100,7 @@ def spending_of(runs: Iterable[TimedRun], *, threshold: float = PASS_REWARD) -> 
 
     Args:
         runs: Those of a job, in any order; a run may have `step_count` and `use` too.
-        threshold: The reward from which on a run passes.
+        threshold: The lowest reward with which a run passes.
     """
     every = counting(runs)
     ended = [(run, run.ended_at) for run in every if run.ended_at is not None]

@@ -183,7 +183,7 @@ def job_statistics(
             added at the end.
         runs: What has begun, in any order.
         group: How many runs of each task count.
-        threshold: The reward from which on a run passes.
+        threshold: The lowest reward with which a run passes.
         intervals: Whether to compute them, which is most of the time.
         planned: Whether the job has a plan; None where that was not recorded. What a run says of
             itself decides whether it counts: a `foreign` one is a number beside the others.

@@ -42,7 +42,7 @@ def task_statistics(
         counted: Its runs that count, oldest first.
         earlier: Its earlier tries, which do not.
         group: How many runs it is to have.
-        threshold: The reward from which on a run passes.
+        threshold: The lowest reward with which a run passes.
     """
     graded = [run.reward for run in counted if outcome_class(run).counts is Counts.MEAN]
     rewards = [reward for reward in graded if reward is not None]

@@ -33,7 +33,7 @@ def check_usage(ctx: click.Context, options: dict[str, Any]) -> None:
     """
     selector = ctx.get_parameter_source("context_selector")
     if options["contexts"] is None and selector is ParameterSource.COMMANDLINE:
-        raise click.UsageError("--context-selector picks from --contexts; give that too.")
+        raise click.UsageError("--context-selector needs --contexts; give both.")
     if options["resume"] is None:
         if not options["tasksets"]:
             raise click.UsageError("Name a TASKSET, or --resume JOB; `hud-mcp tasks` lists sets.")
@@ -73,11 +73,11 @@ def _check_agent(ctx: click.Context, options: dict[str, Any]) -> None:
     if options["agent_command"] is None:
         return
     if not options["agent_command"].strip():
-        raise click.UsageError("--agent-command is empty; write what the shell is to run.")
+        raise click.UsageError("--agent-command is empty; write the command for the shell.")
     if (program := missing_program(options["agent_command"])) is not None:
         raise click.UsageError(
-            f"--agent-command begins with {program!r}, and the shell finds no program of that "
-            "name; correct it, or give its path."
+            f"--agent-command begins with {program!r}, but the shell finds no such program. "
+            "Correct the name, or give its path."
         )
 
 

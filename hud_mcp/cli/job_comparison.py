@@ -31,7 +31,7 @@ async def load_comparison(
     Args:
         store: Where they are recorded.
         names: Their ids, or how only these begin.
-        threshold: The reward from which on a run passes.
+        threshold: The lowest reward with which a run passes.
 
     Raises:
         UsageError: One is named twice, or proves tasks.

@@ -68,7 +68,7 @@ def command(jobs: tuple[str, ...], **options: Any) -> None:
     """
     configure_logging("warning")
     if options["by"] and len(jobs) != 1:
-        raise click.UsageError("--by is about one job: name it, as in `hud-mcp jobs JOB --by set`.")
+        raise click.UsageError("--by needs one job: name it, as in `hud-mcp jobs JOB --by set`.")
     anyio.run(_run, jobs, options)
 
 

@@ -111,7 +111,7 @@ def _read_secret(file: str | None, secret: str | None) -> str:
         try:
             secret = Path(file).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as exc:
-            why = exc.strerror if isinstance(exc, OSError) else "it is no text"
+            why = exc.strerror if isinstance(exc, OSError) else "it is not text"
             raise HudMcpError(f"--replica-secret-file {file} cannot be read: {why}.") from None
     if secret is None:
         raise HudMcpError(

@@ -38,13 +38,13 @@ class _LivePort(click.ParamType[int]):
             port = int(value)
         except ValueError:
             self.fail(
-                f"{value!r} is no port. Put SOURCE before it, as in `hud-mcp serve {value} "
+                f"{value!r} is not a port. Put SOURCE before it, as in `hud-mcp serve {value} "
                 f"--live`, or name a port, as in `--live 0 {value}`; 0 is any free one.",
                 param,
                 ctx,
             )
         if not 0 <= port <= _LAST_PORT:
-            self.fail(f"{port} is no port: they are 0 to {_LAST_PORT}.", param, ctx)
+            self.fail(f"{port} is not a port: they are 0 to {_LAST_PORT}.", param, ctx)
         return port
 
 
@@ -193,9 +193,12 @@ def command(ctx: click.Context, **options: Any) -> None:
     if options["openenv"] and not options["http"]:
         raise click.UsageError("--openenv is a wire over HTTP; name an address by --http too.")
     if options["reload"] and options["channel"] is not None:
-        raise click.UsageError("--reload follows edits over MCP alone; leave out --channel.")
+        raise click.UsageError("--reload works only over MCP; leave out --channel.")
     if options["reload"] and any(is_bridged(each) for each in options["sources"]):
-        raise click.UsageError("--reload follows files; what is bridged to is left to its server.")
+        raise click.UsageError(
+            "--reload follows files, and a bridged environment has its own "
+            "server. Leave out --reload."
+        )
     refuse_alone(options)
     options["greeted"] = configured_arguments(ctx) if is_watched(options) else None
     if options["greeted"] is not None:

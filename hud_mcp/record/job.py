@@ -226,7 +226,7 @@ class Job(Value):
         """Compute what its runs amount to so far; printing it shows every figure.
 
         Args:
-            threshold: The reward from which on a run passes.
+            threshold: The lowest reward with which a run passes.
 
         Raises:
             SourceNotFound: The store does not have this job.
@@ -249,7 +249,7 @@ class Job(Value):
 
         Args:
             by: What to group by: `set`, `difficulty`, `skill`, `environment`, `template`, `split`.
-            threshold: The reward from which on a run passes.
+            threshold: The lowest reward with which a run passes.
 
         Raises:
             SourceNotFound: The store does not have this job.

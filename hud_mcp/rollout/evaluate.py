@@ -39,16 +39,16 @@ Tasks = Taskset | Sequence[Task] | Task | str | Path
 
 @dataclass(frozen=True)
 class JobProgress:
-    """Something has happened in a job: a run began, ended or is tried again, or the server died.
+    """An event in a job: a run began, ended or is repeated, or the server died.
 
-    A `note` is what a person has to know, such as the address of the page of `human`.
+    A `note` informs a person, such as about the address of the page of `human`.
 
     Attributes:
         event: What has happened.
-        ended: How many runs have come to their end, of those that this call runs.
-        total: How many it runs.
-        run: Which run it was; None where the server died.
-        rollout: What became of it; None as long as it goes on.
+        ended: How many of this call's runs have ended.
+        total: How many runs this call has.
+        run: The run; None if the server died.
+        rollout: The result of the run; None while it continues.
         text: One line for people.
     """
 
@@ -86,65 +86,65 @@ async def evaluate(
     workers: int | Literal["auto"] | None = None,
     ray: str | bool | None = None,
 ) -> Job:
-    """Run an agent through a taskset. A run that fails is data of the job, and no exception.
+    """Run an agent through a taskset. A failed run becomes data of the job; it raises nothing.
 
     The environments run in a separate server process, as with `hud-mcp eval`, unless
     `in_process` says otherwise.
 
     Args:
-        taskset: What is worked on: a taskset, tasks, or the name or the path of a set; nothing
-            where a job is resumed.
-        agent: What `--agent` names; a model, as `provider:name` or its `ModelOptions`; or an
-            agent in Python: an async function of `(agent)` or `(agent, task)`, an object with
-            such a method `solve`, or a class of such objects, of which each run has one of its
-            own. It works in this process, and is trusted. Its return value is submitted as
-            its answer, if it has submitted none.
+        taskset: The tasks: a taskset, a list of tasks, or the name or path of a set. Leave it out
+            to resume a job.
+        agent: A name as for `--agent`; a model, as `provider:name` or its `ModelOptions`; or an
+            agent in Python. That is an async function of `(agent)` or `(agent, task)`, an object
+            with such a method `solve`, or a class of such objects. Each run creates its own object
+            of a class. An agent in Python works in this process, and is trusted. If it submits no
+            answer, its return value is the answer.
         group: Runs of each task.
-        max_concurrent: Runs at once in all; by default 4, or 4 for each worker.
-        store: Where it is recorded: an open store, which stays open, its path or its URL; the
-            default store by default.
+        max_concurrent: The most runs at one time; by default 4, or 4 for each worker.
+        store: The store that records the job: an open store, which stays open, a path or a URL.
+            None means the default store.
         on_progress: Called as a run begins or ends, or the server dies. An exception in it ends
             the job, which can be resumed.
-        resume: A job of this function or of `hud-mcp eval`, or its id: what is missing of it, or
-            failed for infrastructure, is run. Its record says all but the agent, where that was an
-            object.
-        env: Where the environments are, as for `hud-mcp serve`; by default they are found as the
-            command finds them, and those that this program declares by their files.
+        resume: A job of this function or of `hud-mcp eval`, or its id. Runs that are missing, or
+            that failed because of infrastructure, run again. The record has all options except an
+            agent that was an object.
+        env: The sources of the environments, as for `hud-mcp serve`. By default the function finds
+            them as the command does. It finds environments of this program by their files.
         name: What to call the job.
-        seed: From which each run's seed is derived; a task with a seed in its row keeps it.
-        max_steps: Steps after which the agent is stopped; what it has answered counts.
+        seed: Derive each run's seed from this number. A task with a seed in its row keeps that
+            seed.
+        max_steps: The agent stops after this number of steps; an answer that it has given counts.
         timeout_s: Seconds for the agent on one run, 600 by default.
-        retries: How often a run is tried again that failed for infrastructure; never by default.
+        retries: How often to repeat a run that failed because of infrastructure; never by default.
         contexts: Other contexts for the tasks: a file, or `sample:N`.
-        context_selector: Which of them a task gets: `round-robin`, `random`, `static`, `every`.
+        context_selector: Which context a task gets: `round-robin`, `random`, `static` or `every`.
         protocol: The benchmark whose authors' protocol the runs follow.
         allow: Hosts of this machine or of a private network that rows may open.
         image: The format of pictures.
         record: How steps are written: `durable` or `batched`.
-        isolated: Whether an agent in Python, a function or a class of a module, has a process of
-            its own for each run, with the credential of its session and nothing else.
-        in_process: Whether the environments run in this process too: several times as many short
-            runs a second, and a world that ends its process ends the job, which can be resumed.
-        workers: How many server processes share the runs, each with worlds of its own; `auto` is
-            one a core. Each run goes to the one that has least to do.
+        isolated: Whether each run of an agent in Python gets its own process, with only the
+            credential of its session. The agent must be a function or a class of a module.
+        in_process: Whether the environments run in this process too. Short runs are several times
+            as fast. A world that ends its process then ends the job, which can be resumed.
+        workers: How many server processes share the runs, each with its own worlds; `auto` means
+            one for each core. Each run goes to the least busy process.
         ray: The Ray cluster where these processes run, by its address; True for the one that is
             there, or of this machine. Then there is one for each node by default, placed by what
             `Needs` of the environments say.
 
     Returns:
-        The job, as it is recorded: `statistics()`, `load_trajectories()`; `runs`, `reward` and
-        `results` have every run of it that counts.
+        The recorded job. `runs`, `reward` and `results` have every run that counts.
 
     Raises:
         InvalidAgent: The agent cannot work. Nothing ran.
-        InvalidTask, InvalidContext, SourceNotFound: A task does not fit its environment, or there
-            is no such set, environment or context. Nothing ran.
-        HudMcpError: An option cannot work, or a job cannot be resumed as it is. Nothing ran.
+        InvalidTask, InvalidContext, SourceNotFound: A task does not fit its environment; or the
+            set, the environment or the context does not exist. Nothing ran.
+        HudMcpError: An option is wrong, or the job cannot be resumed. Nothing ran.
         EnvironmentFailed: The server does not start. The job is recorded, and can be resumed.
-        JobStopped: There is no server any more. The record stays; `job` is the job.
+        JobStopped: No server is left. The record stays; `job` is the job.
 
-    If this call is cancelled, answers that are being graded have a moment to get their grade, and
-    every other run under way is recorded as lost. The job can be resumed.
+    If this call is cancelled, it waits a moment for answers that are being graded. It records every
+    other unfinished run as lost. The job can be resumed.
     """
     _check_place()
     cluster = read_ray(ray)
@@ -217,7 +217,7 @@ async def _run(
             raise sole_cause(found) from None
     if evaluation.lost is not None:
         raise JobStopped(
-            f"{evaluation.lost} Its log is {log_path}. To go on: evaluate(agent=…, "
+            f"{evaluation.lost} Its log is {log_path}. To continue: evaluate(agent=…, "
             f"resume={prepared.job.id!r}).",
             prepared.job,
         )
@@ -261,7 +261,7 @@ def _named(run: PlannedRun, prepared: Prepared) -> str:
 async def _tasks_of(given: Tasks | None) -> tuple[Taskset, Mapping[str, Path]]:
     """The tasks, and the file that holds each set of them."""
     if given is None:
-        raise HudMcpError("Give a taskset, or resume=JOB to go on with a job.")
+        raise HudMcpError("Give a taskset, or resume=JOB to continue a job.")
     if isinstance(given, str | Path):
         read = (await anyio.to_thread.run_sync(find_sets, [str(given)])).read()
         return read.tasks, read.files
@@ -291,8 +291,8 @@ def _check_place() -> None:
 def _check_resumed(taskset: Any, *, group: int) -> None:
     if taskset is not None or group != 1:
         raise HudMcpError(
-            "A resumed job has its tasks and its group in its record; leave `taskset` and `group` "
-            "out, or begin another job."
+            "A resumed job has its tasks and its group in its record; leave `taskset` and "
+            "`group` out, or start another job."
         )
 
 

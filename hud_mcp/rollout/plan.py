@@ -50,7 +50,7 @@ class RunOptions(Value):
     folder: str = Field(default="", description="Where the run began; commands run there.")
     timeout_s: float = Field(default=600.0, gt=0)
     max_steps: int | None = Field(default=None, ge=1)
-    max_concurrent: int = Field(default=4, ge=1, description="Runs at once.")
+    max_concurrent: int = Field(default=4, ge=1, description="The most runs at one time.")
     retries: int = Field(default=0, ge=0, description="Of a run that failed for infrastructure.")
     seed: int | None = None
     image: ImageFormat = DEFAULT_FORMAT

@@ -67,8 +67,12 @@ class ModelOptions(Value):
     price: tuple[float, float] | None = Field(
         default=None, description="US dollars for a million tokens of input, and of output."
     )
-    rpm: int | None = Field(default=None, ge=1, description="Requests a minute, of all runs.")
-    tpm: int | None = Field(default=None, ge=1, description="Tokens a minute, of all runs.")
+    rpm: int | None = Field(
+        default=None, ge=1, description="The most requests per minute, over all runs."
+    )
+    tpm: int | None = Field(
+        default=None, ge=1, description="The most tokens per minute, over all runs."
+    )
 
     @field_validator("name")
     @classmethod

@@ -109,7 +109,7 @@ class Anywhere:
             await anyio.sleep(5 * _PAUSE_S)
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
-        """Ask for what is no tool, as `RunServer.ask` does."""
+        """Ask for what is not a tool, as `RunServer.ask` does."""
         server = await self._ready()
         try:
             return await server.ask(request)

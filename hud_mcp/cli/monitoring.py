@@ -21,7 +21,7 @@ _OPTIONS = (
     click.option(
         "--metrics",
         metavar="[HOST:]PORT",
-        help="Serve /metrics for Prometheus, with /healthz and /readyz, on an address of its own.",
+        help="Serve /metrics for Prometheus, with /healthz and /readyz, on its own address.",
     ),
     click.option(
         "--metrics-token",
@@ -41,9 +41,9 @@ _OPTIONS = (
         "quotas",
         multiple=True,
         metavar="NAME=VALUE",
-        help="What each caller may use, counted in the store over all of its servers: sessions at "
-        "once, starts_per_minute, stored_bytes (such as 5GB). A line of --token-file may end "
-        "with others of its own.",
+        help="Limit each caller over all servers of the store. The quotas are sessions at once, "
+        "starts_per_minute and stored_bytes (such as 5GB). A line of --token-file may set "
+        "its own quotas at its end.",
     ),
     click.option(
         "--log-format",

@@ -192,7 +192,7 @@ async def _vacuum(url: str | None, beside: Sequence[str]) -> Vacuumed:
     type=_Age(),
     required=True,
     metavar="AGE",
-    help="What ended longer ago: a number with h, d or w for hours, days or weeks.",
+    help="Prune runs that ended longer ago: a number with h, d or w for hours, days or weeks.",
 )
 @click.option(
     "--keep-grades",
@@ -207,9 +207,8 @@ async def _vacuum(url: str | None, beside: Sequence[str]) -> Vacuumed:
 def prune(**options: Any) -> None:
     """Remove the steps, pictures, turns, logs and prompts of old trajectories, for good.
 
-    Each keeps a marker: what was removed, when, and by which rule. Without --keep-grades, a
-    job whose runs are all old enough loses its tasks and grades too; its name and the markers
-    stay.
+    Each keeps a marker: what was removed, when, and by which rule. Without --keep-grades, a job
+    loses its tasks and grades too if all its runs are old enough. Its name and the markers stay.
     """
     check_place(options["store"])
     sys.exit(anyio.run(_prune, options))

@@ -110,7 +110,7 @@ def test_what_cannot_be_compared_is_refused(path: Path) -> None:
         ([SMALL.id, SMALL.id], "named twice"),
         ([SMALL.id, PROOF.id], "prove tasks"),
         ([SMALL.id, "job-none"], "job-none"),
-        ([SMALL.id, LARGE.id, "--by", "set"], "--by is about one job"),
+        ([SMALL.id, LARGE.id, "--by", "set"], "--by needs one job"),
     ):
         result = run(path, *arguments)
         assert result.exit_code != 0

@@ -72,8 +72,8 @@ AT_ONCE = {
 }
 """Modules that take names from a seam as they begin, and why they need not wait."""
 
-ELSEWHERE = {"ray"}
-"""Packages that are in an environment of their own, where the tests of a lane load them."""
+ELSEWHERE = {"fsspec", "ray"}
+"""Packages that the tests of a lane load, which have what most tests do not need."""
 
 MOST_OWN = 10
 """Function-local imports of the library's own modules stay below this."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from websockets.asyncio.client import connect as connect_websocket
 
     show_in_notebook: Any
+    url_to_fs: Any
     vnc_client: Any
 else:
     __getattr__ = lazy_names(
@@ -56,6 +57,7 @@ else:
         connect_websocket="websockets.asyncio.client:connect",
         vnc_client="vncdotool.client",
         show_in_notebook="IPython.display:display",
+        url_to_fs="fsspec.core:url_to_fs",
     )
 
 __all__ = [
@@ -81,5 +83,6 @@ __all__ = [
     "sse_client",
     "stdio_client",
     "streamable_http_client",
+    "url_to_fs",
     "vnc_client",
 ]

@@ -12,11 +12,11 @@ __all__ = [
     "PICTURES_VARIABLE",
     "STORE_VARIABLE",
     "check_place",
-    "default_pictures_folder",
     "default_store_file",
     "default_store_url",
     "is_store_named",
     "kind_problem",
+    "read_pictures_place",
     "read_place",
     "shown_url",
 ]
@@ -43,10 +43,23 @@ def default_store_url() -> str:
     return os.environ.get(STORE_VARIABLE) or str(default_store_file())
 
 
-def default_pictures_folder(folder: Path) -> Path:
-    """Where pictures lie where nobody says: in `HUD_MCP_PICTURES`, else in a folder of a store."""
-    named = os.environ.get(PICTURES_VARIABLE)
-    return Path(named).expanduser().absolute() if named else folder / "screenshots"
+def read_pictures_place(given: Path | str | None, folder: Path) -> tuple[Path, str | None]:
+    """Where pictures lie: as given, in `HUD_MCP_PICTURES`, or in the folder of a store.
+
+    Args:
+        given: A folder, or the URL of a folder of an object store.
+        folder: The store's.
+
+    Returns:
+        The folder on this machine; and the URL that it has copies of, or None.
+    """
+    own = folder / "screenshots"
+    named = given or os.environ.get(PICTURES_VARIABLE)
+    if named is None or named == "":
+        return own, None
+    if isinstance(named, str) and "://" in named:
+        return own, named
+    return Path(named).expanduser().absolute(), None
 
 
 def is_store_named(given: str | None) -> bool:

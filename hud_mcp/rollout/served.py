@@ -218,7 +218,8 @@ def check_store(store: Store, cluster: Cluster, *, shows: bool) -> None:
     if shows and not os.environ.get(PICTURES_VARIABLE):
         raise HudMcpError(
             f"The Ray cluster has {cluster.size} nodes, and pictures would lie on each of them. "
-            f"Name a folder that all of them share in {PICTURES_VARIABLE}."
+            f"Name one place for all of them in {PICTURES_VARIABLE}: a shared folder, or "
+            "s3://bucket/folder."
         )
 
 

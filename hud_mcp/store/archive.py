@@ -20,6 +20,7 @@ from hud_mcp.record.trajectory import (
 from hud_mcp.store import sql
 from hud_mcp.store.characters import printable
 from hud_mcp.store.database import Database
+from hud_mcp.store.objects import Objects
 from hud_mcp.store.outlines import Outlines, no_job
 from hud_mcp.store.screenshots import read_file
 from hud_mcp.store.stored_session import OwnSession, StoredSession
@@ -41,11 +42,15 @@ class Archive(Outlines):
     Args:
         database: Where its rows are.
         screenshots: The folder of pictures.
+        objects: Where they lie, if that folder has copies alone.
     """
 
-    def __init__(self, database: Database, screenshots: Path) -> None:
+    def __init__(
+        self, database: Database, screenshots: Path, objects: Objects | None = None
+    ) -> None:
         super().__init__(database)
         self.screenshots = screenshots
+        self.objects = objects
 
     @property
     def url(self) -> str:
@@ -361,8 +366,15 @@ class Archive(Outlines):
         )
 
     def screenshot_path(self, record: ScreenshotRecord) -> Path:
-        """Where a recorded picture lies."""
-        return self.screenshots / record.name
+        """Where a recorded picture lies; from an object store it is brought here, which blocks.
+
+        Raises:
+            OSError: The object store does not answer.
+        """
+        path = self.screenshots / record.name
+        if self.objects is not None:
+            self.objects.get(path)
+        return path
 
     async def read_screenshot(self, record: ScreenshotRecord) -> bytes | None:
         """Return a recorded picture, encoded; None where its file is gone or damaged.
@@ -370,8 +382,9 @@ class Archive(Outlines):
         Raises:
             OSError: The file is there and cannot be read.
         """
-        path = self.screenshot_path(record)
-        return await anyio.to_thread.run_sync(read_file, path, record.sha256)
+        return await anyio.to_thread.run_sync(
+            lambda: read_file(self.screenshot_path(record), record.sha256)
+        )
 
     async def _read_job(self, job_id: str, read: "Callable[[Connection], T]") -> tuple[Job, T]:
         """Read a job and something of it at once.

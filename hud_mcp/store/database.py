@@ -108,6 +108,7 @@ class Database:
         files: Sequence[tuple[Path, bytes]] = (),
         *,
         is_large: bool = False,
+        copy: Callable[[Path, bytes], None] | None = None,
     ) -> "asyncio.Future[Any]":
         """Make something durable: it happens even if nobody waits for it.
 
@@ -115,12 +116,14 @@ class Database:
             change: What is made; made again where a commit that it shared has failed.
             files: Files that must be there before, each with its content.
             is_large: Whether it has so much to write that the event loop does not.
+            copy: Given each of these files too, where they lie elsewhere; it may block.
 
         Returns:
             What is waited for. It gives what the change gives, or raises `StoreFailed` where
             nothing was written, and `SessionTaken` where another server owns the session.
         """
-        return telemetry.timed(self._writer.write(Write(change, files, is_large)), "store")
+        write = Write(change, files, is_large, copy)
+        return telemetry.timed(self._writer.write(write), "store")
 
     @property
     def may_write_at_once(self) -> bool:

@@ -18,7 +18,7 @@ from hud_mcp.observation import Screenshot
 from hud_mcp.outcome import Outcome
 from hud_mcp.record.job import Job
 from hud_mcp.record.model_turn import ModelTurn
-from hud_mcp.record.place import default_pictures_folder, default_store_url, read_place
+from hud_mcp.record.place import default_store_url, read_pictures_place, read_place
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
 from hud_mcp.store import sql
 from hud_mcp.store.changes import NewEnd, NewPrompt, NewSession, NewSteps
@@ -28,6 +28,7 @@ from hud_mcp.store.growth import Growth
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.store.new_step import NewStep
 from hud_mcp.store.new_turn import NewTurn
+from hud_mcp.store.objects import Objects
 from hud_mcp.store.quotas import Quotas
 from hud_mcp.store.replicas import ReplicaRecords
 from hud_mcp.store.soon import Soon
@@ -50,8 +51,8 @@ class Store(Upkeep):
     Args:
         url: A path of a SQLite file, or a SQLAlchemy URL (`sqlite:///…`,
             `postgresql+psycopg://…`).
-        screenshots: The folder of pictures; beside a SQLite file by default, else in the
-            user's data folder.
+        screenshots: The folder of pictures, or the URL of one in an object store; as
+            `HUD_MCP_PICTURES` says by default, else beside a SQLite file or in the user's data.
         lease_s: How long a server may give no sign of life before another one may take its
             sessions over; the same for all servers of a store.
         is_scratch: Whether it is deleted with its process: it then does not wait for the disk.
@@ -62,7 +63,7 @@ class Store(Upkeep):
         self,
         url: str | Path | None = None,
         *,
-        screenshots: Path | None = None,
+        screenshots: Path | str | None = None,
         lease_s: float = LEASE_S,
         is_scratch: bool = False,
         quotas: Quotas | None = None,
@@ -70,7 +71,8 @@ class Store(Upkeep):
         database = Database(
             str(url) if url else default_store_url(), lease_s, is_scratch=is_scratch
         )
-        super().__init__(database, screenshots or default_pictures_folder(database.folder))
+        folder, url = read_pictures_place(screenshots, database.folder)
+        super().__init__(database, folder, None if url is None else Objects(url, folder))
         self._soon = Soon()
         self._quotas = quotas
         self._growth = Growth()
@@ -287,14 +289,15 @@ class Store(Upkeep):
         self._growth.count(change, pictures)
         change = self._growth.said_by(change)
         files = [
-            (self.screenshot_path(ScreenshotRecord.of(new.screenshot)), new.screenshot.data)
+            (self.screenshots / ScreenshotRecord.of(new.screenshot).name, new.screenshot.data)
             for new in steps
             if new.screenshot is not None
         ]
         if files and self._unmarked:
             files.append(mark_of(self.screenshots, self.url))
             self._unmarked = False
-        written = self._database.write(change, files, is_large=change.are_large)
+        copy = None if self.objects is None else self.objects.put
+        written = self._database.write(change, files, is_large=change.are_large, copy=copy)
         if grown := change.grown_bytes:
             written.add_done_callback(partial(self._growth.give_back, trajectory_id, grown))
         return written

@@ -309,6 +309,8 @@ class Writer:
                 for write in batch:
                     for path, data in write.files:
                         save_file(path, data)
+                        if write.copy is not None:
+                            write.copy(path, data)
                 with self._transaction() as driver:
                     results = self._make(driver, batch)
             except Exception as exc:  # noqa: BLE001  # were the thread to end, every write would hang

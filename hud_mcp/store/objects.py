@@ -1,0 +1,81 @@
+"""Pictures in an object store, by fsspec, with a copy of those that were used on this machine."""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hud_mcp.errors import NotInstalled
+from hud_mcp.lazy import libraries
+from hud_mcp.store.permissions import make_private_folder
+
+__all__ = ["Objects"]
+
+
+class Objects:
+    """A folder of an object store. Constructing one touches nothing.
+
+    Args:
+        url: Of the folder, such as `s3://bucket/folder`; its keys are where fsspec looks.
+        copies: The folder of copies.
+    """
+
+    def __init__(self, url: str, copies: Path) -> None:
+        self._url = url.rstrip("/")
+        self._copies = copies
+        self._opened: tuple[Any, str] | None = None
+
+    def put(self, path: Path, data: bytes) -> None:
+        """Write a picture that has its copy here. It blocks.
+
+        Raises:
+            OSError: It was not written.
+        """
+        files, folder = self._open()
+        try:
+            files.pipe_file(f"{folder}/{self._name(path)}", data)
+        except Exception as exc:  # its libraries raise errors of their own
+            raise OSError(f"{self._url} took no picture: {exc}") from exc
+
+    def get(self, path: Path) -> None:
+        """Bring a picture here that has no copy yet, where there is one. It blocks.
+
+        Raises:
+            OSError: The object store does not answer.
+        """
+        if path.exists():
+            return
+        files, folder = self._open()
+        try:
+            data: bytes = files.cat_file(f"{folder}/{self._name(path)}")
+        except FileNotFoundError:
+            return
+        except Exception as exc:  # the same
+            raise OSError(f"{self._url} gave no picture: {exc}") from exc
+        make_private_folder(path.parent)
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(temporary).replace(path)
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self._copies).as_posix()
+
+    def _open(self) -> tuple[Any, str]:
+        """The file system, and the folder in it.
+
+        Raises:
+            NotInstalled: What speaks to it is not installed.
+        """
+        if self._opened is not None:
+            return self._opened
+        try:
+            opened: tuple[Any, str] = libraries.url_to_fs(self._url)
+        except ImportError as exc:
+            raise NotInstalled(
+                f"Pictures in {self._url} need fsspec: pip install 'hud-mcp[s3]'. ({exc})"
+            ) from exc
+        except ValueError as exc:
+            raise OSError(f"{self._url} is no place for pictures: {exc}") from exc
+        self._opened = opened
+        return opened

@@ -21,7 +21,7 @@ from hud_mcp.analysis.pass_rates import PASS_REWARD, Scored, pass_rate
 from hud_mcp.analysis.task_statistics import TaskStatistics, task_statistics
 from hud_mcp.analysis.tries import Try, choose_runs, counting, outcome_class
 from hud_mcp.loading.provenance import clusters_of, split_of
-from hud_mcp.outcome import NOT_BEGUN, outcome_classes
+from hud_mcp.outcome import NOT_BEGUN, OutcomeClass, outcome_classes
 from hud_mcp.record.model_use import ModelUse
 from hud_mcp.task import Task
 
@@ -168,9 +168,10 @@ class _Row:
     """A task with what its runs amount to."""
 
     task: Task
-    counted: Sequence[TimedRun]
     rewards: Sequence[float]
     figures: TaskStatistics
+    classes: Sequence[OutcomeClass]
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,8 @@ def _tabulate(
     for task_id, all_runs in of_task.items():
         counted, earlier = choose_runs(all_runs, group)
         figures, rewards = task_statistics(task_id, counted, earlier, group, threshold)
-        rows.append(_Row(of_id[task_id], counted, rewards, figures))
+        classes = [outcome_class(run) for run in counted]  # a row may be in many groups
+        rows.append(_Row(of_id[task_id], rewards, figures, classes, _seconds(counted)))
     # Where one reward lies outside, nothing bounds those of the other groups either.
     in_range = all(is_in_range(reward) for row in rows for reward in row.rewards)
     return _Table(rows, clusters, group, threshold, in_range)
@@ -224,12 +226,19 @@ def _alone(table: _Table, rows: Sequence[_Row]) -> _Table:
     return replace(table, rows=rows, clusters=clusters, in_range=in_range)
 
 
+def _seconds(runs: Iterable[TimedRun]) -> float:
+    """What runs took together, as far as they have ended."""
+    return math.fsum(
+        (run.ended_at - run.started_at).total_seconds() for run in runs if run.ended_at is not None
+    )
+
+
 def _run_group(table: _Table, name: str, rows: Sequence[_Row]) -> RunGroup:
     outcomes = dict.fromkeys((each.value for each in outcome_classes()), 0)
     for row in rows:
         outcomes[NOT_BEGUN] += row.figures.not_begun
-        for run in row.counted:
-            outcomes[outcome_class(run)] += 1
+        for each in row.classes:
+            outcomes[each] += 1
     rewards = [reward for row in rows for reward in row.rewards]
     names = [table.clusters.get(row.task.id, row.task.id) for row in rows]
     parts = [
@@ -250,12 +259,7 @@ def _run_group(table: _Table, name: str, rows: Sequence[_Row]) -> RunGroup:
         mean=mean_over_tasks(parts, len(rewards), in_range=table.in_range, intervals=True),
         pass_rate=pass_rate(scored, 1, intervals=True).pass_at_k,
         outcomes=outcomes,
-        seconds=math.fsum(
-            (run.ended_at - run.started_at).total_seconds()
-            for row in rows
-            for run in row.counted
-            if run.ended_at is not None
-        ),
+        seconds=math.fsum(row.seconds for row in rows),
         use=ModelUse.sum_of(row.figures.use for row in rows),
     )
 

@@ -116,7 +116,7 @@ async def test_the_page_holds_few_rows_whatever_is_looked_at(
         await assert_bounded(page)
         await page.get_by_label("Group by").select_option("skill")
         await page.locator("#fold-all").click()
-        await expect(page.locator("#page-place")).to_have_text(re.compile("of 40,006 rows"))
+        await expect(page.locator("#page-place")).to_have_text(re.compile(r"of 3\d,\d{3} rows"))
         await assert_bounded(page)
     assert viewer.memory_mb < MOST_SERVER_MB
 
@@ -138,7 +138,7 @@ async def test_a_run_is_gone_through_by_key_without_its_job(
         )
         await page.keyboard.press("j")
         await expect(page.locator("#position")).to_have_text("1 / 50")
-        await page.wait_for_url(re.compile("00008"))
+        await expect(page).to_have_url(re.compile("00008"))
     paths = {re.sub(r"\?.*", "", url.removeprefix(viewer.url)) for url in asked}
     assert not paths & {"api/job", "api/rows", "api/jobs"}
     assert paths

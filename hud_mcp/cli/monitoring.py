@@ -1,6 +1,7 @@
 """What operators of `hud-mcp serve` watch and bound: its state, metrics, traces, log, quotas."""
 
 import logging
+import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
@@ -17,6 +18,8 @@ __all__ = ["Monitor", "monitoring", "monitoring_options"]
 logger = logging.getLogger(__name__)
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
+_TOKEN = "HUD_MCP_METRICS_TOKEN"  # noqa: S105  # the name of one
+
 _OPTIONS = (
     click.option(
         "--metrics",
@@ -26,15 +29,15 @@ _OPTIONS = (
     click.option(
         "--metrics-token",
         metavar="SECRET",
-        envvar="HUD_MCP_METRICS_TOKEN",
-        help="The bearer token that /metrics asks for. Without --metrics it is on the address of "
-        "--http.",
+        envvar=_TOKEN,
+        help="The bearer token that /metrics needs. Without --metrics, /metrics is at the address "
+        "of --http.",
     ),
     click.option(
         "--traces",
         is_flag=True,
-        help="Send traces of calls over OTLP/HTTP, to where OTEL_EXPORTER_OTLP_ENDPOINT and its "
-        "like say; needs the extra otel.",
+        help="Send traces of calls over OTLP/HTTP. OTEL_EXPORTER_OTLP_ENDPOINT says where to. "
+        "It needs the extra otel.",
     ),
     click.option(
         "--quota",
@@ -49,7 +52,7 @@ _OPTIONS = (
         "--log-format",
         type=click.Choice(["text", "json"]),
         default="text",
-        help="How a line of the log is written to stderr; json is one object a line.",
+        help="The form of the log on stderr; json is one object per line.",
     ),
 )
 
@@ -77,6 +80,7 @@ class Monitor:
     def __init__(self, options: dict[str, Any]) -> None:
         self._address: str | None = options["metrics"]
         self._token: str | None = options["metrics_token"]
+        os.environ.pop(_TOKEN, None)  # every child inherits what is left there
         self._traces: bool = options["traces"]
         self._hosts: tuple[str, ...] = options["hosts"]
         self._sessions: Any = None

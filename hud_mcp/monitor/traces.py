@@ -23,6 +23,17 @@ __all__ = ["Traces", "tracing"]
 _ROOTS = frozenset({"call", "grade"})
 """What is traced although no request is known that it belongs to."""
 
+_NAMES = {
+    "queue": "session.queue",
+    "grade": "session.grade",
+    "open": "world.open",
+    "act": "world.act",
+    "action": "world.action",
+    "observe": "world.observe",
+    "store": "store.write",
+}
+"""What spans are called."""
+
 _FLUSH_S = 5.0
 """How long the last spans may take to be sent, as the server ends."""
 
@@ -43,7 +54,7 @@ class Traces:
         is_part = above.get_span_context().is_valid
         if (span.name == "call" and is_part) or not (is_part or span.name in _ROOTS):
             return _nothing
-        made = self._tracer.start_span(f"hud_mcp.{span.name}")
+        made = self._tracer.start_span(_NAMES.get(span.name, span.name))
         context = libraries.set_span_in_context(made)
         token = libraries.attach(context) if current else None
 

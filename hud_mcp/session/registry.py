@@ -97,6 +97,7 @@ class Sessions:
         self.reloads = reloads
         self.changes = Changes()
         self._live_base: str | None = None
+        self._is_left = False
         self._lifecycle, self._shared, self.roster = Lifecycle(), Shared(), Roster()
         roster = self.roster
         self.living_of, self.untouched = roster.living_of, roster.untouched
@@ -164,8 +165,8 @@ class Sessions:
 
     @property
     def takes_new(self) -> bool:
-        """Whether it starts sessions: not once it is being closed."""
-        return not self._capacity.is_closed
+        """Whether it starts sessions: not once it is being left, or closed."""
+        return not (self._is_left or self._capacity.is_closed)
 
     @property
     def live_base(self) -> str | None:
@@ -302,6 +303,7 @@ class Sessions:
 
     def take_no_more(self) -> None:
         """Resume nothing unasked any more: this server is being left."""
+        self._is_left = True
         self._sweep.stop()
 
     async def current(self, session: Session) -> Session | Receipt:

@@ -128,9 +128,9 @@ async def test_a_trace_follows_a_call_into_its_world_and_its_record(
             refused, _ = await call("step", session=session, actions=[typed])
 
         wanted = {
-            begun: ("hud_mcp.open", "hud_mcp.store"),
-            stepped: ("hud_mcp.act", "hud_mcp.action", "hud_mcp.observe", "hud_mcp.store"),
-            answered: ("hud_mcp.grade", "hud_mcp.store"),
+            begun: ("world.open", "store.write"),
+            stepped: ("world.act", "world.action", "world.observe", "store.write"),
+            answered: ("session.grade", "store.write"),
             refused: (),
         }
         for trace, names in wanted.items():
@@ -145,9 +145,9 @@ async def test_a_trace_follows_a_call_into_its_world_and_its_record(
         assert root.parent not in known
         assert all(span.parent in known for span in spans if span is not root)
     step = collector.of(stepped)
-    assert step["hud_mcp.action"].parent == step["hud_mcp.act"].id
-    assert step["hud_mcp.act"].attributes["hud_mcp.environment"] == "board"
-    assert step["hud_mcp.act"].attributes["hud_mcp.actions"] == ["type"]
+    assert step["world.action"].parent == step["world.act"].id
+    assert step["world.act"].attributes["hud_mcp.environment"] == "board"
+    assert step["world.act"].attributes["hud_mcp.actions"] == ["type"]
     assert next(s for s in collector.of(refused).values() if s.name == "tools/call step").is_error
     assert {line["trace_id"] for line in logged if "trace_id" in line} <= set(wanted)
     assert any("trace_id" in line for line in logged)

@@ -100,6 +100,7 @@ bench: $(TESTED)
 	$(BIN)/python benchmarks/job_figures.py
 	$(BIN)/python benchmarks/groups.py
 	$(BIN)/python benchmarks/tunnel.py
+	$(BIN)/python benchmarks/replicas.py
 	@if [ ! -x .venv-browsergym/bin/browsergym-ready ]; then \
 	  $(PYTHON) -m venv .venv-browsergym && \
 	  .venv-browsergym/bin/pip install --quiet --disable-pip-version-check browsergym-miniwob==0.14.3 && \

@@ -77,9 +77,14 @@ class One:
         assert self.process is not None
         self.process.terminate()
 
-    def _end(self, how: signal.Signals) -> int:
+    def wait(self) -> int:
+        """Wait until it has ended by itself; its status."""
+        return self._end(None)
+
+    def _end(self, how: signal.Signals | None) -> int:
         assert self.process is not None
-        self.process.send_signal(how)
+        if how is not None:
+            self.process.send_signal(how)
         status = self.process.wait(PATIENCE_S)
         assert self.process.stdout is not None
         self.process.stdout.close()

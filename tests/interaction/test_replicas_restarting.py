@@ -12,7 +12,7 @@ import pytest
 from flock import ANN, Flock, ask, flock, in_thread, nginx
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
-from peers import BOARD, LEGACY, MODERN, Gate, Peer, connected
+from peers import BOARD, LEGACY, MODERN, Gate, Peer, RawHttp, connected
 from postgresql import Cluster, find_programs
 from waiting import PATIENCE_S, let_pass, until
 
@@ -173,3 +173,58 @@ async def test_our_client_returns_the_tag_and_nginx_finds_the_replica(
             assert len(moved) == 1
             assert not moved & tags
             assert await session.answer("done") == 1.0
+
+
+@pytest.mark.long
+async def test_a_session_that_cannot_move_in_time_is_lost_with_the_reason(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """It is served for as long as `--drain-s` says; then any replica tells why it ended."""
+    with flock(tmp_path, cluster.new_schema(), (BOARD,), "--drain-s", "20") as replicas:
+        begun = await ask(replicas[0], MODERN, "start_task", template="collect", arguments={})
+        session = begun["structuredContent"]["session"]
+        sent = await ask(replicas[1], MODERN, "send_note", session=session)
+        assert not sent.get("isError"), sent  # it must never be done twice
+        replicas[0].tell_to_stop()
+        await until(lambda: "takes no new sessions" in replicas[0].log.read_text())
+        still = await ask(replicas[1], MODERN, "count_notes", session=session)
+        assert still["_meta"][TAG] == "r1"
+        assert await in_thread(replicas[0].wait) == 143
+        told = await ask(replicas[1], MODERN, "task_status", session=session)
+        assert told["structuredContent"]["receipt"]["outcome"] == "lost"
+        assert "The server was stopped" in str(told)
+
+
+@pytest.mark.long
+async def test_a_call_whose_replica_is_killed_is_told_so_or_repeated(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """What could be done twice is not repeated; what names the steps it has seen is."""
+    with flock(tmp_path, cluster.new_schema(), (BOARD,)) as replicas:
+        for asked in ({}, {"after_step": 0}):
+            begun = await ask(replicas[0], MODERN, "start_task", template="collect", arguments={})
+            session = begun["structuredContent"]["session"]
+            gate = Gate(tmp_path, f"held{len(asked)}")
+            told: list[Any] = []
+
+            async def step(session: str, gate: Gate, asked: dict[str, int]) -> None:
+                headers = {"authorization": f"Bearer {ANN}"}
+                actions = [note("tea"), gate.hold()]
+                async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as web:
+                    raw = RawHttp(web, replicas[1].url, MODERN)
+                    arguments = {"session": session, "actions": actions, **asked}
+                    params = {"name": "step", "arguments": arguments}
+                    told.append(await raw.request("tools/call", params))  # noqa: B023  # at once
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(step, session, gate, asked)
+                await gate.arrived()
+                replicas[0].kill()
+                gate.open()
+            if asked:
+                assert told[0]["result"]["_meta"]["hud-mcp/step"]["performed"] == 2
+            else:
+                assert "may have done the call" in told[0]["error"]["message"]
+            status = await ask(replicas[1], MODERN, "task_status", session=session)
+            assert status["structuredContent"]["steps"] == len(asked)
+            await in_thread(replicas[0].start)

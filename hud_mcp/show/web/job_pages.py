@@ -4,10 +4,12 @@ A page has all runs of a short job, and is then sent what has changed. Of a long
 lines at a time: the search is the database's, and what decides the order is kept here in short.
 """
 
+import gc
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -186,18 +188,22 @@ class JobPages:
             began_s = monotonic()
             _, stamp = await self._store.stamp_job(job_id or None)
             if before is None or before.stamp != stamp:
-                job, tasks, runs = await self._store.load_outline(job_id or None)
-                found = None
-                if len(runs) <= WHOLE_RUNS:
-                    found = await self._store.load_rows([run.id for run in runs])
-                read = _Read(stamp, job, tasks, runs, found)
-                page = await anyio.to_thread.run_sync(_make, read, before)
+                with _without_collector():
+                    page = await self._make(job_id, stamp, before)
                 if page.rows is None:
                     now_s = monotonic()
                     page.fresh_until_s = now_s + _PAUSE * (now_s - began_s)
                 before = page
             self._keep(job_id, before)
             return before
+
+    async def _make(self, job_id: str, stamp: str, before: _Page | None) -> _Page:
+        job, tasks, runs = await self._store.load_outline(job_id or None)
+        found = None
+        if len(runs) <= WHOLE_RUNS:
+            found = await self._store.load_rows([run.id for run in runs])
+        read = _Read(stamp, job, tasks, runs, found)
+        return await anyio.to_thread.run_sync(_make, read, before)
 
     def _keep(self, job_id: str, page: _Page) -> None:
         kept = self._pages
@@ -244,6 +250,18 @@ class JobPages:
         """Which runs failed last, while a long job runs."""
         running = page.head["outcomes"].get("unfinished")
         return {"latest": await self._lines(page, page.runs.latest_failures() if running else ())}
+
+
+@contextmanager
+def _without_collector() -> Generator[None]:
+    """Have the garbage collector wait: of a long job it would look through all runs, many times."""
+    runs = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if runs:
+            gc.enable()
 
 
 @dataclass(frozen=True)

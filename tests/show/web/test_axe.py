@@ -14,6 +14,7 @@ from starlette.routing import Router
 from test_desk import POLE, SHOP, desk, its_turn
 
 from hud_mcp.grade import Outcome, SubScore
+from hud_mcp.record.job import Job
 from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.record.trajectory import live_url
 from hud_mcp.show.web.auth import Hosts
@@ -117,8 +118,12 @@ async def test_axe_finds_what_is_wrong(browser: Browser, axe: str) -> None:
 async def test_nothing_is_found_in_the_viewer(
     run: Run, browser: Browser, axe: str, look: dict[str, Any]
 ) -> None:
-    """Jobs, a job with contexts and in groups, a trajectory with each tab, and two compared."""
+    """Jobs, some of them side by side, one in groups, a trajectory with each tab, and two runs."""
     names = await record_job(run)
+    other = Job(name="Another job", taskset="shop", agent="nop")
+    await run.store.add_job(other, run.tasks)
+    await run.add("find", job_id=other.id, reward=0.0)
+    await run.add("buy", job_id=other.id, reward=1.0)
     job = f"#job-{run.job.id.removeprefix('job-')}"
     async with (
         served(viewer_app(run.store)) as base,
@@ -127,6 +132,7 @@ async def test_nothing_is_found_in_the_viewer(
         places = ["", job, f"{job}/by-difficulty", f"{job}/by-difficulty/hard"]
         places += [f"#traj-{names[2]}/step-4{tab}" for tab in TABS]
         places += [f"#traj-{name}/grade" for name in names[:1] + names[3:]]
+        places += [f"#across-{run.job.id}", f"#across-{run.job.id}/{other.id}"]
         await nothing_is_found(seen, axe, [*places, f"#compare-{names[0]}/{names[2]}"])
 
 

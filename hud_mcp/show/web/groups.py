@@ -1,10 +1,11 @@
-"""What a job's page shows of its runs by set, difficulty and skill."""
+"""What a job's page shows of its runs by set, difficulty and skill, and by task if repeated."""
 
 from collections.abc import Iterable, Sequence
 
+from hud_mcp.analysis.comparison import ComparedTask, JobRuns, TaskResult, compare_jobs
 from hud_mcp.analysis.groups import DIMENSIONS, Dimension, Grouping, RunGroup, TimedRun, group_runs
 from hud_mcp.record.job import Job
-from hud_mcp.show.web.values import Json
+from hud_mcp.show.web.values import Json, finite
 from hud_mcp.task import Task
 
 __all__ = ["groupings_data"]
@@ -30,11 +31,63 @@ def groupings_data(
     Returns:
         The groupings, and by their names and the tasks' ids the places of its groups in the list.
     """
+    tasks = list(tasks)
     by = () if job.is_proof else DIMENSIONS
     found = group_runs(tasks, runs, by, group=job.group, set_of=job.set_of)
     shown = [grouping for grouping in found if _is_shown(grouping)]
     places = {grouping.by: _places(grouping) for grouping in shown}
-    return [_grouping(grouping) for grouping in shown], {**places}
+    told, by_name = [_grouping(grouping) for grouping in shown], {**places}
+    if job.group > 1 and not job.is_proof:
+        repeated = _repeated(job, tasks, runs)
+        told.insert(0, repeated)
+        by_name[REPEATED] = {each["name"]: [i] for i, each in enumerate(repeated["groups"])}
+    return told, by_name
+
+
+REPEATED = "task"
+"""By what the runs of a job are grouped first where each task has several."""
+
+
+def _repeated(job: Job, tasks: Sequence[Task], runs: Sequence[TimedRun]) -> Json:
+    """Each task with what its repeated runs came to."""
+    seconds: dict[str, float] = {}
+    for run in runs:
+        if run.ended_at is not None:
+            took = (run.ended_at - run.started_at).total_seconds()
+            seconds[run.task_id] = seconds.get(run.task_id, 0.0) + took
+    found = compare_jobs([JobRuns(tasks=tasks, runs=runs, group=job.group)])
+    groups = [
+        _task(task, result, seconds.get(task.id, 0.0))
+        for task in found.tasks
+        for result in task.results
+        if result is not None
+    ]
+    return {
+        "by": REPEATED,
+        "words": "task",
+        "overlapping": False,
+        "plotted": False,
+        "repeated": True,
+        "groups": groups,
+    }
+
+
+def _task(task: ComparedTask, found: TaskResult, seconds: float) -> Json:
+    mean = finite(found.mean)
+    return {
+        "name": task.id,
+        "title": task.id,
+        "tasks": 1,
+        "wanted": found.wanted,
+        "graded": found.graded,
+        "passed": found.passed,
+        "unrewarded": found.unrewarded,
+        # The runs of one task are one cluster, of which there is no interval over tasks.
+        "mean": None if mean is None else {"value": mean, "low": None, "reason": None},
+        "outcomes": found.outcomes,
+        "seconds": round(seconds, 3),
+        "use": None,
+    }
 
 
 def _is_shown(grouping: Grouping) -> bool:

@@ -102,7 +102,8 @@ function meanCell({ mean, wanted }) {
     el('span', { class: 'over', title: mean.reason }, intervalOf(mean))];
 }
 
-const intervalOf = mean => (mean.low === null ? 'no interval' : intervalText(mean));
+/** What is of one task has no interval over tasks, and no reason to say so. */
+const intervalOf = mean => (mean.low === null && mean.reason === null ? '' : mean.low === null ? 'no interval' : intervalText(mean));
 
 const part = (value, { low, high }) => `${(100 * (value - low)) / (high - low)}%`;
 

@@ -27,7 +27,7 @@ export class Overview {
     this.table.filter = row => this.isWanted(row);
     this.table.isFiltered = () => this.isFiltered();
     this.table.toggled = () => this.keepPlace();
-    $('group-by').addEventListener('change', () => this.group($('group-by').value || null));
+    $('group-by').addEventListener('change', () => this.group($('group-by').value || UNGROUPED));
     $('fold-all').addEventListener('click', () => this.foldAll());
     $('save-csv').addEventListener('click', () => this.save('csv', 'text/csv', commaSeparated));
     $('save-jsonl').addEventListener('click', () => this.save('jsonl', 'application/x-ndjson', jsonLines));
@@ -104,14 +104,15 @@ export class Overview {
 
   // ---- Groups
 
-  /** Groups the rows without drawing them; a job may not have what an address names. */
+  /** Groups the rows without drawing them: as an address says, or the repeated runs of each task. */
   take(by, open = []) {
     const { groupings, trajectories, strays } = this.job;
+    by ??= groupings.find(one => one.repeated)?.by;
     const grouping = groupings.find(one => one.by === by) ?? null;
-    this.by = grouping?.by ?? null;
+    this.by = grouping?.by ?? (by === UNGROUPED ? UNGROUPED : null);
     $('group-by').replaceChildren(el('option', { value: '' }, 'none'),
       ...groupings.map(one => el('option', { value: one.by }, one.words)));
-    $('group-by').value = this.by ?? '';
+    $('group-by').value = grouping?.by ?? '';
     $('group-label').hidden = groupings.length === 0;
     $('fold-all').hidden = $('group-hint').hidden = !grouping;
     say($('group-note'), grouping?.overlapping ? overlapText(grouping) : '');
@@ -228,6 +229,9 @@ export class Overview {
     return this.table.pressed(event);
   }
 }
+
+/** What an address says of a job whose runs are in no groups, though they would be. */
+const UNGROUPED = 'none';
 
 /** Runs of tasks that are not in the job's plan. */
 const STRAY = {

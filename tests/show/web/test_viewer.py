@@ -294,7 +294,7 @@ async def test_a_group_has_pass_rates_and_earlier_tries_do_not_count(
     await run.add("a", outcome=Outcome.LOST)
     for name, reward in (("a", 1.0), ("a", 0.0), ("b", 1.0), ("b", 1.0), ("c", 0.5)):
         await run.add(name, reward=reward)
-    async with viewing(browser, run.store, f"#job-{run.job.id}") as seen:
+    async with viewing(browser, run.store, f"#job-{run.job.id}/by-none") as seen:
         assert await seen.text("#mean-over") == "mean reward over 5 graded of 6"
         figures = await seen.text("#statistics")
         for words in ("pass@1\n0.500", "pass@2\n1.000", "pass^2\n0.500", "earlier tries, not"):

@@ -106,8 +106,9 @@ export class Overview {
 
   /** Groups the rows without drawing them: as an address says, or the repeated runs of each task. */
   take(by, open = []) {
-    const { groupings, trajectories, strays } = this.job;
-    by ??= groupings.find(one => one.repeated)?.by;
+    const { groupings, trajectories, strays, paged } = this.job;
+    // A long job has thousands of tasks: its runs come page by page until a group is chosen.
+    if (!paged) by ??= groupings.find(one => one.repeated)?.by;
     const grouping = groupings.find(one => one.by === by) ?? null;
     this.by = grouping?.by ?? (by === UNGROUPED ? UNGROUPED : null);
     $('group-by').replaceChildren(el('option', { value: '' }, 'none'),

@@ -141,6 +141,13 @@ sessions = Table(
     Index("sessions_job", "job_id", "started_at", "id"),
     Index("sessions_start", "start_key", "attempt"),
     Index("sessions_principal", "principal", "started_at", "stored_bytes"),
+    Index(
+        "sessions_living",
+        "principal",
+        "started_at",
+        sqlite_where=text("ended_at IS NULL"),
+        postgresql_where=text("ended_at IS NULL"),
+    ),
     Index("sessions_started", "started_at", "id"),
     Index(
         "sessions_ended",

@@ -209,10 +209,10 @@ class DamagedRecord(StoreFailed):
 
 
 class GymMakeException(HudMcpError):
-    """`gym.make` made no environment; the name is the HUD SDK's. Nothing of it runs.
+    """`gym.make` failed, and nothing of the environment runs. The name is the HUD SDK's.
 
     Attributes:
-        data: What is known of it; `exception` is what stopped it.
+        data: Facts about the failure; `exception` is the cause.
     """
 
     def __init__(self, message: str, data: Mapping[str, Any] | None = None) -> None:

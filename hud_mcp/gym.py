@@ -28,30 +28,30 @@ async def make(
     metadata: dict[str, Any] | None = None,
     record: RecordMode | None = None,
 ) -> Environment:
-    """Make a live environment; of a task, its setup has run.
+    """Create a live environment; the setup of its task has run.
 
     Args:
         env_src: A task of either shape; or a gym: `"hud-browser"`, `"qa"`, `"hud-shell"`, the
             name of an environment, its file, a Gymnasium id, an `Environment` that was declared,
             or a `CustomGym`.
-        job: The job that the run belongs to; else the active one, where there is one.
+        job: The job of the run; by default the active job, if there is one.
         job_id: Or its id.
-        url: Where it runs: in this process by default; `stdio:` in a server of its own;
-            `http://host:port/mcp` or `tcp://host:port` on one that runs. These need the
-            operator's token, before an `@` in the address or in `HUD_MCP_OPERATOR_TOKEN`; a HUD
-            server at `tcp://` does not.
-        metadata: What belongs to this instance; recorded with it.
-        record: How its steps are written: `durable`, each before its call is answered, or
-            `batched`, within 50 ms of that; the environment's choice by default.
+        url: The place where it runs; by default this process. `stdio:` starts a server.
+            `http://host:port/mcp` or `tcp://host:port` is a running server. It needs the operator's
+            token, before an `@` in the address or in `HUD_MCP_OPERATOR_TOKEN`; a HUD server at
+            `tcp://` does not.
+        metadata: Metadata of this instance; the record keeps it.
+        record: How to write its steps: `durable`, before the reply, or `batched`, within 50 ms. The
+            environment chooses by default.
 
     Returns:
         The environment; close it when the work is done.
 
     Raises:
-        GymMakeException: There is no such gym, the task does not fit it, or its setup failed.
-            Nothing runs, and `data["exception"]` is what stopped it.
+        GymMakeException: The gym does not exist, the task does not fit it, or its setup failed.
+            Nothing runs, and `data["exception"]` has the cause.
 
-    If this call is cancelled, the session that it began ends as cancelled.
+    If this call is cancelled, its session ends as cancelled.
     """
     try:
         wanted = read_wanted(env_src)
@@ -70,29 +70,29 @@ async def connect(
     metadata: dict[str, Any] | None = None,
     record: RecordMode | None = None,
 ) -> AsyncGenerator[Environment]:
-    """Work on a task by your own loop, while the block runs.
+    """Work on a task with your own loop, while the block runs.
 
     Args:
-        source: Where the task is: what `hud-mcp serve` takes, or an `Environment` that was
-            declared, for this process; `stdio:SOURCE` for a server of its own; the
-            `http://host:port/mcp` or `tcp://host:port` of one that runs, with the operator's token
-            before an `@` or in `HUD_MCP_OPERATOR_TOKEN`.
-        task: A task, or its row; or the id of one that the source's own files declare, or of the
-            shipped quickstart. None for the environment alone.
-        job: The job that the run belongs to; else the active one, where there is one.
+        source: The place of the task. A source as `hud-mcp serve` takes it, or an `Environment`,
+            runs in this process. `stdio:SOURCE` starts a server. `http://host:port/mcp` or
+            `tcp://host:port` is a running server; the operator's token stands before an `@` or in
+            `HUD_MCP_OPERATOR_TOKEN`.
+        task: A task, its row, or its id in the source's own files or in the shipped quickstart.
+            None gives only the environment.
+        job: The job of the run; by default the active job, if there is one.
         job_id: Or its id.
-        metadata: What belongs to this run; recorded with it.
-        record: How its steps are written: `durable` or `batched`.
+        metadata: Metadata of this run; the record keeps it.
+        record: How to write its steps: `durable` or `batched`.
 
     Yields:
-        The live environment: `prompt`, `step`, `evaluate`, and `answer`, which ends it. It is
-        closed at the end of the block.
+        The live environment: `prompt`, `step`, `evaluate`, and `answer`, which ends it. The end of
+            the block closes it.
 
     Raises:
         SourceNotFound, InvalidTask: There is no such source or task. Nothing runs.
-        HudMcpError: The task does not fit it, or its setup failed. Nothing runs.
+        HudMcpError: The task does not fit the environment, or its setup failed. Nothing runs.
 
-    If the block is cancelled or raises, the session ends without a grade, unless it was measured.
+    If the block is cancelled or raises, the session ends without a grade, unless `evaluate` ran.
     """
     wanted, url = find_task(source, task)
     live = await _begin(wanted, url, job=job, job_id=job_id, metadata=metadata, record=record)

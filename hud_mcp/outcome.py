@@ -31,10 +31,10 @@ __all__ = [
 
 
 class Cause(StrEnum):
-    """Whose doing the end of a session was.
+    """Who caused the end of a session.
 
-    The agent's is its result, and is not tried again. The machine's and the operator's are
-    nobody's result: they are in no mean and in no rate.
+    An end by the agent is its result, and is not repeated. An end by the machine or the operator is
+    nobody's result, and no mean and no rate contains it.
     """
 
     AGENT = "agent"
@@ -43,16 +43,16 @@ class Cause(StrEnum):
 
 
 class Counts(StrEnum):
-    """In which figures a run is."""
+    """Which figures count a run."""
 
     MEAN = "mean"
     """In the mean reward and in the pass rates."""
 
     RATES = "rates"
-    """In the pass rates alone, as one that is not passed."""
+    """Only in the pass rates, as a run that did not pass."""
 
     NOWHERE = "nowhere"
-    """In none: it says nothing of the agent."""
+    """In none, because it says nothing about the agent."""
 
 
 Tone = Literal["good", "warning", "bad", "open"]
@@ -68,7 +68,7 @@ class OutcomeClass(str):
         tried_again: Whether a retry or a resumed job runs them again.
         note: What a table says beside their number.
         tone: How it looks: `good`, `warning`, `bad`, or `open` where there is no end yet.
-        is_rare: Whether a page shows it only where it happened.
+        is_rare: Whether a page shows it only if it occurred.
     """
 
     __slots__ = ("counts", "is_rare", "letter", "note", "tone", "tried_again", "words")
@@ -136,7 +136,7 @@ class Outcome(OutcomeClass, metaclass=_Outcomes):
     """How a session ended; ``Outcome("lost")`` finds one by its name.
 
     Attributes:
-        cause: Whose doing it is where nothing else says it.
+        cause: Who causes it, by default.
         ended: The rest of a sentence about a session; ``{at}`` is when.
         counts_unused: Whether a session that ended so before its first step was a try of its task.
     """
@@ -176,14 +176,14 @@ class Outcome(OutcomeClass, metaclass=_Outcomes):
         is_rare: bool = True,
         **told: Any,
     ) -> "Outcome":
-        """Add a way of ending; from then on it is told, counted and shown as the others are.
+        """Add an outcome; texts, statistics and pages then treat it as the others.
 
         Args:
             name: As it is stored.
             ended: The rest of a sentence about a session; ``{at}`` is when.
-            cause: Whose doing it is where nothing else says it.
+            cause: Who causes it, by default.
             counts_unused: Whether a session that ended so before its first step was a try.
-            is_rare: Whether a page shows it only where it happened.
+            is_rare: Whether a page shows it only if it occurred.
             **told: Any other attribute of an `OutcomeClass`.
 
         Raises:
@@ -307,7 +307,7 @@ def class_of(outcome: Outcome | None, cause: Cause | None, reward: float | None)
     number to count.
 
     Args:
-        outcome: How it ended; None while it goes on.
+        outcome: Its outcome; None while it runs.
         cause: Whose doing that was.
         reward: What it was graded with, or None.
     """

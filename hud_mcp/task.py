@@ -61,7 +61,7 @@ _TITLE_CHARS = 80
 
 
 class Validation(Value):
-    """What known agents get on a task; a test of the task, never shown to an agent."""
+    """The expected results of known agents on a task; never shown to an agent."""
 
     oracle: float | None = Field(default=1.0, description="Reward of the template's own solution.")
     nop: float | None = Field(default=0.0, description="Reward of doing nothing, answering ''.")
@@ -85,11 +85,11 @@ class Validation(Value):
 
 
 class Task(Value):
-    """A template with its arguments, or a prompt with its calls. Making one runs nothing.
+    """A template with its arguments, or a prompt with its calls. Creating one runs nothing.
 
     `Task(prompt="…", gym="hud-browser", setup=("goto", "https://example.com"),
-    evaluate=("page_contains", "Example"))` is the second shape: before the agent starts, `setup`
-    is called; after its answer, `evaluate` is, and what that returns is the reward.
+    evaluate=("page_contains", "Example"))` is the second shape. `setup` is called before the agent
+    starts, and `evaluate` after its answer; its result is the reward.
     """
 
     id: str = Field(min_length=1, max_length=200, description="Names the row in its taskset.")
@@ -105,16 +105,18 @@ class Task(Value):
         default=None,
         ge=-(2**63),
         lt=2**63,
-        description="For what the world draws at random; 64 bits, as databases hold it.",
+        description="The seed of the world's random choices; 64 bits, as databases hold it.",
     )
     description: str = Field(default="", description="One line for people.")
     metadata: dict[str, Any] = Field(
         default_factory=dict, description="Anything; never shown to an agent."
     )
-    validation: Validation | None = Field(default=None, description="What known agents get.")
+    validation: Validation | None = Field(
+        default=None, description="The expected results of known agents."
+    )
     prompt: str | None = Field(default=None, description="What is asked, in place of a template.")
     gym: str | CustomGym | None = Field(
-        default=None, description="Where a prompt is worked on: an environment's name."
+        default=None, description="The environment of a prompt, by its name."
     )
     setup: tuple[FunctionConfig, ...] = Field(
         default=(), description="Called in order before the agent starts."
@@ -127,7 +129,7 @@ class Task(Value):
     )
     target: Any = Field(default=None, description="The right answer; never shown to an agent.")
     source: str | None = Field(
-        default=None, description="Where a row that is not the user's own came from."
+        default=None, description="The origin of a row that is not your own."
     )
 
     from_dict: ClassVar[ReplacedCall] = ReplacedCall(
@@ -204,7 +206,7 @@ class Task(Value):
         return self
 
     async def run(self, agent: "Callable[[Run], Awaitable[Any]]", **options: Any) -> "Job":
-        """Run an agent on this task alone; the options are those of `Taskset.run`."""
+        """Run an agent on this one task; the options are those of `Taskset.run`."""
         from hud_mcp.rollout import tasks  # noqa: PLC0415  # it lies above, and loads when called
         from hud_mcp.taskset import Taskset  # noqa: PLC0415  # the same
 

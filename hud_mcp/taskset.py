@@ -116,7 +116,7 @@ class Taskset(Sequence[Task]):
 
         Raises:
             SourceNotFound: There is no such file.
-            InvalidTask: Naming the file, the line and the field of the first bad row.
+            InvalidTask: A row is wrong; the text names the file, the line and the field.
         """
         return cls._of(read_lines(Path(path)))
 
@@ -129,7 +129,7 @@ class Taskset(Sequence[Task]):
 
         Raises:
             SourceNotFound: There is no such file.
-            InvalidTask: Naming the file, the line and the field of the first bad row.
+            InvalidTask: A row is wrong; the text names the file, the line and the field.
             InvalidEnvironment: A Python file does not load.
         """
         return cls._of(read_file(Path(path), collections=(list, tuple, Taskset)))
@@ -199,7 +199,7 @@ class Taskset(Sequence[Task]):
         return self._places.get(task_id)
 
     def set_of(self, task_id: str) -> str:
-        """The name of the set that a task was in before sets were joined; else this one's.
+        """The name of a task's set before sets were joined; else this set's.
 
         A row that was given a context, `task@context`, is of its task's set.
         """
@@ -285,7 +285,7 @@ class Taskset(Sequence[Task]):
 
         Args:
             count: How many.
-            seed: The same one draws the same tasks of the same set.
+            seed: The same seed draws the same tasks of the same set.
 
         Raises:
             InvalidTask: The count is below 0.

@@ -20,10 +20,10 @@ _REMOTE = {
 
 
 class CustomGym(Value):
-    """An environment of the user's own that runs in a container.
+    """Your own environment, which runs in a container.
 
     Its controller is a package `hud_controller`, whose functions `setup` and `evaluate` name.
-    In a row, `build_context` stands for a folder, as JSON knows no paths.
+    Rows name a folder as `build_context`, because JSON has no paths.
     """
 
     type: Literal["public"] = Field(default="public", description="HUD's.")
@@ -60,7 +60,7 @@ class CustomGym(Value):
 
     @property
     def name(self) -> str:
-        """What its environment is called: the same for equal gyms."""
+        """The name of its environment; equal gyms have the same."""
         row = orjson.dumps(self.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)
         return f"custom-{hashlib.sha256(row).hexdigest()[:8]}"
 

@@ -42,13 +42,13 @@ class HeldSession:
         id: Its id, which opens it from anywhere: a secret.
         task: The task's id.
         environment: The environment's name.
-        prompt: What is asked.
+        prompt: The prompt.
         answer_schema: The JSON schema of the answer, where it has a type.
         steps: How many steps there were.
         trajectory: The id of its record, where it is known.
         job: The id of its job, or None.
         live_url: Where people can watch it, or None.
-        final_response: What the agent answered last; None before it did.
+        final_response: The agent's last answer; None before it.
         reward: The grade; None until the end, and where there is none.
         outcome: How it ended; None until then.
         receipt: What the server says of its end; None until then.

@@ -28,7 +28,7 @@ class AgentTask:
 
     Attributes:
         id: The task's id.
-        prompt: What is asked.
+        prompt: The prompt.
     """
 
     id: str

@@ -72,7 +72,7 @@ class RunGroup(Value):
     graded: int
     passed: int = Field(description="Graded runs whose reward reaches the threshold.")
     unrewarded: int = Field(description="Graded runs with a reward of 0, or below, that fail.")
-    mean: Estimate | None = Field(description="The mean reward; None where nothing is graded.")
+    mean: Estimate | None = Field(description="The mean reward; None if nothing is graded.")
     pass_rate: Estimate | None = Field(description="pass@1; None where no run is scored.")
     outcomes: dict[str, int] = Field(description="How many of the wanted runs, by class.")
     seconds: float = Field(description="What its runs took together, as far as they have ended.")

@@ -29,26 +29,26 @@ __all__ = ["JobStatistics", "job_statistics"]
 class JobStatistics(Value):
     """The figures of a job's runs.
 
-    A run is scored if the agent brought it to its end: graded, cancelled, or expired. The
-    mean is over graded runs; pass rates are over scored ones, of which those without a
-    grade are not passed; infrastructure's failures are in neither.
+    A run is scored if the agent caused its end: graded, cancelled, or expired. The mean covers
+    graded runs. Pass rates cover scored runs; a scored run without a grade did not pass. Failures
+    of infrastructure are in neither.
     """
 
     group: int = Field(description="Runs of each task that count.")
-    threshold: float = Field(description="A reward from here on is a pass.")
+    threshold: float = Field(description="The lowest reward that passes.")
     confidence: float | None = Field(description="Of the intervals; None without them.")
-    mean: Estimate | None = Field(description="The mean reward; None where nothing is graded.")
+    mean: Estimate | None = Field(description="The mean reward; None if nothing is graded.")
     passes: tuple[PassRate, ...]
     outcomes: dict[str, int] = Field(description="How many of the wanted runs, by class.")
-    earlier_tries: int = Field(description="Runs that a later one stands in for.")
+    earlier_tries: int = Field(description="Runs that a later run replaced.")
     overloaded: int = Field(
         default=0,
-        description="Runs that count and had calls refused while the machine was overloaded.",
+        description="Counted runs whose calls the overloaded machine refused.",
     )
     foreign: int = Field(
-        default=0, description="Sessions that are not in the job's plan: they count nowhere."
+        default=0, description="Sessions outside the job's plan, which count nowhere."
     )
-    pruned: int = Field(default=0, description="Runs whose grades were pruned: they count nowhere.")
+    pruned: int = Field(default=0, description="Runs with pruned grades, which count nowhere.")
     planned: bool | None = Field(
         default=None,
         description="Whether the job has a plan. False: every session begun in it counts. None "
@@ -56,24 +56,24 @@ class JobStatistics(Value):
     )
     use: ModelUse | None = Field(
         default=None,
-        description="What the model used in all, for earlier tries and foreign sessions too; None "
-        "where nothing was told.",
+        description="The model's total usage, including earlier tries and foreign sessions; "
+        "None if unreported.",
     )
     tasks: tuple[TaskStatistics, ...]
 
     @property
     def wanted(self) -> int:
-        """How many runs the job is to have: the denominator of everything."""
+        """How many runs the job shall have: the denominator of everything."""
         return len(self.tasks) * self.group
 
     @property
     def ended(self) -> int:
-        """How many of them have ended, in whatever way."""
+        """How many of them have ended, with any outcome."""
         return self.wanted - self.outcomes[UNFINISHED] - self.outcomes[NOT_BEGUN]
 
     @property
     def infrastructure(self) -> int:
-        """How many of them ended without saying anything of the agent."""
+        """How many of them failed because of infrastructure."""
         return self._number(
             each
             for each in outcome_classes()

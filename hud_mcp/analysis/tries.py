@@ -33,12 +33,12 @@ class Try(Protocol):
 
     @property
     def outcome(self) -> Outcome | None:
-        """How it ended; None while it goes on."""
+        """Its outcome; None while it runs."""
         ...
 
     @property
     def cause(self) -> Cause | None:
-        """Whose doing its end was; None while it goes on."""
+        """Who caused its end; None while it runs."""
         ...
 
     @property
@@ -104,7 +104,7 @@ def plan(task_ids: Iterable[str], runs: Iterable[Try], group: int) -> dict[str, 
     Args:
         task_ids: The tasks that the job is to run, in order.
         runs: What has begun so far, of these and of other tasks.
-        group: How many runs each task is to have.
+        group: How many runs each task has.
 
     Returns:
         The number by the task's id, in the order of the tasks; tasks that need none are not

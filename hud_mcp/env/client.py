@@ -8,7 +8,7 @@ __all__ = ["Client"]
 
 
 class Client(ABC):
-    """The way to one session: in this process, or on a server."""
+    """The connection to one session: in this process, or on a server."""
 
     @abstractmethod
     async def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -19,13 +19,13 @@ class Client(ABC):
             params: Its parameters, as JSON.
 
         Returns:
-            What it gives, as JSON.
+            The operation's result, as JSON.
 
         Raises:
-            HudMcpError: What the operation raises, of the same class over a wire.
-            EnvironmentFailed: The way to the session broke.
+            HudMcpError: The operation raised it; a wire keeps its class.
+            EnvironmentFailed: The connection to the session broke.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Release the way. What the session is, stays in its record. It may be called twice."""
+        """Close the connection. The session's record stays. It may be called twice."""

@@ -74,18 +74,18 @@ class Environment:
     """A running instance in which an agent acts. Made by `gym.make`, and closed by `close`.
 
     Attributes:
-        metadata: What belongs to this instance; recorded with its session.
-        client: The way to its session.
-        url: The address of what the environment shows, or None; `get_urls` asks for it.
-        live_url: Where people can watch the session, or None; the same.
-        task: The task that is worked on; None where a gym was made without one.
-        build_data: What is known of how the environment was made.
-        final_response: What the agent answered last; None before it did.
-        prompt: What is asked.
+        metadata: Metadata of this instance; the session's record keeps it.
+        client: The connection to its session.
+        url: The address of the environment's page, or None; `get_urls` fetches it.
+        live_url: The address where people can watch the session, or None.
+        task: The task; None if the environment was made without one.
+        build_data: Facts about how the environment was made.
+        final_response: The agent's last answer; None before it.
+        prompt: The prompt.
         trajectory: The id of the session's record.
-        reward: The trajectory's reward: None until `close`, and where nothing was measured.
+        reward: The trajectory's reward; None until `close`, and if `evaluate` never ran.
         outcome: How the session ended; None until `close`.
-        receipt: What is recorded of its end; None until `close`.
+        receipt: The record of its end; None until `close`.
     """
 
     def __init__(
@@ -139,20 +139,20 @@ class Environment:
         """Perform actions in order, and look.
 
         Args:
-            actions: Actions as objects or as dicts, one or several; None to look alone. A
-                `ResponseAction` ends them: what it says is `final_response` from then on, which
-                `evaluate` reads, and it ends nothing.
+            actions: One action or several, as objects or dicts; None only looks. A `ResponseAction`
+                must be the last: it sets `final_response`, which `evaluate` reads, and does not end
+                the session.
 
         Returns:
             `(observation, reward, terminated, info)`, with `truncated` beside them. The reward is
-            the world's own of this step, 0.0 where it gives none. Where an action was refused,
-            `info["error"]` says which and why, and the observation shows what is true now.
+            the world's own for this step, or 0.0. If the world refused an action, `info["error"]`
+            says which and why, and the observation shows the present state.
 
         Raises:
-            InvalidAction: An action is malformed, or is none of this environment. None was
+            InvalidAction: An action is malformed, or unknown to this environment. None was
                 performed.
             SessionEnded: The session is over: it was closed, expired, or graded by a template.
-            EnvironmentFailed: The world broke, or its server is gone.
+            EnvironmentFailed: The world broke, or its server ended.
         """
         given = [_action_row(action) for action in parse_actions(actions, pointed=False)]
         reply = await self._call("hud-mcp/step", {"actions": given})
@@ -163,20 +163,21 @@ class Environment:
     async def evaluate(self, config: HudStyleConfigs | None = None) -> Any:
         """Measure: call the task's own `evaluate`, or other functions in its place.
 
-        It is recorded, and may be called as often as one likes: nothing ends by it. A task of a
-        template is graded by its first evaluation, and gives the same again until `reset`.
+        The record keeps each call. You may call it any number of times; it does not end the
+        session. The first evaluation grades a template's task, and later ones return the same until
+        `reset`.
 
         Args:
-            config: Functions in place of the task's own, in any of their forms. What they return
-                is recorded as an override, and is never the trajectory's reward.
+            config: Functions in place of the task's own, in any of their forms. The record marks
+                their result as an override; it is never the trajectory's reward.
 
         Returns:
-            What the function returned; the list of what each returned, where there are several.
-            Of a template's task its reward.
+            The function's result, or the list of results of several functions. For a template's
+            task it is the reward.
 
         Raises:
-            InvalidTask: There is nothing to evaluate, or a function does not exist or does not
-                take these arguments. Nothing ran.
+            InvalidTask: The task has no `evaluate`, or a function does not exist or does not take
+                these arguments. Nothing ran.
             GradingFailed: A function cannot run; the text has its file and line.
             SessionEnded, EnvironmentFailed: As for `step`.
         """
@@ -191,7 +192,7 @@ class Environment:
             answer: Text as it is; anything else as JSON.
 
         Returns:
-            The reward; None where the task says nothing of how it is graded.
+            The reward; None if the task has no grading.
 
         Raises:
             GradingFailed: The task cannot be graded; the session has ended.
@@ -209,9 +210,9 @@ class Environment:
     async def reset(
         self, configs: HudStyleConfigs | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Run the setup again; what was measured and answered before does not count any more.
+        """Run the setup again; earlier evaluations and answers no longer count.
 
-        A template's task begins anew in a session of its own; the one before ends as cancelled,
+        A template's task starts again in a new session. The former session ends as cancelled,
         unless it was graded.
 
         Args:
@@ -238,10 +239,10 @@ class Environment:
         return seen, step.info
 
     async def get_urls(self) -> dict[str, Any]:
-        """Ask where the environment is: `url`, and `live_url` for people who watch.
+        """Fetch the environment's addresses: `url`, and `live_url` for watching it.
 
         Returns:
-            Both, each None where there is none; they are kept in the attributes too.
+            Both, or None for a missing one; the attributes get them too.
 
         Raises:
             SessionEnded, EnvironmentFailed: As for `step`.
@@ -251,22 +252,22 @@ class Environment:
         return {"url": self.url, "live_url": self.live_url}
 
     async def close(self) -> None:
-        """End the session, and release what it used. It may be called twice.
+        """End the session, and release its resources. It may be called twice.
 
-        It is graded once, with the last measurement by the task's own `evaluate`; without one,
-        its outcome is `cancelled`, and there is no reward.
+        The last result of the task's own `evaluate` becomes its grade. Without one, the outcome is
+        `cancelled`, and there is no reward.
 
         Raises:
-            EnvironmentFailed: The server that runs it is gone; what is recorded, stands.
+            EnvironmentFailed: Its server ended; the record stays.
         """
         await self.give_up(None)
 
     async def give_up(self, reason: str | None, *, by_agent: bool = False) -> None:
-        """Close it, and say why nothing was measured.
+        """Close it, and record why it was not evaluated.
 
         Args:
             reason: Why, for the record.
-            by_agent: Whether its agent has failed, whose result that is; else nobody's.
+            by_agent: Whether the agent failed, so that this counts as its result.
 
         Raises:
             EnvironmentFailed: As for `close`.

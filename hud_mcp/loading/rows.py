@@ -64,7 +64,7 @@ def read_file(path: Path, *, collections: tuple[type[Any], ...] = (list, tuple))
 
     Raises:
         SourceNotFound: There is no such file.
-        InvalidTask: Naming the file, the line and the field of the first bad row.
+        InvalidTask: A row is wrong; the text names the file, the line and the field.
         InvalidEnvironment: A Python file does not load.
     """
     if path.is_dir() and (files := task_files(path)):
@@ -98,7 +98,7 @@ def read_lines(path: Path) -> Rows:
 
     Raises:
         SourceNotFound: There is no such file.
-        InvalidTask: Naming the file, the line and the field of the first bad row.
+        InvalidTask: A row is wrong; the text names the file, the line and the field.
     """
     if not path.is_file():
         raise SourceNotFound(

@@ -41,12 +41,12 @@ async def load_taskset(
             fetched once, into the user's cache; `HUD_MCP_DATASETS`, a folder or an address,
             stands for its published place.
         split: Only the rows of one split or difficulty, such as `validation` or `hard`.
-        hosts: Of a public set, what stands for a host or a placeholder of its rows.
-        gym: Of a public set that leaves it open, the environment of its rows.
-        seed: Of a set that is drawn.
-        size: Rows of a set that is drawn.
-        refresh: Whether what was fetched before is fetched again, changed or not.
-        report: Told of the progress, and of what a person should know: a line each.
+        hosts: Replacements of hosts or placeholders in the rows of a public set.
+        gym: The environment of the rows, for a public set that names none.
+        seed: The seed of a generated set.
+        size: The number of rows of a generated set.
+        refresh: Whether to fetch files again, and accept changes.
+        report: Gets lines about the progress and about remarks for people.
 
     Raises:
         SourceNotFound: There is none, or a file cannot be had; the text lists what there is, or
@@ -56,7 +56,7 @@ async def load_taskset(
         InvalidEnvironment: A Python file does not load.
         NotInstalled: The set needs an optional package.
 
-    If this call is cancelled, what was fetched so far is kept, and the next one goes on from there.
+    If this call is cancelled, the next call continues from the files fetched so far.
     """
     text = str(name)
     choice = Choice(hosts=dict(hosts or {}), gym=gym, seed=seed, size=size)

@@ -21,10 +21,10 @@ class BriefRun:
         environment: What it ran in.
         started_at: When it began.
         ended_at: When it ended; None while it goes on.
-        outcome: How it ended; None while it goes on.
+        outcome: Its outcome; None while it runs.
         cause: Whose doing that was; None while it goes on.
         reward: None unless it was graded.
-        overloaded: How many calls were refused while the machine took much of their time.
+        overloaded: How many calls the overloaded machine refused.
         context: The values of its context.
         foreign: Whether its job has a plan, and it is not in it.
         step_count: How many steps it has.

@@ -59,21 +59,22 @@ class Job(Value):
     created_at: datetime = Field(default_factory=utc_now)
     damage: str | None = Field(
         default=None,
-        description="In what is listed or summed up: what of its row, or of its tasks' rows, "
-        "cannot be read; or None.",
+        description="The unreadable parts of its row or of its tasks' rows, in lists and "
+        "summaries; or None.",
     )
     errors: list[dict[str, Any]] = Field(
         default_factory=list[dict[str, Any]],
-        description="What went wrong on the runner's side, a row each: `task_id`, `type`, `error`, "
-        "`timestamp`, and `step` where it was in one.",
+        description="The runner's errors, one row each: `task_id`, `type`, `error`, "
+        "`timestamp`, and `step` if there is one.",
     )
     planned: bool | None = Field(
         default=False,
-        description="Whether it has a plan, so that only runs of that count; else every session "
-        "that was begun in it does. None of a job that was recorded before there were plans.",
+        description="Whether it has a plan, so that only runs of the plan count. Without a "
+        "plan, every session of the job counts. None in records from before plans "
+        "existed.",
     )
     pruned: Pruning | None = Field(
-        default=None, description="What was removed of it, if all of its grades were; or None."
+        default=None, description="What pruning removed, if it removed all grades; or None."
     )
     _place: "Place" = PrivateAttr(default=None)
     _sets: dict[str, str] | None = PrivateAttr(default=None)
@@ -96,15 +97,15 @@ class Job(Value):
 
         Args:
             name: What to call it.
-            taskset: What is run; a taskset brings its tasks with it.
-            agent: Who runs it.
+            taskset: The name of the taskset, or a taskset, whose tasks the job then has.
+            agent: The agent's name.
             metadata: Anything that is JSON.
-            tasks: What it is to run, in order; those of the taskset where none are given.
-            group: How many runs each task is to have.
-            planned: Whether only runs count that are added to its plan; the first one that is
-                added gives it a plan in any case.
-            store: Where to record it: an open store, which stays open, or its path or URL;
-                the default store where it is None.
+            tasks: The tasks to run, in order; by default those of the taskset.
+            group: How many runs each task has.
+            planned: Whether only runs in its plan count. Adding a first run creates a plan in any
+                case.
+            store: The store that records it: an open store, which stays open, a path or a URL. None
+                means the default store.
 
         Raises:
             StoreFailed: Nothing was recorded.
@@ -124,7 +125,7 @@ class Job(Value):
         return job
 
     async def begin(self, tasks: Iterable[Task] = ()) -> None:
-        """Record a job that was constructed, and what it is to run, in order; `create` does so.
+        """Record a constructed job and its tasks, in order; `create` calls this.
 
         Raises:
             StoreFailed: Nothing was recorded.
@@ -133,12 +134,12 @@ class Job(Value):
             await store.add_job(self, list(tasks))
 
     async def load_trajectories(self, *, foreign: bool = False) -> list[Trajectory]:
-        """Read its trajectories, in the order in which they began; those that go on too.
+        """Read its trajectories in the order of their starts, including running ones.
 
-        They have the model's side, where it was reported: `trajectory.turns` and `.use`.
+        They include reported model turns: `trajectory.turns` and `.use`.
 
         Args:
-            foreign: Whether to read, in their place, those that are not in its plan.
+            foreign: Whether to read instead the trajectories outside its plan.
 
         Raises:
             SourceNotFound: The store does not have this job.
@@ -149,7 +150,7 @@ class Job(Value):
         return [trajectory for trajectory in found if trajectory.foreign is foreign]
 
     async def get_analytics(self) -> dict[str, Any]:
-        """Sum its trajectories up as the HUD SDK does; `statistics` says how sure that is.
+        """Summarise its trajectories as the HUD SDK does; `statistics` adds intervals.
 
         Returns:
             `task_count`, how many tasks it has; `avg_reward`, the mean of those trajectories that
@@ -172,7 +173,7 @@ class Job(Value):
         }
 
     def set_of(self, task_id: str) -> str | None:
-        """The name of the set that a task is from; None where it was of no set.
+        """The name of a task's set; None if it had no set.
 
         A job may run the tasks of several sets. `taskset` names all of them.
         """
@@ -182,7 +183,7 @@ class Job(Value):
 
     @property
     def is_proof(self) -> bool:
-        """Whether `hud-mcp check` ran it: its runs prove tasks, and are no agent's results."""
+        """Whether it is a job of `hud-mcp check`, whose runs prove tasks."""
         return self.agent == "check" and "check" in self.metadata
 
     @property
@@ -192,12 +193,12 @@ class Job(Value):
 
     @property
     def runs(self) -> "list[Run]":
-        """What `evaluate`, `Task.run` and `Taskset.run` gave of it, in the tasks' order."""
+        """The runs that `evaluate`, `Task.run` or `Taskset.run` returned, in the tasks' order."""
         return self._runs
 
     @property
     def reward(self) -> float:
-        """The mean reward of those of `runs` that were graded; 0.0 where none was, as in HUD."""
+        """The mean reward of the graded `runs`; 0.0 if none was graded, as in HUD."""
         rewards = [run.reward for run in self._runs if not run.grade.is_error]
         return sum(rewards) / len(rewards) if rewards else 0.0
 
@@ -210,7 +211,7 @@ class Job(Value):
         return found
 
     async def load_tasks(self) -> list[Task]:
-        """Read the tasks that it is to run, in order; none where they were not recorded.
+        """Read its tasks, in order; empty if they were not recorded.
 
         Raises:
             SourceNotFound: The store does not have this job.
@@ -223,7 +224,7 @@ class Job(Value):
         return tasks
 
     async def statistics(self, *, threshold: float = PASS_REWARD) -> JobStatistics:
-        """Compute what its runs amount to so far; printing it shows every figure.
+        """Compute the statistics of its runs so far; printing them shows every figure.
 
         Args:
             threshold: The lowest reward with which a run passes.
@@ -245,7 +246,7 @@ class Job(Value):
         return await anyio.to_thread.run_sync(compute, [task.id for task in tasks], runs)
 
     async def statistics_by(self, by: Dimension, *, threshold: float = PASS_REWARD) -> Grouping:
-        """Compute what its runs amount to by groups of its tasks; printing it shows a line each.
+        """Compute the statistics of its runs by groups of tasks; printing shows a line for each.
 
         Args:
             by: What to group by: `set`, `difficulty`, `skill`, `environment`, `template`, `split`.
@@ -263,7 +264,7 @@ class Job(Value):
         return (await anyio.to_thread.run_sync(compute, tasks, runs))[0]
 
     async def dataframe(self, library: Literal["pandas", "polars"] | None = None) -> Any:
-        """Read its runs as a data frame: a row each, in the order in which they began.
+        """Read its runs as a data frame: one row for each run, in the order of their starts.
 
         The columns are those of the table `trajectories` of `hud-mcp export --format parquet`.
 
@@ -289,7 +290,7 @@ class Job(Value):
         return self._place
 
     def kept_in(self, store: "Place") -> Self:
-        """Return the same job, which reads what it asks for from this store.
+        """Return the same job, which reads from this store.
 
         `create` and `load_job` do that already.
         """
@@ -314,13 +315,13 @@ class Job(Value):
         self.errors.append({**row, "error": text, "timestamp": utc_now().isoformat()})
 
     async def plan_run(self, session: str) -> None:
-        """Add a run to its plan, before it begins; from then on only runs of its plan count.
+        """Add a run to its plan before it begins. From then on, only runs of the plan count.
 
         `Task.run`, `Taskset.run`, `run_job` and `gym.make` do so.
 
         Args:
-            session: The id that was chosen for the run's session; whoever has it can begin the
-                run, so no agent may have it before.
+            session: The id chosen for the run's session. Anyone with the id can begin the run, so
+                keep it from agents until then.
 
         Raises:
             SourceNotFound: The store does not have this job.
@@ -330,7 +331,7 @@ class Job(Value):
             await store.plan_run(self.id, hashlib.sha256(session.encode()).hexdigest())
 
     async def save(self) -> None:
-        """Record its row as it is now.
+        """Record its present row.
 
         Raises:
             SourceNotFound: The store does not have this job.
@@ -392,13 +393,12 @@ async def load_job(job_id: str, store: "Place" = None) -> Job:
     """Find a job that was recorded.
 
     Args:
-        job_id: Its id, or how no other one begins.
-        store: Where it is: an open store, which stays open, or its path or URL; the default
-            store where it is None.
+        job_id: Its id, or a unique beginning of it.
+        store: The store that has it: an open store, which stays open, a path or a URL. None means
+            the default store.
 
     Raises:
-        SourceNotFound: There is no such job, or several ids begin so; the text names what is
-            close.
+        SourceNotFound: There is no such job, or several ids begin so; the text names similar ids.
         StoreFailed: The store cannot be read, or the job's row is damaged.
     """
     async with _opened(store) as opened:

@@ -22,13 +22,14 @@ class ModelCall(Value):
 
     name: str
     arguments: dict[str, Any] | str = Field(
-        default_factory=dict, description="Text where the model wrote no JSON object."
+        default_factory=dict,
+        description="The arguments; text if the model did not write a JSON object.",
     )
     id: str | None = Field(default=None, description="The provider's, or None.")
 
 
 class TokenUsage(Value):
-    """Tokens of one reply; None where the provider does not say.
+    """Tokens of one reply; None if the provider does not report them.
 
     The names and what they include follow OpenTelemetry's GenAI conventions
     (`gen_ai.usage.*`): cached tokens are part of the input, those of reasoning of the output.
@@ -36,32 +37,34 @@ class TokenUsage(Value):
 
     input: int | None = Field(default=None, ge=0)
     output: int | None = Field(default=None, ge=0)
-    cached: int | None = Field(default=None, ge=0, description="Of the input, read from a cache.")
+    cached: int | None = Field(default=None, ge=0, description="Input tokens read from a cache.")
     cache_write: int | None = Field(
-        default=None, ge=0, description="Of the input, written to a cache."
+        default=None, ge=0, description="Input tokens written to a cache."
     )
-    reasoning: int | None = Field(default=None, ge=0, description="Of the output.")
+    reasoning: int | None = Field(default=None, ge=0, description="Output tokens of reasoning.")
 
 
 class ModelTurn(Value):
-    """One reply of a model, and the request that it answers."""
+    """One reply of a model, and its request."""
 
     model: str | None = Field(
-        default=None, description="As it was asked for, with its provider: `anthropic:…`."
+        default=None, description="The requested model, with its provider: `anthropic:…`."
     )
     settings: dict[str, Any] = Field(
         default_factory=dict, description="Temperature, limits, look, the system prompt's digest."
     )
-    text: str | None = Field(default=None, description="What it said beside its calls.")
-    reasoning: str | None = Field(default=None, description="What it thought, where that is told.")
+    text: str | None = Field(default=None, description="Its text beside its calls.")
+    reasoning: str | None = Field(
+        default=None, description="Its reasoning, if the provider returns it."
+    )
     calls: tuple[ModelCall, ...] = ()
     usage: TokenUsage = Field(default_factory=TokenUsage)
     cost_usd: float | None = Field(
-        default=None, ge=0, description="In US dollars; None where its price is not known."
+        default=None, ge=0, description="In US dollars; None if its price is unknown."
     )
     stop_reason: str | None = Field(default=None, description="In the provider's word.")
     error: str | None = Field(
-        default=None, description="Why there was no reply, where a request failed for good."
+        default=None, description="Why there was no reply, if a request finally failed."
     )
     started_at: datetime
     ended_at: datetime

@@ -59,13 +59,13 @@ class TrajectorySummary(Value):
     ended_at: datetime | None = None
     foreign: bool = Field(
         default=False,
-        description="Whether its job has a plan, and it is not in it: then it counts nowhere.",
+        description="Whether it is outside its job's plan, so that it counts nowhere.",
     )
     use: ModelUse | None = Field(
         default=None, description="What its model used, in the list of a job; None if not told."
     )
     pruned: Pruning | None = Field(
-        default=None, description="What was removed of it since it ended; or None."
+        default=None, description="What was removed since its end; or None."
     )
     damage: str | None = Field(
         default=None, description="What of its row cannot be read, and is left out here; or None."
@@ -78,12 +78,12 @@ class TrajectorySummary(Value):
 
     @property
     def outcome(self) -> Outcome | None:
-        """How it ended; None while it goes on."""
+        """Its outcome; None while it runs."""
         return self.receipt.outcome if self.receipt else None
 
     @property
     def cause(self) -> Cause | None:
-        """Whose doing its end was; None while it goes on."""
+        """Who caused its end; None while it runs."""
         return cause_of(self.receipt.outcome, self.receipt.cause) if self.receipt else None
 
     @property
@@ -93,17 +93,17 @@ class TrajectorySummary(Value):
 
     @property
     def overloaded(self) -> int:
-        """How many of its calls were refused while the machine took much of their time."""
+        """How many of its calls the overloaded machine refused."""
         return self.receipt.overloaded if self.receipt else 0
 
     @property
     def reward(self) -> float | None:
-        """None until graded, and where it never was."""
+        """The reward; None unless it was graded."""
         return self.receipt.reward if self.receipt else None
 
 
 class Trajectory(Record):
-    """Everything that is recorded of one session."""
+    """The full record of one session."""
 
     @property
     def trajectory(self) -> list[TrajectoryStep]:

@@ -77,14 +77,14 @@ class ScreenshotRecord(Value):
 
 
 class TrajectoryStep(Value):
-    """One call that acted or looked, and what the agent saw then."""
+    """One call that acted or looked, with its observation."""
 
     index: int = Field(ge=0, description="From 0, without gaps.")
     kind: Literal[
         "step", "act", "screenshot", "tool", "direct", "response", "evaluate", "reset"
     ] = Field(
-        description="`direct` is what the agent did in the world by another way, as over ssh; "
-        "`evaluate` and `reset` are the operator's."
+        description="`direct` is direct access to the world, as over ssh. `evaluate` and "
+        "`reset` are the operator's."
     )
     actions: tuple[dict[str, Any], ...] = Field(
         default=(), description="As the agent sent them; a tool call as its name and arguments."
@@ -98,7 +98,8 @@ class TrajectoryStep(Value):
         description="Where each action's ref or selector was, in CSS pixels; None if unknown.",
     )
     look: dict[str, Any] = Field(
-        default_factory=dict, description="What was observed, where that is not the default."
+        default_factory=dict,
+        description="The requested parts of the observation, if not the default.",
     )
     delivered_image: bool = Field(
         default=False, description="Whether the agent was shown the picture."
@@ -116,28 +117,29 @@ class TrajectoryStep(Value):
     truncated: bool = False
     info: dict[str, Any] = Field(default_factory=dict)
     error: str | None = Field(
-        default=None, description="What the agent was told, or why an answer's look failed."
+        default=None,
+        description="The error that the agent got, or why the look at an answer failed.",
     )
     notes: tuple[str, ...] = Field(
-        default=(), description="What single actions said; nothing in steps of before it was kept."
+        default=(), description="The texts of single actions; older records have none."
     )
     started_at: datetime
     ended_at: datetime
 
     @property
     def shown_info(self) -> dict[str, Any]:
-        """Its info, without what only functions, receipts and resumes read."""
+        """Its info, without the parts that only functions, receipts and resuming read."""
         hidden = (TARGETS, SNAPSHOT, UNDONE)
         return {name: value for name, value in self.info.items() if name not in hidden}
 
     @property
     def undone(self) -> bool:
-        """Whether its world died, so that nothing of it stands: no replay repeats it."""
+        """Whether its world died, so that resuming does not repeat the step."""
         return UNDONE in self.info
 
     @property
     def changes_world(self) -> bool:
-        """Whether its world may be another one after it: not where it only answers."""
+        """Whether it may change the world; a step that only answers does not."""
         done = self.actions[: self.performed]
         only_answers = bool(done) and all(map(is_answer, done))
         return not (self.undone or self.kind == "response" or only_answers)
@@ -163,40 +165,40 @@ class Receipt(Value):
     outcome: Outcome
     cause: Cause | None = Field(
         default=None,
-        description="Whose doing the end was; None in receipts of before it was recorded. "
-        "`cause_of` reads either.",
+        description="Who caused the end; None in older receipts. `cause_of` reads both.",
     )
     reward: float | None = Field(description="None unless the outcome is `graded`.")
     subscores: tuple[SubScore, ...] = ()
     content: str | None = None
     info: dict[str, Any] = Field(default_factory=dict)
     answer_digest: str | None = Field(
-        default=None, description="The SHA-256 of the answer; None where none was submitted."
+        default=None, description="The SHA-256 of the answer; None without an answer."
     )
     error: str | None = Field(
         default=None,
-        description="Why there is no grade; of one by the agent's doing, why there was no look.",
+        description="Why there is no grade; for a grade of 0 by the agent's doing, why nothing "
+        "could be read.",
     )
-    told: str | None = Field(default=None, description="What the agent was told of that.")
+    told: str | None = Field(default=None, description="The agent's message about it.")
     attempt: int | None = Field(
         default=None,
         ge=1,
-        description="Which of its principal's starts of this task it was, from 1; None in "
-        "receipts of before that was counted.",
+        description="The number of this start among the caller's starts of the task, from 1; "
+        "None in older receipts.",
     )
     notes: tuple[str, ...] = Field(
-        default=(), description="What else is true of it, such as steps without a snapshot."
+        default=(), description="Further remarks, such as steps without a snapshot."
     )
     waited_s: float = Field(
         default=0.0,
         ge=0,
-        description="Seconds that the server itself waited for a processor or a lock meanwhile; "
-        "they were added to its limits.",
+        description="Seconds that the server waited for a processor or a lock; its limits were "
+        "extended by them.",
     )
     overloaded: int = Field(
         default=0,
         ge=0,
-        description="How many calls were refused while the machine took much of their time.",
+        description="How many calls the overloaded machine refused.",
     )
     started_at: datetime
     ended_at: datetime
@@ -207,12 +209,12 @@ class Receipt(Value):
 
     @property
     def is_by_agent(self) -> bool:
-        """Whether it is graded 0 because the agent's own doing made it impossible to look."""
+        """Whether it is graded 0 because the agent's own doing prevented grading."""
         return self.outcome is Outcome.GRADED and self.error is not None
 
     @property
     def said_cause(self) -> str:
-        """Whose doing the end was, in words; empty where the outcome says that by itself."""
+        """Who caused the end, in words; empty if the outcome says so already."""
         if self.is_by_agent:
             return "by the agent's doing"
         cause = cause_of(self.outcome, self.cause)
@@ -226,7 +228,7 @@ class Receipt(Value):
 
 
 class Record(Value):
-    """Everything that is recorded of one session."""
+    """The full record of one session."""
 
     id: str
     job_id: str | None = None
@@ -248,19 +250,19 @@ class Record(Value):
     )
     foreign: bool = Field(
         default=False,
-        description="Whether its job has a plan, and it is not in it: then it counts nowhere.",
+        description="Whether it is outside its job's plan, so that it counts nowhere.",
     )
     turns: tuple[RecordedTurn, ...] = Field(
         default=(),
-        description="The model's side, where it was reported and asked for; never for an agent.",
+        description="The reported model turns, if requested; never for an agent.",
     )
     pruned: Pruning | None = Field(
-        default=None, description="What was removed of it since it ended; or None."
+        default=None, description="What was removed since its end; or None."
     )
 
     @property
     def use(self) -> ModelUse | None:
-        """What its model used; None where no turn was read."""
+        """Its model's usage; None if no turn was read."""
         if not self.turns:
             return self.pruned.use if self.pruned else None
         costs = [turn.cost_usd for turn in self.turns if turn.cost_usd is not None]
@@ -278,22 +280,22 @@ class Record(Value):
 
     @property
     def outcome(self) -> Outcome | None:
-        """How it ended; None while it goes on."""
+        """Its outcome; None while it runs."""
         return self.receipt.outcome if self.receipt else None
 
     @property
     def cause(self) -> Cause | None:
-        """Whose doing its end was; None while it goes on."""
+        """Who caused its end; None while it runs."""
         return cause_of(self.receipt.outcome, self.receipt.cause) if self.receipt else None
 
     @property
     def reward(self) -> float | None:
-        """None until graded, and where it never was."""
+        """The reward; None unless it was graded."""
         return self.receipt.reward if self.receipt else None
 
     @property
     def overloaded(self) -> int:
-        """How many of its calls were refused while the machine took much of their time."""
+        """How many of its calls the overloaded machine refused."""
         return self.receipt.overloaded if self.receipt else 0
 
     @property

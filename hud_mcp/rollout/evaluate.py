@@ -121,7 +121,7 @@ async def evaluate(
         protocol: The benchmark whose authors' protocol the runs follow.
         allow: Hosts of this machine or of a private network that rows may open.
         image: The format of pictures.
-        record: How steps are written: `durable` or `batched`.
+        record: How to write steps: `durable` or `batched`.
         isolated: Whether each run of an agent in Python gets its own process, with only the
             credential of its session. The agent must be a function or a class of a module.
         in_process: Whether the environments run in this process too. Short runs are several times

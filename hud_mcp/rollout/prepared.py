@@ -211,7 +211,7 @@ async def resume_job(
 
     Args:
         store: Where it is recorded.
-        job_id: Its id, or how no other one begins.
+        job_id: Its id, or a unique beginning of it.
         sources: Where its environments are now; where its record says by default.
         max_concurrent: Runs at once; as its record says by default.
         retries: Of a run that failed for infrastructure; the same.

@@ -25,7 +25,7 @@ async def load_resumable(
 
     Args:
         store: Where it is recorded.
-        job_id: Its id, or how no other one begins.
+        job_id: Its id, or a unique beginning of it.
 
     Raises:
         SourceNotFound: There is no such job.

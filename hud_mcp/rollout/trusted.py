@@ -88,7 +88,7 @@ def plan_trusted(
 
     Args:
         tasks: What it runs.
-        agent: Who runs it.
+        agent: The agent's name.
         name: What to call it.
         group: Runs of each task.
         metadata: What goes with it.

@@ -77,7 +77,7 @@ class Sandbox(Commands):
         Raises:
             EnvironmentFailed: This machine cannot make one; the text says why and what to do.
 
-        If this call fails or is cancelled, nothing stays open.
+        If this call fails or is cancelled, it leaves nothing open.
         """
         isolated = options.isolation == "bwrap"
         made = None

@@ -103,7 +103,7 @@ class Operations:
             params: Its parameters, as JSON; `session` names the session but for a start.
 
         Returns:
-            What it gives, as JSON.
+            The operation's result, as JSON.
 
         Raises:
             HudMcpError: As the session's own methods do.

@@ -23,7 +23,7 @@ class Strain:
         earlier: The session's log so far, where another server began it.
 
     Attributes:
-        refused: How many of its calls were refused while the machine took much of their time.
+        refused: How many of its calls the overloaded machine refused.
     """
 
     def __init__(

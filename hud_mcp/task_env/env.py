@@ -44,28 +44,28 @@ _OPTIONS = ("arguments", "context", "task", "template")
 class TaskEnv(gymnasium.Env[Any, Any]):
     """Drives tasks of a local or a remote server; each episode is one session.
 
-    Where the world is a Gymnasium environment, actions and observations are those of its spaces,
-    and rewards are its own. Anywhere else both are texts: an action is the JSON of one of the
-    server's actions or of a list of them, and any other text is the final answer, whose grade is
-    the only reward.
+    If the world is a Gymnasium environment, actions and observations are those of its spaces, and
+    rewards are its own. In any other world both are texts. An action is the JSON of one of the
+    server's actions, or of a list of them. Any other text is the final answer, whose grade is the
+    only reward.
 
-    An episode that ends is answered and graded: its last `info` has the `grade`. One that is
-    left after a step, as by `max_episode_steps` of `gymnasium.make`, is graded too: the next
-    reset's `info["left"]` has its `grade` and `trajectory`. Without a step, it is cancelled.
+    An episode that ends is answered and graded; its last `info` has the `grade`. An episode that
+    you leave after a step, as `max_episode_steps` of `gymnasium.make` does, is graded too. The next
+    reset's `info["left"]` has its `grade` and `trajectory`. An episode without a step is cancelled.
 
-    A copy by `pickle` opens a server of its own, or connects anew, and begins with `reset`.
+    A copy by `pickle` starts its own server, or opens a new connection, and begins with `reset`.
 
     Args:
-        source: An environment for a server of its own, as `hud-mcp serve` takes it. Of `gym:ID`,
-            pictures are drawn where `render` needs them, unless it says otherwise.
-        url: Or the address of a server that runs, with its `/mcp`.
+        source: The source of an environment, as `hud-mcp serve` takes it; a new server serves it.
+            By default `gym:ID` draws pictures only for `render`.
+        url: Or the address of a running server, with its `/mcp`.
         token: What that server requires.
-        environment: Which one, where the server has several.
+        environment: The environment's name, if the server has several.
         task: The id of a task that the server lists.
         template: Or a template; the environment's first by default.
         arguments: The template's.
-        context: Features that each episode binds; what the server chooses, by default.
-        store: Where a server of its own records; nothing is kept by default.
+        context: The context of each episode; by default the server chooses.
+        store: The store of a new server; by default it keeps no record.
         record: How its steps are written: `batched`, within 50 ms, or each `durable`.
         render_mode: `rgb_array`, or None.
 
@@ -125,10 +125,10 @@ class TaskEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Leave the episode before, if it has not ended, and start a task.
+        """Leave the former episode, if it has not ended, and start a task.
 
         Args:
-            seed: The task's; one is drawn from the environment's own generator where it is None.
+            seed: The task's seed; None draws one from the environment's own generator.
             options: What differs for this episode.
 
         Returns:
@@ -165,7 +165,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return self._observation(seen, text), info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Perform one action; where the episode ends by it, the task is graded.
+        """Perform one action; if it ends the episode, the task is graded.
 
         Returns:
             As Gymnasium says. The info is that of the world, where it tells one; at the end it
@@ -218,7 +218,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             return np.asarray(image.convert("RGB"))
 
     def close(self) -> None:
-        """Leave the episode, and let go of the server. It may be called twice."""
+        """Leave the episode, and release the server. It may be called twice."""
         try:
             self._leave()
         except EnvironmentFailed:

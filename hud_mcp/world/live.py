@@ -34,8 +34,8 @@ __all__ = [
 class World(Protocol):
     """The live state of one session.
 
-    One caller at a time: a session never calls a world from two tasks at once, but
-    may call it from different tasks in turn.
+    One caller at a time: a session never calls a world from two tasks at once, but may call it from
+    different tasks in turn.
     """
 
     async def act(self, action: Action) -> ActionEffect:
@@ -54,7 +54,7 @@ class World(Protocol):
         ...
 
     async def observe(self, look: Look) -> Observation:
-        """Return what the agent sees now; change nothing.
+        """Return the present observation; change nothing.
 
         Args:
             look: Which parts to observe. `look.image` is only set where the spec has a
@@ -66,7 +66,7 @@ class World(Protocol):
         ...
 
     async def close(self) -> None:
-        """Release everything that belongs to this world alone. It may be called twice."""
+        """Release everything that belongs only to this world. It may be called twice."""
         ...
 
 

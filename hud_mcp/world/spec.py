@@ -83,17 +83,17 @@ class WorldSpec(ABC):
         Raises:
             EnvironmentFailed: It cannot be opened; the text says why and what to do.
 
-        If this call fails or is cancelled, nothing stays open.
+        If this call fails or is cancelled, it leaves nothing open.
         """
 
     def check(self, folder: Path) -> None:  # noqa: B027  # most miss nothing
-        """Refuse what is missing, before anything is opened.
+        """Check for missing requirements, before anything is opened.
 
         Args:
             folder: Where the environment's file is.
 
         Raises:
-            InvalidEnvironment: Naming what is not there, as it was written.
+            InvalidEnvironment: A requirement is missing; the text names it.
         """
 
     def files(self, folder: Path) -> Iterable[Path]:  # noqa: ARG002  # for those that have some

@@ -132,9 +132,7 @@ def test_a_server_of_another_version_is_named(place: Place) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(place.socket))
         listener.listen()
-        said = (
-            rf"another version of hud-mcp \(0\.0\.1; this is {__version__}\)\. `hud-mcp task stop`"
-        )
+        said = rf"another version of hud-mcp \(0\.0\.1; this is {__version__}\)\. Stop it with `hud-mcp"
         with pytest.raises(HudMcpError, match=said), reached(place, starts=False, report=print):
             pass
 
@@ -180,7 +178,7 @@ def test_commands_share_a_lock_that_who_starts_a_server_holds_alone(place: Place
     waiter.start()
     one.release()
     waiter.join(PATIENCE_S)
-    with pytest.raises(HudMcpError, match="have occupied the server of this store busy for 0 s"):
+    with pytest.raises(HudMcpError, match="have occupied the server of this store for 0 s"):
         one.wait(alone=False, within_s=0)
     two.close()
     assert one.take(alone=True)

@@ -86,7 +86,7 @@ def row(
     Args:
         name: Its id.
         gym: Its environment.
-        prompt: What is asked.
+        prompt: The prompt.
         parts: The subsets that it belongs to.
         split: Its split.
         source: Where it comes from.

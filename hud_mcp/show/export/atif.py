@@ -66,7 +66,7 @@ async def export_atif(
         StoreFailed: The store cannot be read.
         OSError: The folder cannot be written.
 
-    After a failure or a cancellation nothing that was written stays.
+    After a failure or a cancellation, no written file stays.
     """
     selection = await select(store, source_id)
     tally = Tally()

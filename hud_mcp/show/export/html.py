@@ -46,7 +46,7 @@ async def export_html(
         StoreFailed: The store cannot be read, or a row of it is damaged.
         OSError: The file cannot be written.
 
-    After a failure or a cancellation nothing that was written stays.
+    After a failure or a cancellation, no written file stays.
     """
     selection = await select(store, source_id)
     tally = Tally()

@@ -50,7 +50,7 @@ async def export_jsonl(
         StoreFailed: The store cannot be read.
         OSError: The file cannot be written.
 
-    After a failure or a cancellation nothing that was written stays.
+    After a failure or a cancellation, no written file stays.
     """
     selection = await select(store, source_id)
     tally = Tally()

@@ -71,18 +71,18 @@ async def export_otel(
     Args:
         store: Where it is recorded.
         source_id: The job's id, or the trajectory's.
-        endpoint: Where OTLP over HTTP is taken, such as `http://127.0.0.1:4318/v1/traces`; None
-            for what OpenTelemetry's own environment variables say.
+        endpoint: The endpoint of OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`. None
+            reads OpenTelemetry's own environment variables.
         exporter: A `SpanExporter` of OpenTelemetry's SDK, in the place of OTLP over HTTP.
-        content: Whether what was said, thought, passed to tools and seen goes along.
+        content: Whether to send messages, reasoning, arguments of tools and observations too.
         on_progress: Called after each trajectory.
 
     Raises:
         NotInstalled: The extra `otel` is needed.
         SourceNotFound: There is neither such a job nor such a trajectory.
         StoreFailed: The store cannot be read.
-        HudMcpError: Spans were not taken. Those of earlier trajectories were; the same call
-            again sends all of them with the same ids.
+        HudMcpError: The receiver refused spans; it has those of earlier trajectories. The same call
+            again sends all with the same ids.
     """
     _need_sdk()
     selection = await select(store, source_id)
@@ -117,7 +117,7 @@ def trajectory_spans(
     Args:
         trajectory: Its record, with its turns; where it goes on still, the root ends now.
         job: The job that it belongs to, which says who the agent was.
-        content: Whether what was said, thought, passed to tools and seen goes along.
+        content: Whether to send messages, reasoning, arguments of tools and observations too.
 
     Raises:
         NotInstalled: The extra `otel` is needed.

@@ -58,8 +58,8 @@ async def export_parquet(
         StoreFailed: The store cannot be read.
         OSError: The folder cannot be written.
 
-    After a failure or a cancellation nothing that was written stays. What is held in memory
-    is one trajectory and one group of rows, however large the job.
+    After a failure or a cancellation, no written file stays. What is held in memory is one
+    trajectory and one group of rows, however large the job.
     """
     arrow = _load_arrow()
     selection = await select(store, source_id)

@@ -42,13 +42,13 @@ class RunRow:
     Attributes:
         id: The trajectory's id.
         task_id: The task's id.
-        outcome: How it ended; None while it goes on.
+        outcome: Its outcome; None while it runs.
         cause: Whose doing that was; None while it goes on.
         reward: None unless it was graded.
         started_at: When it began.
         damaged: Whether something of its row cannot be read; what that is, is absent here.
         foreign: Whether its job has a plan, and it is not in it.
-        overloaded: How many calls were refused while the machine took much of their time.
+        overloaded: How many calls the overloaded machine refused.
         erased: Whether its grade was pruned, so that it counts nowhere.
     """
 

@@ -67,7 +67,7 @@ class CdpConnection:
         Raises:
             DevToolsError: It has no such page, or does not answer.
 
-        If this call fails or is cancelled, nothing stays open.
+        If this call fails or is cancelled, it leaves nothing open.
         """
         connection: CdpConnection | None = None
         try:

@@ -84,7 +84,7 @@ class Slot:
             options: What the context is opened with.
             crashes: What tells whose doing a crash of a page is.
 
-        If this call fails or is cancelled, nothing stays open.
+        If this call fails or is cancelled, it leaves nothing open.
         """
         proxy = SessionProxy()
         context: BrowserContext | None = None

@@ -132,7 +132,7 @@ def test_a_server_of_another_version_is_named(place: Place) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(place.socket))
         listener.listen()
-        said = rf"another version of hud-mcp \(0\.0\.1; this is {__version__}\)\. Stop it with `hud-mcp"
+        said = rf"version of hud-mcp \(0\.0\.1; this is {__version__}\)\. Stop it with"
         with pytest.raises(HudMcpError, match=said), reached(place, starts=False, report=print):
             pass
 

@@ -20,7 +20,7 @@ from hud_mcp.record.trajectory import utc_now
 from hud_mcp.session.log import configure_logging
 from hud_mcp.show.transcript import visible_line
 from hud_mcp.store import Store
-from hud_mcp.store.upkeep.values import Finding, Holdings, Pruned, Vacuumed
+from hud_mcp.store.upkeep.values import Copied, Finding, Holdings, Pruned, Vacuumed
 
 __all__ = ["command"]
 
@@ -153,6 +153,36 @@ async def _verify(url: str | None) -> list[Finding]:
     finally:
         telling.clear()
         await opened.close()
+
+
+@command.command("copy")
+@click.argument("target", metavar="URL")
+@store_option
+def copy(*, target: str, store: str | None) -> None:
+    """Copy a store and its pictures to URL: from SQLite to PostgreSQL, or back.
+
+    The target must be new or empty. A copy that was interrupted goes on if you call it again.
+    At the end, all rows of both sides are counted and compared. Stop all servers first.
+    """
+    for place in (store, target):
+        check_place(place)
+    done = anyio.run(_copy, store, target)
+    rows = ", ".join(f"{number:,} {name}" for name, number in done.rows.items())
+    goes_on = "Finished an earlier copy. " if done.resumed else ""
+    click.echo(f"{goes_on}Both sides are the same: {rows}; {_count(done.pictures, 'picture')}.")
+    if done.missing:
+        click.echo(f"{_count(done.missing, 'picture')} were missing or damaged.", err=True)
+
+
+async def _copy(url: str | None, target: str) -> Copied:
+    opened, other = Store(url), Store(target)
+    telling = Telling("rows copied and compared")
+    try:
+        return await opened.copy_to(other, on_progress=telling.show)
+    finally:
+        telling.clear()
+        await opened.close()
+        await other.close()
 
 
 @command.command("vacuum")

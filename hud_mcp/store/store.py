@@ -18,7 +18,7 @@ from hud_mcp.observation import Screenshot
 from hud_mcp.outcome import Outcome
 from hud_mcp.record.job import Job
 from hud_mcp.record.model_turn import ModelTurn
-from hud_mcp.record.place import default_store_url, read_pictures_place, read_place
+from hud_mcp.record.place import default_store_url, read_pictures_place
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
 from hud_mcp.store import sql
 from hud_mcp.store.changes import NewEnd, NewPrompt, NewSession, NewSteps
@@ -34,7 +34,7 @@ from hud_mcp.store.replicas import ReplicaRecords
 from hud_mcp.store.soon import Soon
 from hud_mcp.store.stored_session import WaitingSession
 from hud_mcp.store.upkeep.facade import Upkeep
-from hud_mcp.store.upkeep.pictures import mark_of
+from hud_mcp.store.upkeep.pictures import mark_for
 from hud_mcp.task import RecordMode, Task
 
 if TYPE_CHECKING:
@@ -76,10 +76,7 @@ class Store(Upkeep):
         self._soon = Soon()
         self._quotas = quotas
         self._growth = Growth()
-        # A file beside its folder of pictures is found there; all others leave word of themselves.
-        path = read_place(database.url)[1]
-        is_beside = path is not None and self.screenshots == database.folder / "screenshots"
-        self._unmarked = not is_beside
+        self._mark = mark_for(self.screenshots, database.url)
         self.replicas = ReplicaRecords(database)
 
     # Jobs.
@@ -293,9 +290,9 @@ class Store(Upkeep):
             for new in steps
             if new.screenshot is not None
         ]
-        if files and self._unmarked:
-            files.append(mark_of(self.screenshots, self.url))
-            self._unmarked = False
+        if files and self._mark is not None:
+            files.append(self._mark)
+            self._mark = None
         copy = None if self.objects is None else self.objects.put
         written = self._database.write(change, files, is_large=change.are_large, copy=copy)
         if grown := change.grown_bytes:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
     from hud_mcp.store.sql import (
+        copying,
         engine,
         holdings,
         jobs,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 else:
     __getattr__ = lazy_names(
         __name__,
+        "hud_mcp.store.sql.copying",
         "hud_mcp.store.sql.engine",
         "hud_mcp.store.sql.holdings",
         "hud_mcp.store.sql.jobs",
@@ -60,6 +62,7 @@ else:
 __all__ = [
     "IntegrityError",
     "SQLAlchemyError",
+    "copying",
     "engine",
     "holdings",
     "jobs",

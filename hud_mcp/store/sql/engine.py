@@ -45,13 +45,16 @@ _OPENING_LOCK = 4_873_120
 """The advisory lock of PostgreSQL under which the tables are made or changed."""
 
 
-def open_engine(url: str, path: Path | None, *, is_scratch: bool = False) -> Engine:
+def open_engine(
+    url: str, path: Path | None, *, is_scratch: bool = False, is_copy: bool = False
+) -> Engine:
     """Open a database, and make or migrate its tables.
 
     Args:
         url: Its SQLAlchemy URL.
         path: The file, where it is SQLite's.
         is_scratch: Whether it ends with its process: SQLite then does not wait for the disk.
+        is_copy: Whether it may be a copy that has not ended.
 
     Raises:
         StoreFailed: The URL is none, or the store was written by a newer version; that one
@@ -97,7 +100,7 @@ def open_engine(url: str, path: Path | None, *, is_scratch: bool = False) -> Eng
             (record.info["timeout_ms"],) = connection.execute("PRAGMA busy_timeout").fetchone()
 
     try:
-        _prepare_tables(engine)
+        _prepare_tables(engine, is_copy=is_copy)
     except BaseException:
         engine.dispose()
         raise
@@ -222,11 +225,13 @@ def _use_wal(connection: Any) -> None:
             return
 
 
-def _prepare_tables(engine: Engine) -> None:
+def _prepare_tables(engine: Engine, *, is_copy: bool) -> None:
     with engine.connect() as connection:
         version = _version(connection)
         if version == VERSION:  # as nearly always; nothing is locked for it
             _check_columns(connection)
+            return
+        if version == schema.COPYING and is_copy:
             return
     sqlite = engine.dialect.name == "sqlite"
     remakes = sqlite and version is not None
@@ -249,6 +254,11 @@ def _make_or_migrate(connection: Connection) -> None:
     if version is None:
         schema.metadata.create_all(connection)
         connection.execute(schema.versions.insert().values(version=schema.VERSION))
+    elif version == schema.COPYING:
+        raise StoreFailed(
+            "The store is a copy that was not finished. Call `hud-mcp store copy` again with the "
+            "same two stores, or remove it."
+        )
     elif version < schema.VERSION:
         _migrate(connection, version)
         connection.execute(schema.versions.update().values(version=schema.VERSION))

@@ -24,6 +24,7 @@ from sqlalchemy import (
 from hud_mcp.store.sql.columns import Id, Json, Utc
 
 __all__ = [
+    "COPYING",
     "VERSION",
     "connection_sessions",
     "connections",
@@ -42,6 +43,9 @@ __all__ = [
 
 VERSION = 8
 """Of the tables' form, and the number of the newest revision; a store of a newer one is refused."""
+
+COPYING = -1
+"""In its place while a copy is made: nobody opens half a store."""
 
 metadata = MetaData()
 

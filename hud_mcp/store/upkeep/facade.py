@@ -15,7 +15,8 @@ from hud_mcp.record.trajectory import utc_now
 from hud_mcp.store import sql
 from hud_mcp.store.archive import Archive
 from hud_mcp.store.upkeep import pictures
-from hud_mcp.store.upkeep.values import Finding, Holdings, Pruned, Vacuumed
+from hud_mcp.store.upkeep.copying import copy
+from hud_mcp.store.upkeep.values import Copied, Finding, Holdings, Pruned, Vacuumed
 from hud_mcp.store.upkeep.verification import verify
 
 if TYPE_CHECKING:
@@ -184,6 +185,41 @@ class Upkeep(Archive):
         jobs = await self._database.write(lambda c: sql.pruning.empty_jobs(c, wanted))
         count, size, notes = await self._remove_unused(beside) if steps else (0, 0, [])
         return Pruned(runs, jobs, steps, turns, lines, count, size, tuple(notes))
+
+    async def copy_to(self, target: "Upkeep", *, on_progress: OnProgress | None = None) -> Copied:
+        """Copy everything to another store, and compare both sides at the end.
+
+        A copy that was interrupted goes on where it was; until it is finished, nobody else opens
+        it. Servers, and the connections that they serve, are not copied.
+
+        Args:
+            target: A store that does not exist yet or is empty, or an unfinished copy of this one.
+            on_progress: Called on another thread with how many rows are done, and how many there
+                are: each is counted as it is copied, and on both sides as it is compared.
+
+        Raises:
+            SourceNotFound: There is no store.
+            StoreFailed: The target holds something else, a living server uses this store, a row is
+                damaged, or both sides are not the same in the end.
+        """
+        self.look_for_it()
+        if self.url.partition("?")[0] == target.url.partition("?")[0] and (
+            self.url == target.url or read_place(self.url)[1] is not None
+        ):
+            raise StoreFailed("The target is this store itself; name another one.")
+        lease = self._database.lease
+
+        def run(connection: "Connection") -> Copied:
+            alive = sql.holdings.alive_servers(connection, lease.server_id, lease.is_alive)
+            if alive:
+                raise StoreFailed(
+                    f"{len(alive)} living servers use the store, and may write to it. Stop them, "
+                    "then copy again."
+                )
+            here, there = (self.url, self.screenshots), (target.url, target.screenshots)
+            return copy(connection, here, there, on_progress)
+
+        return await self._database.read(run)
 
     async def redact(
         self, trajectory_ids: Sequence[str], fields: Sequence[RedactedField]

@@ -23,9 +23,10 @@ __all__ = [
     "YOUNG_S",
     "PictureFile",
     "all_names",
+    "is_picture",
     "list_foreign",
     "list_pictures",
-    "mark_of",
+    "mark_for",
     "other_stores",
     "remove_unused",
     "unused",
@@ -152,8 +153,19 @@ def _remove(path: Path, young_s: float) -> bool:
 # Whose folder it is.
 
 
-def mark_of(folder: Path, url: str) -> tuple[Path, bytes]:
-    """The file by which a store leaves word that it uses a folder, and its content."""
+def is_picture(name: str) -> bool:
+    """Whether a name is one of a picture; a hand may have written any other."""
+    return _PICTURE.fullmatch(name) is not None
+
+
+def mark_for(folder: Path, url: str) -> tuple[Path, bytes] | None:
+    """The file by which a store leaves word that it uses a folder, and its content.
+
+    None of a SQLite file that lies beside the folder: it is found there.
+    """
+    path = read_place(url)[1]
+    if path is not None and folder == Path(os.path.realpath(path)).parent / "screenshots":
+        return None
     shown = shown_url(url)
     name = "".join(c if c.isalnum() else "-" for c in shown)[-80:]
     return folder / _MARKS / f"{name}.url", f"{shown}\n".encode()

@@ -1,0 +1,115 @@
+"""A store brought to another place, with its pictures, and found there again to the last row."""
+
+import hashlib
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hud_mcp.errors import StoreFailed
+from hud_mcp.record.place import read_place, shown_url
+from hud_mcp.store import sql
+from hud_mcp.store.screenshots import save_file
+from hud_mcp.store.upkeep import pictures
+from hud_mcp.store.upkeep.values import Copied
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+__all__ = ["copy"]
+
+OnProgress = Callable[[int, int], None]
+
+
+def copy(
+    connection: "Connection",
+    source: tuple[str, Path],
+    target: tuple[str, Path],
+    on_progress: OnProgress | None,
+) -> Copied:
+    """Copy all rows and pictures, then read both sides and compare.
+
+    Args:
+        connection: Of the source.
+        source: Its URL, and its folder of pictures.
+        target: The same of the copy.
+        on_progress: Called with how many rows are copied or compared, and how many there are.
+
+    Raises:
+        StoreFailed: The target is not empty, or is not the same in the end.
+    """
+    url, path = read_place(target[0])
+    engine = sql.engine.open_engine(url, path, is_copy=True)
+    try:
+        resumed = sql.copying.begin(engine, shown_url(source[0]))
+        total = 3 * sql.copying.count_all(connection)
+        done = 0
+
+        def on_rows(number: int) -> None:
+            nonlocal done
+            done += number
+            if on_progress is not None:
+                on_progress(done, max(done, total))
+
+        for table in sql.copying.TABLES:
+            sql.copying.copy_table(connection, engine, table, on_rows)
+        count, missing = _copy_pictures(connection, source[1], target)
+        rows = _compare(connection, engine, on_rows)
+        sql.copying.finish(engine)
+    finally:
+        engine.dispose()
+    return Copied(rows, count, missing, resumed)
+
+
+def _compare(
+    connection: "Connection", engine: "Engine", on_rows: Callable[[int], None]
+) -> dict[str, int]:
+    """How many rows each table has, on both sides.
+
+    Raises:
+        StoreFailed: They are not the same.
+    """
+    rows: dict[str, int] = {}
+    different: list[str] = []
+    with engine.connect() as copied:
+        for table in sql.copying.TABLES:
+            there = sql.copying.sum_of(copied, table)
+            here = sql.copying.sum_of(connection, table)
+            on_rows(there[0] + here[0])
+            rows[table.name] = here[0]
+            if here != there:
+                different.append(f"{table.name} ({here[0]} rows here, {there[0]} there)")
+    if different:
+        raise StoreFailed(
+            f"The copy is not the same as the store: {', '.join(different)}. Did something write "
+            "to the store meanwhile? Remove the copy, stop what uses the store, and copy again."
+        )
+    return rows
+
+
+def _copy_pictures(
+    connection: "Connection", folder: Path, target: tuple[str, Path]
+) -> tuple[int, int]:
+    """Copy the pictures that steps refer to; return how many there are, and how many are not."""
+    url, to = target
+    count = missing = 0
+    if (mark := pictures.mark_for(to, url)) is not None:
+        save_file(*mark)
+    with closing(sql.picture_names.picture_names(connection)) as found:
+        for name, _ in found:
+            data = _read(folder / name[:2] / name) if pictures.is_picture(name) else None
+            if data is None:
+                missing += 1
+                continue
+            count += 1
+            save_file(to / name[:2] / name, data)
+    return count, missing
+
+
+def _read(path: Path) -> bytes | None:
+    """A picture's content; None where it is gone or damaged."""
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return data if hashlib.sha256(data).hexdigest() == path.name[:64] else None

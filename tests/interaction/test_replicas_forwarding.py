@@ -130,7 +130,10 @@ async def test_a_neighbour_cannot_use_a_connection_of_the_older_era(replicas: Fl
                 other = RawHttp(web, one.url, LEGACY, session_id=raw.session_id)
                 body, sent = other.message("tools/call", {"name": "step", "arguments": {}})
                 reply = await web.post(one.url, json=body, headers=sent)
-            assert reply.status_code == 404, reply.text
+                left = await web.delete(one.url, headers=sent)
+            assert (reply.status_code, left.status_code) == (404, 404), reply.text
+        still = await raw.call("step", actions=[TEA])
+        assert still["_meta"]["hud-mcp/step"]["steps"] == 1
 
 
 async def test_any_replica_serves_a_connection_and_its_one_session(replicas: Flock) -> None:

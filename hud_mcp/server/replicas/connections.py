@@ -131,7 +131,7 @@ class Connections:
         finally:
             if known is not None:
                 known.open -= 1
-        if arrival.method == "DELETE":
+        if arrival.method == "DELETE" and known is not None:
             self.forget(name)
         elif forgotten:
             self.forget(name)

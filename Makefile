@@ -109,8 +109,10 @@ bench: $(TESTED)
 	$(BIN)/python benchmarks/miniwob.py --browsergym-python .venv-browsergym/bin/python
 	@if [ -x .venv-hud/bin/python ]; then \
 	  $(BIN)/python benchmarks/channel.py --hud-python .venv-hud/bin/python; \
+	  $(BIN)/python benchmarks/scale.py --hud-python .venv-hud/bin/python; \
 	else \
 	  echo "benchmarks/channel.py needs HUD's SDK, which make peers leaves in .venv-hud"; \
+	  $(BIN)/python benchmarks/scale.py; \
 	fi
 	@if [ -x .venv-openenv/bin/python ]; then \
 	  $(BIN)/python benchmarks/openenv_face.py --openenv-python .venv-openenv/bin/python; \

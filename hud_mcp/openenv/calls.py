@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hud_mcp.errors import HudMcpError, InvalidTask
+from hud_mcp import telemetry
+from hud_mcp.errors import HudMcpError, InvalidTask, LimitReached
 from hud_mcp.observation import ImageFormat
 from hud_mcp.server.call import Call
 from hud_mcp.server.own_tools import OwnTool, own_tools
@@ -54,13 +55,17 @@ class Calls:
         if tool is None:
             known = ", ".join(self.own) or "none"
             raise InvalidTask(f"There is no tool {name!r}. The environment's own are: {known}.")
-        try:
-            limit = self.sessions.limits.argument_bytes
-            taken = tool.parse(arguments, max_bytes=limit)
-            call = Call(self.sessions, caller, taken, _unheard, self._image, dict(meta or {}))
-            return await tool.run(call)
-        except HudMcpError as exc:
-            return error_result(told_to(caller, str(exc)), kind=type(exc).__name__)
+        limit = self.sessions.limits.argument_bytes
+        with telemetry.span("call", tool=tool.name) as span:
+            try:
+                taken = tool.parse(arguments, max_bytes=limit)
+                call = Call(self.sessions, caller, taken, _unheard, self._image, dict(meta or {}))
+                return await tool.run(call)
+            except HudMcpError as exc:
+                span.fail(type(exc).__name__)
+                wait_s = exc.retry_after_s if isinstance(exc, LimitReached) else None
+                text, kind = told_to(caller, str(exc)), type(exc).__name__
+                return error_result(text, kind=kind, retry_after_s=wait_s)
 
 
 async def _unheard(_seconds: float, _message: str) -> None:

@@ -31,7 +31,15 @@ _ALL = "all"
 
 
 class Refused(Exception):  # as the project's errors are named
-    """A call was refused; the text says why and what to do next."""
+    """A call was refused; the text says why and what to do next.
+
+    Attributes:
+        retry_after_s: After how many seconds it may be let through; None where that is not known.
+    """
+
+    def __init__(self, message: str, *, retry_after_s: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class Episode:
@@ -91,7 +99,8 @@ class Episode:
         self._forget()
         result = await self._call(START_TASK, asked)
         if result.get("isError"):
-            raise Refused(_text(result))
+            wait_s = result.get("_meta", {}).get("hud-mcp/retry_after_s")
+            raise Refused(_text(result), retry_after_s=wait_s)
         self._begun += 1
         self._observe, self._ungraded = observe, ungraded
         self._id = None if given.get("episode_id") is None else str(given["episode_id"])

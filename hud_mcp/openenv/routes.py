@@ -138,7 +138,10 @@ class _Face:
             except _Unknown as exc:
                 return JSONResponse({"detail": str(exc)}, exc.status)
             except (Refused, HudMcpError) as exc:
-                return JSONResponse({"detail": str(exc)}, 400)
+                wait_s = exc.retry_after_s if isinstance(exc, Refused) else None
+                if wait_s is None:
+                    return JSONResponse({"detail": str(exc)}, 400)
+                return JSONResponse({"detail": str(exc)}, 429, {"retry-after": str(wait_s)})
             except Exception:  # the boundary of a request
                 logger.exception("a request of OpenEnv's failed: %s", request.url.path)
                 detail = "It failed inside the server; its log says why."

@@ -172,3 +172,14 @@ async def test_without_the_option_there_is_no_such_wire(room_file: Path, tmp_pat
         with pytest.raises(InvalidStatus):
             async with talking(server.url):
                 pass
+
+
+async def test_a_start_too_many_is_told_when_to_come_again(room_file: Path, tmp_path: Path) -> None:
+    """As HTTP says it: by its own status, and a number of seconds."""
+    options = ("--openenv", "--quota", "starts_per_minute=1")
+    with http_server(tmp_path, [str(room_file)], *options) as server:
+        assert (await asked(server, "POST", "/reset", {"task": "say-rug"})).status_code == 200
+        refused = await asked(server, "POST", "/reset", {"task": "say-cup"})
+    assert refused.status_code == 429
+    assert 0 < int(refused.headers["retry-after"]) <= 60
+    assert "which is the quota" in refused.json()["detail"]

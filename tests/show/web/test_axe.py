@@ -136,6 +136,27 @@ async def test_nothing_is_found_in_the_viewer(
         await nothing_is_found(seen, axe, [*places, f"#compare-{names[0]}/{names[2]}"])
 
 
+async def test_nothing_is_found_where_jobs_are_compared(
+    run: Run, browser: Browser, axe: str, look: dict[str, Any]
+) -> None:
+    """One job, two with flips, those of repeated runs, and the list with a job that is chosen."""
+    await record_job(run)
+    other = Job(name="Another", taskset="shop", agent="other", group=2)
+    await run.store.add_job(other, run.tasks)
+    for number, (task, _, _) in enumerate(ENDS):
+        await run.add(task, id=f"other-{number}", job_id=other.id, reward=float(number % 2))
+    async with (
+        served(viewer_app(run.store)) as base,
+        opened(browser, f"{base}/", **look) as seen,
+    ):
+        first = f"#across-{run.job.id}"
+        places = [first, f"{first}/{other.id}", f"{first}/{other.id}?only=flips", f"#{other.id}"]
+        await nothing_is_found(seen, axe, places)
+        await seen.go("")
+        await seen.page.get_by_role("checkbox").first.check()
+        assert await findings(seen.page, axe) == []
+
+
 async def test_nothing_is_found_in_a_report(
     run: Run, browser: Browser, axe: str, look: dict[str, Any]
 ) -> None:

@@ -3,7 +3,7 @@
 import { $, el, facts } from './dom.js';
 import { linkTo, plural, secondsText } from './words.js';
 
-const countText = value => (Number.isInteger(value) ? value : Math.round(value * 10) / 10).toLocaleString('en');
+const countText = value => (value >= 100 ? Math.round(value) : Math.round(value * 10) / 10).toLocaleString('en');
 const moneyText = value => `$${value.toFixed(value >= 100 ? 2 : 4)}`;
 
 function durationText(seconds) {

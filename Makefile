@@ -99,6 +99,7 @@ bench: $(TESTED)
 	$(BIN)/python benchmarks/tasksets.py
 	$(BIN)/python benchmarks/job_figures.py
 	$(BIN)/python benchmarks/groups.py
+	$(BIN)/python benchmarks/job_page.py
 	$(BIN)/python benchmarks/tunnel.py
 	$(BIN)/python benchmarks/replicas.py
 	@if [ ! -x .venv-browsergym/bin/browsergym-ready ]; then \

@@ -8,6 +8,7 @@ from typing import Any
 import anyio.to_thread
 import httpx
 import pytest
+from axe import axe_source, findings
 from many_runs import LARGE, SMALL, make_many
 from playwright.async_api import Browser, Page, expect
 from recorded import BROWSER, opened, served
@@ -175,3 +176,23 @@ async def test_what_is_sent_is_bounded_whatever_is_asked_for(place: Path) -> Non
         assert odd.json()["rows"] == []
     with anyio.fail_after(60):
         await store.close()
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [(1440, 900), (390, 844)])
+async def test_axe_finds_nothing_where_rows_are_paged(
+    store: Store, browser: Browser, scheme: str, size: tuple[int, int]
+) -> None:
+    """The buttons, the place and open groups are as accessible as a short job's table."""
+    source = axe_source()
+    look: dict[str, Any] = {
+        "color_scheme": scheme,
+        "viewport": {"width": size[0], "height": size[1]},
+        "bypass_csp": True,  # axe is a script that the pages refuse
+    }
+    async with served(viewer_app(store)) as base:
+        address = f"{base}/#job-{LARGE}/by-difficulty/medium"
+        async with opened(browser, address, **look) as seen:
+            await expect(seen.page.locator("#page-place")).to_have_text("1 to 100 of 435 rows")
+            assert await findings(seen.page, source) == []

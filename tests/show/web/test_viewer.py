@@ -523,7 +523,7 @@ async def test_the_command_says_where_it_is_and_ends_on_a_signal(run: Run, tmp_p
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--host", "0.0.0.0"), "can be reached from other machines"),
+        (("--host", "0.0.0.0"), "is open to other machines"),
         (("--host", "0.0.0.0", "--token", "short"), "at least 8 characters"),
         (("--store", "nowhere.sqlite3"), "There is no store at "),
     ],

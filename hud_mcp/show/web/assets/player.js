@@ -140,7 +140,7 @@ export class Player {
 
   choose(side) {
     const step = this.steps.at(this.step);
-    if (!step || !canChoose(step, side)) return;
+    if (step && !canChoose(step, side)) return; // while it loads, what was asked for is kept
     this.side = side;
     this.draw();
     this.moved(this.step);

@@ -3,12 +3,15 @@
 import hashlib
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.place import read_place, shown_url
 from hud_mcp.store import sql
+from hud_mcp.store.archive import Archive
+from hud_mcp.store.objects import Objects
 from hud_mcp.store.screenshots import save_file
 from hud_mcp.store.upkeep import pictures
 from hud_mcp.store.upkeep.values import Copied
@@ -21,27 +24,47 @@ __all__ = ["copy"]
 OnProgress = Callable[[int, int], None]
 
 
+@dataclass(frozen=True)
+class Side:
+    """One of the two stores.
+
+    Attributes:
+        url: Its URL.
+        folder: Of its pictures.
+        objects: Where they are besides; None without an object store.
+    """
+
+    url: str
+    folder: Path
+    objects: Objects | None
+
+    @classmethod
+    def of(cls, store: Archive) -> "Side":
+        """What a copy needs of a store."""
+        return cls(store.url, store.screenshots, store.objects)
+
+
 def copy(
     connection: "Connection",
-    source: tuple[str, Path],
-    target: tuple[str, Path],
+    source: Side,
+    target: Side,
     on_progress: OnProgress | None,
 ) -> Copied:
     """Copy all rows and pictures, then read both sides and compare.
 
     Args:
         connection: Of the source.
-        source: Its URL, and its folder of pictures.
-        target: The same of the copy.
+        source: What is copied.
+        target: Where to.
         on_progress: Called with how many rows are copied or compared, and how many there are.
 
     Raises:
         StoreFailed: The target is not empty, or is not the same in the end.
     """
-    url, path = read_place(target[0])
+    url, path = read_place(target.url)
     engine = sql.engine.open_engine(url, path, is_copy=True)
     try:
-        resumed = sql.copying.begin(engine, shown_url(source[0]))
+        resumed = sql.copying.begin(engine, shown_url(source.url))
         total = 3 * sql.copying.count_all(connection)
         done = 0
 
@@ -53,7 +76,7 @@ def copy(
 
         for table in sql.copying.TABLES:
             sql.copying.copy_table(connection, engine, table, on_rows)
-        count, missing = _copy_pictures(connection, source[1], target)
+        count, missing = _copy_pictures(connection, source, target)
         rows = _compare(connection, engine, on_rows)
         sql.copying.finish(engine)
     finally:
@@ -87,27 +110,30 @@ def _compare(
     return rows
 
 
-def _copy_pictures(
-    connection: "Connection", folder: Path, target: tuple[str, Path]
-) -> tuple[int, int]:
+def _copy_pictures(connection: "Connection", source: Side, target: Side) -> tuple[int, int]:
     """Copy the pictures that steps refer to; return how many there are, and how many are not."""
-    url, to = target
     count = missing = 0
-    if (mark := pictures.mark_for(to, url)) is not None:
+    if (mark := pictures.mark_for(target.folder, target.url)) is not None:
         save_file(*mark)
     with closing(sql.picture_names.picture_names(connection)) as found:
         for name, _ in found:
-            data = _read(folder / name[:2] / name) if pictures.is_picture(name) else None
+            data = _read(source, name) if pictures.is_picture(name) else None
             if data is None:
                 missing += 1
                 continue
             count += 1
-            save_file(to / name[:2] / name, data)
+            path = target.folder / name[:2] / name
+            save_file(path, data)
+            if target.objects is not None:
+                target.objects.put(path, data)
     return count, missing
 
 
-def _read(path: Path) -> bytes | None:
+def _read(source: Side, name: str) -> bytes | None:
     """A picture's content; None where it is gone or damaged."""
+    path = source.folder / name[:2] / name
+    if source.objects is not None:
+        source.objects.get(path)
     try:
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):

@@ -15,7 +15,7 @@ from hud_mcp.record.trajectory import utc_now
 from hud_mcp.store import sql
 from hud_mcp.store.archive import Archive
 from hud_mcp.store.upkeep import pictures
-from hud_mcp.store.upkeep.copying import copy
+from hud_mcp.store.upkeep.copying import Side, copy
 from hud_mcp.store.upkeep.values import Copied, Finding, Holdings, Pruned, Vacuumed
 from hud_mcp.store.upkeep.verification import verify
 
@@ -87,7 +87,10 @@ class Upkeep(Archive):
             SourceNotFound: There is no store.
         """
         self.look_for_it()
-        return await anyio.to_thread.run_sync(verify, self.url, self.screenshots, on_progress)
+        bring = None if self.objects is None else self.objects.get
+        return await anyio.to_thread.run_sync(
+            verify, self.url, self.screenshots, on_progress, bring
+        )
 
     async def vacuum(self, *, beside: Sequence[str] = ()) -> Vacuumed:
         """Remove pictures that no store refers to, and give back the database's free pages.
@@ -216,8 +219,7 @@ class Upkeep(Archive):
                     f"{len(alive)} living servers use the store, and may write to it. Stop them, "
                     "then copy again."
                 )
-            here, there = (self.url, self.screenshots), (target.url, target.screenshots)
-            return copy(connection, here, there, on_progress)
+            return copy(connection, Side.of(self), Side.of(target), on_progress)
 
         return await self._database.read(run)
 
@@ -255,7 +257,10 @@ class Upkeep(Archive):
         except StoreFailed as exc:
             return 0, 0, [f"All pictures stay: {exc} Name it with --beside, with its password."]
         stay = f"{young} unused pictures were written or used in the last hour, and stay."
-        return count, size, [stay] if young else []
+        notes = [stay] if young else []
+        if self.objects is not None:
+            notes.append("Only the copies on this machine were removed: the object store has all.")
+        return count, size, notes
 
 
 def _names(connection: "Connection", others: Sequence[str]) -> "Generator[str, None, None]":

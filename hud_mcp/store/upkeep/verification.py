@@ -24,13 +24,19 @@ _OF_A_KIND = 100
 OnProgress = Callable[[int, int], None]
 
 
-def verify(url: str, folder: Path, on_progress: OnProgress | None) -> list[Finding]:
+def verify(
+    url: str,
+    folder: Path,
+    on_progress: OnProgress | None,
+    bring: Callable[[Path], None] | None = None,
+) -> list[Finding]:
     """Look at everything; change nothing.
 
     Args:
         url: The store's.
         folder: Of its pictures.
         on_progress: Called with how many rows and pictures were looked at, and how many there are.
+        bring: Brings a picture to its place that lies in an object store.
     """
     path = read_place(url)[1]
     engine = sql.soundness.open_to_look(url, path)
@@ -47,7 +53,7 @@ def verify(url: str, folder: Path, on_progress: OnProgress | None) -> list[Findi
             total = sql.soundness.count_rows(connection)
             total += sum(1 for _ in pictures.list_pictures(folder))
             found = _limited(sql.soundness.look_at(connection, step))
-            return [*found, *_limited(_pictures(connection, url, folder, step))]
+            return [*found, *_limited(_pictures(connection, url, folder, step, bring))]
     except (sql.SQLAlchemyError, OSError) as exc:
         remedy = "restore the store from a copy, or start its database"
         return [Finding("unreadable", f"the database: {sql.engine.why(exc)}", remedy)]
@@ -72,10 +78,16 @@ def _limited(found: Iterator[Finding]) -> list[Finding]:
 
 
 def _pictures(
-    connection: "Connection", url: str, folder: Path, step: Callable[[], None]
+    connection: "Connection",
+    url: str,
+    folder: Path,
+    step: Callable[[], None],
+    bring: Callable[[Path], None] | None,
 ) -> Iterator[Finding]:
     """Pictures that are missing, damaged, or left over."""
     wanted = _referred(connection)
+    if bring is not None:
+        _bring_all(connection, folder, bring)
     restore = "restore the folder of pictures from a copy; else pages show the step without it"
     unused = size = 0
     with closing(wanted):
@@ -99,6 +111,14 @@ def _pictures(
         what = f"{unused} pictures of {size} bytes, which no step refers to"
         remedy = "`hud-mcp store vacuum` removes them"
         yield Finding("unused pictures", what, remedy, harmless=True)
+
+
+def _bring_all(connection: "Connection", folder: Path, bring: Callable[[Path], None]) -> None:
+    """Make a copy of each picture of an object store, which is looked at with the others."""
+    with closing(_referred(connection)) as found:
+        for name, _ in found:
+            if name is not None and pictures.is_picture(name):
+                bring(folder / name[:2] / name)
 
 
 def _referred(connection: "Connection") -> "Generator[tuple[str | None, str], None, None]":

@@ -68,6 +68,8 @@ for each in (shell, gymnasium):
         yield 1.0
 """
 PAGE = "<!doctype html><title>Page</title>" + "<p>Some words of a page, and more of them.</p>" * 40
+STEPS = 20
+"""Steps of a browser whose processor time is measured."""
 WORLDS = {"none": "count", "gymnasium": "wait", "shell": "wait", "browser": "look"}
 
 
@@ -205,6 +207,13 @@ def memory_mb(pid: int) -> float:
     return total / 1e6
 
 
+def cpu_s(pid: int) -> float:
+    """Processor seconds of a process and all under it that live."""
+    process = psutil.Process(pid)
+    each = [one.cpu_times() for one in [process, *process.children(recursive=True)]]
+    return sum(one.user + one.system for one in each)
+
+
 async def memory_of(world: str, folder: Path) -> dict[str, float]:
     """Megabytes of a server without a session, of the first, and of each further one."""
     source = f"{folder / 'env.py'}:{world}"
@@ -216,16 +225,30 @@ async def memory_of(world: str, folder: Path) -> dict[str, float]:
     )
     with (folder / "log").open("w") as log:
         async with Client(stdio_client(parameters, errlog=log)) as client:
-            (server,) = psutil.Process().children()
+            (server,) = [one for one in psutil.Process().children() if "serve" in one.cmdline()]
             empty = memory_mb(server.pid)
             after: list[float] = []
+            session = ""
             for _ in range(SESSIONS):
                 done = await client.call_tool("start_task", {"task": WORLDS[world]})
                 if done.is_error:
                     raise RuntimeError(str(done.content))
+                session = (done.structured_content or {})["session"]
                 after.append(memory_mb(server.pid))
-    further = (after[-1] - after[0]) / (SESSIONS - 1)
-    return {"server": empty, "first": after[0] - empty, "session": further}
+            further = (after[-1] - after[0]) / (SESSIONS - 1)
+            found = {"server": empty, "first": after[0] - empty, "session": further}
+            if world != "browser":
+                return found
+            before = cpu_s(server.pid)
+            action = {"type": "move", "point": {"x": 9, "y": 9}}
+            for _ in range(STEPS):
+                done = await client.call_tool("step", {"session": session, "actions": [action]})
+                if done.is_error:
+                    raise RuntimeError(str(done.content))
+            found["step_ms"] = 1000 * (cpu_s(server.pid) - before) / STEPS
+            images = [len(part.data) * 3 / 4 for part in done.content if part.type == "image"]
+            found["picture_kb"] = sum(images) / 1000
+            return found
 
 
 def constants(made: Database | None) -> dict[str, Any]:
@@ -260,6 +283,8 @@ def show(figures: dict[str, Any]) -> None:
             print(f"2 workers / 1, {kind}: {rate:.2f} of the rate, {cpu:.2f} of the CPU a task")
     print()
     for world, one in figures["constants"]["memory_mb"].items():
+        if "step_ms" in one:
+            print(f"{world}: {one['step_ms']:.0f} ms CPU and {one['picture_kb']:.0f} kB a step")
         parts = (one["server"], one["first"], one["session"])
         print(
             "{:10} server {:6.1f} MB, first session {:6.1f} MB, each more {:6.1f} MB".format(

@@ -158,7 +158,7 @@ class Observation(Value):
 
 
 class TaskResult(Value):
-    """What one `step` gives back."""
+    """The result of one `step`."""
 
     observation: Observation
     reward: float | None = Field(
@@ -170,7 +170,7 @@ class TaskResult(Value):
 
 
 class Look(Value):
-    """What to observe, and how large it may be."""
+    """The parts to observe, and their largest size."""
 
     text: bool = True
     values: bool = Field(

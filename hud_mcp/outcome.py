@@ -31,7 +31,7 @@ __all__ = [
 
 
 class Cause(StrEnum):
-    """Who caused the end of a session.
+    """The cause of a session's end.
 
     An end by the agent is its result, and is not repeated. An end by the machine or the operator is
     nobody's result, and no mean and no rate contains it.

@@ -40,7 +40,7 @@ class Screenshot:
 
 @dataclass(frozen=True)
 class Observation:
-    """What the agent sees.
+    """One observation of the agent.
 
     Attributes:
         text: The world in words, or None.

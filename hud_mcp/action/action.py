@@ -257,7 +257,7 @@ CLA = Action
 
 
 class ActionEffect(Value):
-    """What one performed action did, beyond what the next observation shows."""
+    """The effect of one performed action, beyond what the next observation shows."""
 
     text: str | None = Field(default=None, description="A sentence for the agent, or None.")
     reward: float | None = Field(

@@ -31,9 +31,8 @@ class CARLEnv(
     """Wraps an environment whose features vary by context.
 
     At each reset the selector picks a context. The wrapper then sets the context in the wrapped
-    environment, resets it, and adds the context to the observation: `{"state": …, "context": …}`,
-    which is always inside `observation_space`. The wrapped environment belongs to this wrapper from
-    then on.
+    environment, resets it, and adds the context to the observation. `{"state": …, "context": …}` is
+    always inside `observation_space`. The wrapped environment belongs to this wrapper from then on.
 
     Args:
         env: The environment to wrap; by default the class creates its own.

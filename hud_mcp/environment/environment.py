@@ -44,7 +44,7 @@ HookT = TypeVar("HookT", bound=Callable[[], Awaitable[None]])
 
 
 class Environment(Declarations):
-    """What exists in one environment.
+    """The declaration of one environment.
 
     Args:
         name: Its identity; a task names it.

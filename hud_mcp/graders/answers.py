@@ -79,8 +79,8 @@ def gaia_match(answer: str | None, truth: str) -> float:
     - If the truth is a number, the answer is compared as a number, without `$`, `%` and `,`. An
     answer that is not a number counts as infinity: the truth `inf` accepts `banana`, and `nan`
     accepts nothing. `$42` is 42, `€42` is not.
-    - A truth with `,` or `;` is a list, `1,000` too: the answer must have as many elements, in
-      that order. Within one, punctuation counts and spaces do not.
+    - A truth with `,` or `;` is a list, even `1,000`. The answer must have as many elements, in
+    that order. Within one, punctuation counts and spaces do not.
     - Any other truth is compared without spaces, punctuation and case.
 
     Args:

@@ -26,17 +26,17 @@ _TESTS = "tests"
 class BashGrader(Grader):
     """1.0 if a line of bash exits with 0, else 0.0.
 
-    In a session whose world has a shell, the command runs in a *verifier*: a fresh sandbox with a
-    copy of the agent's folder, as data. Files that the environment's own `root` has for tests
-    (`test_*`, `check*`, `conftest.py` …) come from there. With `copy`, all files come from there
-    except those that `copy` names. Files that Python, pytest or git would run automatically are not
-    copied. The command's changes are deleted with the verifier.
+    In a session whose world has a shell, the command runs in a *verifier*. A verifier is a fresh
+    sandbox with a copy of the agent's folder, as data. Files that the environment's own `root` has
+    for tests (`test_*`, `check*`, `conftest.py` …) come from there. With `copy`, all files come
+    from there except those that `copy` names. Files that Python, pytest or git would run
+    automatically are not copied. The command's changes are deleted with the verifier.
 
     A command that runs the agent's code can exit with 0 whenever that code wants. For such a
     command, give the expected output as `stdout`. The comparison runs outside the agent's code.
 
     `place="session"` runs it in the agent's own sandbox, with the agent's rights, one grader at a
-    time. That is **weak**; use it only for what exists only there, such as a running server.
+    time. This is **weak**; use it only for what exists only there, such as a running server.
 
     Outside of such sessions it runs as a process of the server's user. Its process group is killed
     at its end. It gets only a few variables of the server's environment (`PATH`, `HOME`, `LANG` …),

@@ -21,8 +21,8 @@ class EvaluationResult(BaseModel):
     The session reads it as a `Grade`. A result with `isError` gives no reward: the session ends as
     `grading_failed`. Unknown fields become part of the grade's `info`.
 
-    It warns if the positive weights of its subscores do not sum to 1, if their weighted sum is not
-    the reward, and if two share a name.
+    It warns if the positive weights of its subscores do not sum to 1, or if two share a name. It
+    also warns if their weighted sum is not the reward.
     """
 
     model_config = ConfigDict(extra="allow")

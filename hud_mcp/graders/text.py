@@ -175,8 +175,8 @@ def numeric_match(
 def f1_score(answer: Any, reference: str, *, compat: Compat = "strict") -> float:
     """How well the answer's words match the reference: the harmonic mean of precision and recall.
 
-    Precision is the share of the answer's words that the reference has, recall the share of
-    the reference's that the answer has; a word counts as often as it is there.
+    Precision is the share of the answer's words that the reference has. Recall is the share of the
+    reference's words that the answer has. A word counts as often as it occurs.
 
     Args:
         answer: The submitted answer; turned into text.

@@ -31,8 +31,8 @@ class ModelCall(Value):
 class TokenUsage(Value):
     """Tokens of one reply; None if the provider does not report them.
 
-    The names and what they include follow OpenTelemetry's GenAI conventions
-    (`gen_ai.usage.*`): cached tokens are part of the input, those of reasoning of the output.
+    The names and their meanings follow OpenTelemetry's GenAI conventions (`gen_ai.usage.*`). The
+    input includes cached tokens, and the output includes reasoning.
     """
 
     input: int | None = Field(default=None, ge=0)

@@ -12,8 +12,8 @@ MIB = 1024 * 1024
 class SandboxLimits(Value):
     """Bounds of one sandbox. Durations are seconds, sizes bytes.
 
-    All of what is written lies in memory, in file systems of these sizes, so a sandbox takes
-    at most `memory_bytes`, `disk_bytes` and twice `scratch_bytes` of the machine's memory.
+    File systems in memory hold all written files. A sandbox takes at most `memory_bytes`,
+    `disk_bytes` and twice `scratch_bytes` of the machine's memory.
     """
 
     processes: int = Field(default=128, ge=4, description="At once, commands in the back too.")

@@ -34,8 +34,8 @@ __all__ = [
 class World(Protocol):
     """The live state of one session.
 
-    One caller at a time: a session never calls a world from two tasks at once, but may call it from
-    different tasks in turn.
+    A session never calls a world from two tasks at once, but may call it from different tasks in
+    turn.
     """
 
     async def act(self, action: Action) -> ActionEffect:

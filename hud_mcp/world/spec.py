@@ -105,14 +105,14 @@ class WorldSpec(ABC):
         return ()
 
     def replays_with(self, hosts: Sequence[str]) -> bool:  # noqa: ARG002  # for those that open some
-        """What `replayable` is for a session whose task's own row names these hosts."""
+        """Whether a session is replayable if its task's own row names these hosts."""
         return self.replayable
 
     def shares_setup(self, functions: "Sequence[Function]") -> bool:  # noqa: ARG002  # most do not
         """Whether runs of a group may share a setup that calls these functions.
 
-        Only where it changes nothing but what `SetupShared.snapshot_setup` keeps, and where
-        neither a world's opening nor the functions depend on the session's seed.
+        Return True only if they change nothing else than `SetupShared.snapshot_setup` stores.
+        Opening a world and the functions must not depend on the session's seed.
         """
         return False
 

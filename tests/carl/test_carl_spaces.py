@@ -238,7 +238,7 @@ def test_a_file_that_holds_no_distributions_is_named(text: str, tmp_path: Path) 
     """Whatever ConfigSpace makes of it."""
     place = tmp_path / "drawn.json"
     place.write_text(text)
-    with pytest.raises(InvalidContext, match=r"drawn.json' is no ConfigSpace in JSON: "):
+    with pytest.raises(InvalidContext, match=r"drawn.json' is not a ConfigSpace in JSON: "):
         ContextSampler(place, ContextSpace([ContextFeature(name="mass", default=1.0)]), seed=1)
 
 

@@ -133,8 +133,8 @@ def test_a_damaged_trajectory_is_named_and_the_exit_status_is_1(store: Path) -> 
         (["job-7", "--to", "csv"], "'csv' is not one of"),
         (["job-7", "--to", "html", "--inline-images"], "--inline-images is for --to jsonl"),
         (["job-7", "--to", "jsonl", "--out", "/proc/x.jsonl"], "/proc/x.jsonl cannot be written"),
-        (["job-7", "--to", "jsonl", "--out", "."], "--out .: name what is to be written there"),
-        (["job-7", "--to", "gif", "--out", "/", "--force"], "--out /: name what is to be"),
+        (["job-7", "--to", "jsonl", "--out", "."], "--out .: name the file to write"),
+        (["job-7", "--to", "gif", "--out", "/", "--force"], "--out /: name the file to"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_sentence(

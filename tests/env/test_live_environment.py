@@ -358,7 +358,7 @@ async def test_what_cannot_be_made_says_why_and_nothing_has_run(place: Place) ->
 
     with pytest.raises(GymMakeException, match="fell over"):
         await place.make(bench_task(setup=["put", "topple"]))
-    with pytest.raises(InvalidTask, match="names nothing to `evaluate`"):
+    with pytest.raises(InvalidTask, match="has no `evaluate` calls"):
         await (await place.make(bench_task(evaluate=None))).evaluate()
 
 

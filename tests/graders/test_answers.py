@@ -110,7 +110,7 @@ async def test_an_answer_matches_an_expression(
 @pytest.mark.anyio
 async def test_a_wrong_expression_is_told_with_its_reason() -> None:
     """It is the author's mistake, and no 0 of the agent's."""
-    with pytest.raises(ValueError, match=r"is no regular expression: missing \)"):
+    with pytest.raises(ValueError, match=r"is not a regular expression: missing \)"):
         await response_match("x", "(")
     with pytest.raises(ValueError, match="is not a regular expression"):
         await response_match("x", "a{99999999999999}")

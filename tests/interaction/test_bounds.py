@@ -64,7 +64,7 @@ async def test_reaching_a_limit_is_a_clear_error_and_the_session_lives_on(
         told = await peer.error("response", session=session, answer="x" * 2000)
         assert "the limit is 2000" in told
         told = await peer.error("act", session=session, type="wait", time=20_000)
-        assert told.startswith("This call took longer than 0.5 s and was stopped; what it had done")
+        assert told.startswith("This call took longer than 0.5 s and was stopped. Its effects")
         assert (await peer.status(session))["steps"] == 1
 
         refused: list[str] = []

@@ -40,7 +40,7 @@ async def test_what_fifty_megabytes_of_argument_meet_on_stdio(tmp_path: Path, er
                 assert answer["error"]["code"] == -32600
             else:
                 assert answer["result"]["isError"]
-                assert "at most 1048576 are taken" in answer["result"]["content"][0]["text"]
+                assert "the limit is 1048576" in answer["result"]["content"][0]["text"]
         assert server.memory_info().rss - before < 100_000_000
         looked = await raw.call("step", modern=modern, session=session)
         assert "typed=''" in looked["content"][0]["text"]
@@ -63,7 +63,7 @@ async def test_what_fifty_megabytes_of_argument_meet_over_http(
         assert process.memory_info().rss - before < 100_000_000
         told = await raw.call("act", session=session, type="type", text="x" * 2_000_000)
         assert told["isError"]
-        assert "at most 1048576 are taken" in told["content"][0]["text"]
+        assert "the limit is 1048576" in told["content"][0]["text"]
         looked = await raw.call("step", session=session)
         assert "typed=''" in looked["content"][0]["text"]
 

@@ -104,7 +104,9 @@ def test_several_wrong_arguments_are_named_at_once() -> None:
 
 def test_arguments_that_are_too_large_are_refused_by_their_size() -> None:
     """The text says how large they are and how large they may be."""
-    with pytest.raises(LimitReached, match="response: the arguments have 1013 bytes; at most 100 "):
+    with pytest.raises(
+        LimitReached, match="response: the arguments have 1013 bytes; the limit is 100"
+    ):
         clean("response", {"answer": "x" * 1000}, max_bytes=100)
 
 

@@ -181,7 +181,7 @@ _ROW = open_schema(
     {
         "id": string_schema("Its id."),
         "description": string_schema("One line."),
-        "environment": string_schema("Its environment."),
+        "environment": string_schema("The task's or template's environment."),
         "template": string_schema("The template of a task."),
         "takes": string_schema("The names of a template's arguments."),
         "arguments": {"type": "object", "description": "Their schema, where it was asked for."},
@@ -210,7 +210,7 @@ LIST_TASKS = CoreTool(
             "templates": list_schema(_ROW, "What can be started with arguments."),
             "total": {"type": "integer", "description": "How many tasks there are."},
             "next_offset": {"type": "integer", "description": "Of the next page, if there is one."},
-            "notes": list_schema({"type": "string"}, "What else is to be known."),
+            "notes": list_schema({"type": "string"}, "Further remarks."),
             "next": string_schema("What to do next."),
         },
         "next",

@@ -188,7 +188,7 @@ def _arguments(view: View) -> Mapping[str, Argument]:
         "arguments": _object(arguments_schema(view)),
         "environment": Argument(string_schema("Needed only if several have such a template.")),
         "context": _object(context_schema(view)),
-        "seed": Argument({"type": "integer", "description": "For what is drawn at random."}),
+        "seed": Argument({"type": "integer", "description": "The seed of random choices."}),
         "session": Argument(
             string_schema(
                 "An id of your own: `sess-` and 32 to 64 random hex digits. The same call "
@@ -214,7 +214,7 @@ START_TASK = CoreTool(
         {
             "session": string_schema("The id to pass to every other tool."),
             "task": string_schema("The task's id."),
-            "environment": string_schema("Its environment."),
+            "environment": string_schema("The task's environment."),
             "prompt": string_schema("What is asked."),
             "rules": string_schema("How its world works, where that tells it."),
             "steps": {"type": "integer", "description": "How many steps there were."},

@@ -114,7 +114,7 @@ TASK_STATUS = CoreTool(
             "session": string_schema("The session."),
             "state": string_schema("open, grading, ended, or on its way there."),
             "task": string_schema("The task's id."),
-            "environment": string_schema("Its environment."),
+            "environment": string_schema("The task's environment."),
             "prompt": string_schema("What is asked."),
             "rules": string_schema("How its world works, where that tells it."),
             "steps": {"type": "integer", "description": "How many steps there were."},

@@ -110,7 +110,7 @@ class SiteRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class SiteResponse:
-    """What a backend answers, where JSON with status 200 is not enough.
+    """The reply of a backend, if JSON with status 200 is not enough.
 
     Attributes:
         json: The body as JSON, unless `text` is given.

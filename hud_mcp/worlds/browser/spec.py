@@ -38,47 +38,44 @@ class Browser(WorldSpec):
     """Declares that an environment's world is a browser, with its own site or on the web.
 
     Sessions are isolated in cookies, storage, caches, network, clipboard and state. Chromium has
-    one clipboard for all of them, so each session has one of its own in its place, of text and
-    HTML: keys, `execCommand` and `navigator.clipboard` use it, and the middle button pastes
-    nothing. Paste events that a page gets are made for it, and are not `isTrusted`. Two agents
-    that both work around it over DevTools could still hand each other text; one alone gains
-    nothing by that.
+    one clipboard for all of them. So each session has its own instead, of text and HTML. Keys,
+    `execCommand` and `navigator.clipboard` use it, and the middle button pastes nothing. Its paste
+    events are not `isTrusted`. Two agents that both evade it over DevTools could still exchange
+    text; one agent alone gains nothing.
 
     A session that outlives its server comes back in one of two ways.
 
-    *Replay*, where `replayable`: its actions and looks are repeated from the start. That brings
-    back everything, also what scripts hold in memory, and the agent's refs. Pages draw the same
-    random numbers then (`Math.random`, `crypto.getRandomValues`, `crypto.randomUUID`), from the
-    session's seed, or from 0 where nobody chose one; each visit to a page draws others. The
-    clock is the real one: a page that shows the time, or a backend that asks others, makes a
-    session that is not replayable, and the author says so.
+    *Replay*, if `replayable`: the server repeats its actions and looks from the start. This
+    restores everything, including the memory of scripts and the agent's refs. Pages then draw the
+    same random numbers (`Math.random`, `crypto.getRandomValues`, `crypto.randomUUID`), from the
+    session's seed or from 0. Each visit to a page draws others. The clock is the real one. If a
+    page shows the time, or a backend calls other servers, the author must declare
+    `replayable=False`.
 
-    *A snapshot*, else: pages are loaded again, and get back what a browser holds of them.
+    *A snapshot*, otherwise: the server loads pages again, and restores the browser's state of them.
 
-    Kept are cookies; localStorage, sessionStorage and IndexedDB by origin; the open pages with
-    their addresses, their order, which is shown, and up to 20 addresses of their history; in
-    pages and their frames what fields hold that was not sent yet (text, passwords, choices,
-    checks, editable text), the focus, the caret, and where the page and parts of it are scrolled
-    to; the pointer, held keys, what was copied, the rule for dialogs, unread notes; and the
-    site's state, which must be JSON. Refs of the last text stand for the same elements where
-    the page reads as it did then; where it does not, they are refused, and the agent looks again.
-    All of it together may take five million characters, and 40 pages. It lies in the store as it
-    is, passwords too, and stays there where an answer was submitted, to be graded again.
+    A snapshot has cookies, and localStorage, sessionStorage and IndexedDB by origin. It has the
+    open pages, their order, the shown page, and up to 20 addresses of each history. It has unsent
+    fields of pages and frames: text, passwords, choices, checks and editable text. It has the
+    focus, the caret and scroll positions. It has the pointer, held keys, the clipboard, the rule
+    for dialogs and unread notes. It has the site's state, which must be JSON. Refs of the last text
+    stay valid if the page still reads the same; otherwise the agent must look again. A snapshot has
+    at most five million characters and 40 pages. The store has it unencrypted, passwords too, and
+    keeps it after the answer for grading again.
 
-    The context says how a session's browser differs from another's. `font_scale` is Chromium's
-    own setting: it scales text in rem, em, percent or of no size, in a page and its frames, but
-    those of other hosts. `latency_ms` delays each request of the site and of allowed hosts, and
-    actions are waited for accordingly; sockets that are open are not slowed. Under `offline` the
-    network goes when the agent first looks or acts, and `BrowserWorld.set_offline` switches it;
-    a snapshot's pages are loaded with it, and lose it again.
+    The context says how a session's browser differs from others. `font_scale` is Chromium's own
+    setting. It scales text in rem, em, percent or without a size, in pages and frames of the same
+    host. `latency_ms` delays each request of the site and of allowed hosts, and actions wait
+    accordingly. It does not slow open sockets. With `offline`, the network goes off when the agent
+    first looks or acts. `BrowserWorld.set_offline` switches it. Restoring a snapshot loads its
+    pages with the network, and then switches it off again.
 
-    Not kept are what scripts hold in memory or made of the page, `history.state`, `opener` and
-    window names; requests, timers and sockets under way; chosen files, and whether a field
-    shows as undetermined; service workers, caches and the origin's private file system; pages
-    without an address of their own (`blob:`, written by scripts), and the body of a request
-    that posted a form: its page is asked for with GET. sessionStorage of an origin that a tab
-    has left is as of the last snapshot before. A page that does not load any more shows its
-    error, and a note says so.
+    A snapshot lacks the memory of scripts, their changes to the page, `history.state`, `opener` and
+    window names. It lacks running requests, timers and sockets. It lacks chosen files, and the
+    undetermined state of fields. It lacks service workers, caches and the origin's private file
+    system. It lacks pages without an address (`blob:`, or written by scripts). It loads a page that
+    followed a posted form with GET. If a tab has left an origin, its sessionStorage is that of the
+    snapshot before. A page that no longer loads shows its error, and a note says so.
 
     Args:
         site: A folder to serve at `http://site.localhost/`, from the environment's folder.

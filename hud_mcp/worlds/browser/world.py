@@ -145,9 +145,9 @@ class BrowserWorld(PageReader):
     async def set_offline(self, *, offline: bool) -> None:
         """Take the network away from this session's pages, or give it back.
 
-        Without it nothing answers, the site neither, and `navigator.onLine` is false. Under a
-        context that is `offline`, that begins when the agent first looks or acts, so that setup
-        can open pages; after this call it is as was said here.
+        Without it nothing answers, the site neither, and `navigator.onLine` is false. With
+        `offline` in the context, setup can open pages. The network goes off when the agent first
+        looks or acts. This call overrides that.
 
         Raises:
             EnvironmentFailed: The browser is gone.
@@ -166,10 +166,10 @@ class BrowserWorld(PageReader):
     ) -> "AsyncGenerator[Page]":
         """A page of the grader's own, on the same site, where the agent has not been.
 
-        It is in a context of its own: no script, storage, service worker, cache or DevTools
-        client of the session is there. Its size, language, hosts and latency are the session's.
-        What it shows is what the site gives anybody who asks; where the site repeats what the
-        agent wrote as HTML, that is the agent's. It is closed at the end.
+        It has its own browser context, without scripts, storage, service workers, caches or
+        DevTools clients of the session. Its size, language, hosts and latency are the session's.
+        It shows what the site sends to any visitor. If the site repeats the agent's text as HTML,
+        the agent controls that part. It is closed at the end.
 
         Args:
             path_or_url: What to open; its document is there whole when the page is given.
@@ -317,7 +317,7 @@ class BrowserWorld(PageReader):
             raise LimitReached(f"No snapshot: {exc} The session goes on.") from exc
 
     async def restore(self, data: bytes) -> None:
-        """Take up what `snapshot` returned. What could not be restored is told as notes.
+        """Take up what `snapshot` returned. Notes name the parts that could not be restored.
 
         Raises:
             EnvironmentFailed: The bytes are damaged or of another form, or the browser fails.

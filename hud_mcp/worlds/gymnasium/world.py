@@ -46,8 +46,8 @@ class _Halt:
 class GymnasiumWorld:
     """One session's environment. Made by `Gymnasium.open`.
 
-    A template gets it by annotating a parameter with this class; it reads `episode`, and
-    uses the environment itself through `call`.
+    A template gets it by annotating a parameter with this class. It reads `episode`, and uses the
+    environment itself through `call`.
 
     Attributes:
         episode: What has happened since the last reset.

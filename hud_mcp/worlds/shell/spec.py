@@ -32,9 +32,9 @@ class Shell(WorldSpec):
     """Declares that an environment's world is a shell in a sandbox, with its own files.
 
     Every session has a folder of its own, `/workspace` inside, which begins as a copy of
-    `root`. Programs are those of the machine's /usr; nothing of the machine can be written,
-    its other files and processes are not seen, and there is no network but what `allow` names.
-    Where no sandbox can be made, sessions do not start.
+    `root`. Programs are those of the machine's /usr. Commands do not see its other files and
+    processes, and cannot write to the machine. The network reaches only the hosts in `allow`. Where
+    no sandbox can be made, sessions do not start.
 
     Args:
         root: A folder that sessions begin with a copy of, from the environment's folder; an

@@ -107,8 +107,8 @@ class Verifier:
     ) -> VerifierResult:
         """Run a command to its end, in the verifier's folder.
 
-        Where it runs code of the agent's, how it ends is the agent's to choose: compare what it
-        wrote with what only the template knows.
+        If it runs the agent's code, the agent can choose its exit status. Compare its output with a
+        value that only the template knows.
 
         Args:
             command: A line for bash, or a program with its arguments.

@@ -38,10 +38,10 @@ _SHOWN_ENTRIES = 60
 class ShellWorld:
     """One session's shell. Made by `Shell.open`.
 
-    A template gets it by annotating a parameter with this class. Each command is a shell of
-    its own that starts in the folder; files and what runs in the back stay until the session
-    ends. Everything here is done inside the sandbox, with the agent's rights: what a template
-    reads is what an agent could have written there, and no link leads it out of the folder.
+    A template gets it by annotating a parameter with this class. Each command is a new shell that
+    starts in the folder. Files and background processes stay until the session ends. Everything
+    here happens inside the sandbox, with the agent's rights. A template reads only what the agent
+    could have written, and no link leads out of the folder.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class ShellWorld:
     async def run_for_agent(self, command: str, *, timeout_s: float | None = None) -> CommandResult:
         """Run an agent's own command: in `/`, where the folder cannot be entered.
 
-        So it can put right what it has broken. What grades uses `run`, which refuses then.
+        So it can put right what it has broken. Graders use `run`, which then refuses.
 
         Raises:
             ActionFailed: As for `run`.
@@ -202,7 +202,7 @@ class ShellWorld:
         return count
 
     async def list(self, path: str = ".") -> "list[Entry]":
-        """What a folder has in it, by name; at most 1000 entries.
+        """The entries of a folder, by name; at most 1000.
 
         Raises:
             ActionFailed: No folder in it can have that path.
@@ -239,10 +239,10 @@ class ShellWorld:
     ) -> AbstractAsyncContextManager[Verifier]:
         """A fresh sandbox for grading, where the agent has not been.
 
-        It has the author's files, and of the agent's folder the named outputs alone, copied as
-        data: regular files and folders. Links, pipes and the like are not copied, nor is what
-        programs run by themselves (`conftest.py`, `sitecustomize.py`, `*.pth`, git's hooks …),
-        unless it is named. The agent's processes are stopped while they are copied.
+        It has the author's files, and copies of the agent's named outputs, as data: regular files
+        and folders. It copies no links and no pipes. It copies files that programs run automatically
+        only if you name them (`conftest.py`, `sitecustomize.py`, `*.pth`, git's hooks …). The
+        agent's processes are stopped while it copies.
 
         Args:
             files: A file, or a folder whose content is put into the verifier's folder, from the
@@ -324,9 +324,9 @@ class ShellWorld:
     async def snapshot(self) -> bytes:
         """The folder as a compressed tar, for `restore`.
 
-        It keeps files, folders and links with their modes and times; not what runs, nor what
-        lies outside of the folder, as in /tmp. `left_out` names sockets and pipes in it, which
-        belong to what runs.
+        It stores files, folders and links with their modes and times. It lacks processes, and files
+        outside the folder, as in /tmp. `left_out` names sockets and pipes in it, which belong to
+        what runs.
 
         Raises:
             LimitReached: It is larger than the spec allows. Nothing changed.
@@ -339,7 +339,7 @@ class ShellWorld:
     async def restore(self, data: bytes) -> None:
         """Make the folder what it was at a snapshot; what is in it now is removed.
 
-        What was not kept is in `left_out` then, and in what is observed from now on.
+        `left_out` and later observations then name the missing parts.
 
         Raises:
             EnvironmentFailed: The data is not a snapshot of a shell, or there is no room for it.

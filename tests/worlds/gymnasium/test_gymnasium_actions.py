@@ -167,7 +167,7 @@ def test_a_space_that_json_cannot_write_is_refused_where_it_is_declared() -> Non
     """With what could be done."""
     graph = spaces.Graph(spaces.Discrete(2), None)
     with pytest.raises(
-        InvalidEnvironment, match=r"action\.g: no JSON value .* a Graph space. Wrap"
+        InvalidEnvironment, match=r"action\.g: actions of a Graph space have no JSON form. Wrap"
     ):
         ActionForm(spaces.Dict({"g": graph}))
 

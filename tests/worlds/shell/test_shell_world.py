@@ -109,7 +109,7 @@ async def test_what_is_read_only_is_seen_and_stays_so(open_shell: OpenShell) -> 
         assert "Read-only" in done.output
         data.chmod(0o700)
         if os.geteuid() == 0:
-            with pytest.raises(EnvironmentFailed, match="seen at /data cannot be read by everyone"):
+            with pytest.raises(EnvironmentFailed, match="read the folder to show at /data"):
                 await open_shell(readonly={"/data": data})
         with pytest.raises(EnvironmentFailed) as failed:
             await open_shell(readonly={"/data": data.parent / "hud-mcp-not-there"})

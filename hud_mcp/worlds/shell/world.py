@@ -240,8 +240,8 @@ class ShellWorld:
         """A fresh sandbox for grading, where the agent has not been.
 
         It has the author's files, and copies of the agent's named outputs, as data: regular files
-        and folders. It copies no links and no pipes. It copies files that programs run automatically
-        only if you name them (`conftest.py`, `sitecustomize.py`, `*.pth`, git's hooks …). The
+        and folders. It copies no links and no pipes. It copies files that programs run
+        automatically only if you name them (`conftest.py`, `sitecustomize.py`, `*.pth`, git's hooks …). The
         agent's processes are stopped while it copies.
 
         Args:

@@ -241,8 +241,8 @@ class ShellWorld:
 
         It has the author's files, and copies of the agent's named outputs, as data: regular files
         and folders. It copies no links and no pipes. It copies files that programs run
-        automatically only if you name them (`conftest.py`, `sitecustomize.py`, `*.pth`, git's hooks …). The
-        agent's processes are stopped while it copies.
+        automatically (`conftest.py`, `sitecustomize.py`, `*.pth`, git's hooks …) only if you name
+        them. The agent's processes are stopped while it copies.
 
         Args:
             files: A file, or a folder whose content is put into the verifier's folder, from the

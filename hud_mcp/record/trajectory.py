@@ -132,7 +132,8 @@ class Trajectory(Record):
         said = f"{end_text(self)}, {steps:,} step{'' if steps == 1 else 's'}"
         return f"<Trajectory {self.id}: {self.task.id}, {said}>"
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return repr(self)
 
 
 def _notebook_display() -> Callable[..., Any] | None:

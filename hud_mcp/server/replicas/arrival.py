@@ -15,7 +15,7 @@ from hud_mcp.session.caller import Caller
 
 __all__ = ["CONNECTION", "HEADER", "TAG", "Arrival", "failure", "read_body", "replayed", "whose"]
 
-CONNECTION = "hud_mcp.connection"
+CONNECTION = "hud_mcp.opened_connection"
 """Under this name a request's scope has the Mcp-Session-Id as its client knows it."""
 
 TAG = "hud-mcp/replica"

@@ -60,7 +60,7 @@ def test_each_difference_from_what_was_published_is_told(
 
 def test_a_row_of_another_set_is_refused() -> None:
     """It is named, and nothing runs under a protocol that is not its own."""
-    with pytest.raises(InvalidTask, match=r"rows of GAIA alone, and 'Shop--0' is none"):
+    with pytest.raises(InvalidTask, match=r"rows of GAIA alone, and 'Shop--0' is not one"):
         PROTOCOLS["gaia"].published(row(0), Conduct())
 
 

@@ -80,7 +80,7 @@ def test_a_file_that_is_there_is_replaced_by_force_alone(tmp_path: Path, wheel: 
     out.write_text("mine")
     refused = bundle("letter_count", "--wheel", wheel, "-o", out)
     assert refused.exit_code == 1
-    assert "is there already" in refused.output
+    assert "exists already" in refused.output
     assert bundle("letter_cuont", "--wheel", wheel, "-o", out, "--force").exit_code == 1
     assert out.read_text() == "mine"
     assert bundle("letter_count", "--wheel", wheel, "-o", out, "--force").exit_code == 0

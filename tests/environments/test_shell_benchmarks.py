@@ -154,7 +154,7 @@ async def test_rows_that_do_not_run_in_a_sandbox_say_why(tmp_path: Path) -> None
         assert why_not_runnable(task) is None, task.id
     broken = tmp_path / "data" / "os_interaction" / "data" / "dev.json"
     broken.write_text('[{"description": "x"}]')
-    with pytest.raises(InvalidTask, match=r"dev\.json: these are no rows"):
+    with pytest.raises(InvalidTask, match=r"dev\.json: these are not rows"):
         import_published("AgentBench-OS", place=tmp_path)
 
 

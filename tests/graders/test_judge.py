@@ -338,7 +338,7 @@ async def test_a_reply_that_cannot_be_read_is_asked_for_once_more(serve: Any) ->
         await judge(odd)
     assert len(odd.asked) == 2
     page = await serve(lambda _: PlainTextResponse("<html>Welcome</html>"))
-    with pytest.raises(GraderFailed, match="no reply in the openai format"):
+    with pytest.raises(GraderFailed, match="not a reply in the openai format"):
         await judge(page)
     endless = await serve(lambda _: PlainTextResponse("x" * 5_000_000))
     with pytest.raises(GraderFailed, match="more than 4194304 bytes"):

@@ -162,7 +162,7 @@ async def test_a_job_of_an_object_is_resumed_with_that_object_alone(words: Path)
 
     with pytest.raises(InvalidAgent, match="inside its own program"):
         await evaluate(resume=job)
-    with pytest.raises(InvalidAgent, match=r"backwards runs job .* and Other was given"):
+    with pytest.raises(InvalidAgent, match=r"backwards runs job .* and Other was passed"):
         await evaluate(resume=job, agent=read_agent(backwards, name="Other"))
     with pytest.raises(HudMcpError, match="leave `taskset` and `group` out"):
         await evaluate("rows.jsonl", backwards, resume=job)
@@ -254,7 +254,7 @@ class Needy:
         (3, "it cannot be called, and has no `solve`"),
         (sync, "sync is not async"),
         (three, r"called with \(agent, task\) or with \(agent\)"),
-        (Needy, r"Needy\(\) cannot be made"),
+        (Needy, r"Needy\(\) cannot be created"),
         (str, "has no `solve`"),
     ],
 )

@@ -153,7 +153,7 @@ async def test_a_job_is_resumed_with_its_own_tasks_and_agent_alone() -> None:
         Hands.seen = []
         with pytest.raises(HudMcpError, match="has other tasks than words"):
             await WORDS[:2].run(Hands(), runtime=LocalRuntime(env), resume=job)
-        with pytest.raises(HudMcpError, match=r"Hands runs job .*, and solve was given"):
+        with pytest.raises(HudMcpError, match=r"Hands runs job .*, and solve was passed"):
             await WORDS.run(Hands.solve, runtime=LocalRuntime(env), resume=job)  # type: ignore[arg-type]
         with pytest.raises(HudMcpError, match="leave job and group out"):
             await by_run(resume=job, group=2)

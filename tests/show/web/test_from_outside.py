@@ -100,7 +100,9 @@ def test_the_action_is_read_aimed_and_followed_as_its_kind() -> None:
     assert hover.scaled(2).point == Point(x=6, y=8)
     assert hover.moves_pointer
     assert hover.pointer_after(None, None) == Point(x=3, y=4)
-    with pytest.raises(TypeError, match="'hover' is that of Hover; declare another one"):
+    with pytest.raises(
+        TypeError, match="Hover has the action type 'hover' already; declare another one"
+    ):
         type("Other", (Targeted,), {"__annotations__": {"type": str}, "type": "hover"})
 
 

@@ -131,7 +131,7 @@ function fieldCell(mean, scale) {
 // ---- The head of a group of rows
 
 /** The cells of a group's head, by the column that they stand in. */
-export function groupCells(group, { isFiltered, count }) {
+export function groupCells(group, { isFiltered, count, isOpen }, why = null) {
   const ends = endsOf(group);
   const told = [
     `${group.graded.toLocaleString('en')} graded of ${plural(group.wanted, 'run')}`,
@@ -139,7 +139,8 @@ export function groupCells(group, { isFiltered, count }) {
     group.use && `model: ${group.use}`,
   ].filter(Boolean).join(' · ');
   return {
-    task: [el('span', { class: 'over' }, told), el('span', { class: 'brief' }, endsText(ends))],
+    task: [el('span', { class: 'over' }, told), el('span', { class: 'brief' }, endsText(ends)),
+      why && !isOpen ? el('span', { class: 'note' }, why) : ''],
     outcome: [strip(ends), el('span', { class: 'over' }, endsText(ends))],
     reward: group.mean
       ? [meter(group.mean.value), el('span', { class: 'figure' }, rewardText(Number(group.mean.value.toFixed(3)))),

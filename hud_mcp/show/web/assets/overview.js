@@ -117,10 +117,15 @@ export class Overview {
     $('group-label').hidden = groupings.length === 0;
     $('fold-all').hidden = $('group-hint').hidden = !grouping;
     say($('group-note'), grouping?.overlapping ? overlapText(grouping) : '');
-    const groups = grouping?.groups.map((group, index) => ({
-      name: group.name, title: group.title, holds: ({ trajectory }) => trajectory.groups[by].includes(index),
-      cells: shown => groupCells(group, shown),
-    }));
+    const groups = grouping?.groups.map((group, index) => {
+      const isIn = trajectory => trajectory.groups[by].includes(index);
+      // The runs of a folded task are out of sight: its row tells why the first of them failed.
+      const why = grouping.repeated ? trajectories.find(row => row.why && isIn(row))?.why : null;
+      return {
+        name: group.name, title: group.title, holds: ({ trajectory }) => isIn(trajectory),
+        cells: shown => groupCells(group, shown, why),
+      };
+    });
     if (groups && (strays?.includes(by) ?? trajectories.some(trajectory => !trajectory.groups[by].length))) groups.push(STRAY);
     this.table.groupBy(groups ?? null, open);
     this.nameFold();

@@ -86,7 +86,7 @@ export class Table {
   /**
    * Puts rows into groups, or into none.
    *
-   * groups: [{ name, title, holds(row), cells({ isFiltered, count }) -> { key: [nodes] } }]
+   * groups: [{ name, title, holds(row), cells({ isFiltered, count, isOpen }) -> { key: [nodes] } }]
    * open: the names of those that are open.
    */
   groupBy(groups, open = []) {
@@ -135,7 +135,7 @@ export class Table {
   }
 
   headOf(group, told) {
-    const cells = group.cells(told);
+    const cells = group.cells({ ...told, isOpen: this.isOpen(group) });
     const button = el('button', {
       type: 'button', id: this.idOf(group.name), 'aria-expanded': String(this.isOpen(group)), click: () => this.press(group),
     }, group.title);

@@ -76,6 +76,23 @@ async def test_repeated_runs_are_one_row_for_each_task(
         assert await lines(page) == ["+ lamp", "- rug", "rug", "rug", "rug", "+ mug"]
 
 
+async def test_tasks_are_sorted_by_what_their_runs_came_to(run: Run, browser: Browser) -> None:
+    """By name, and by the mean reward, in either order."""
+    await record_repeats(run)
+    async with opened(browser, await run.write()) as seen:
+        page = seen.page
+        head = page.locator("#columns").get_by_role("button", name="Reward")
+        await head.click()
+        await expect(page.locator("#rows tr").first).to_contain_text("rug")
+        assert await lines(page) == ["+ rug", "+ lamp", "+ mug"]
+        await head.click()
+        await expect(page.locator("#rows tr").first).to_contain_text("mug")
+        assert await lines(page) == ["+ mug", "+ lamp", "+ rug"]
+        await page.locator("#columns").get_by_role("button", name="Task").click()
+        await expect(page.locator("#rows tr").first).to_contain_text("lamp")
+        assert await lines(page) == ["+ lamp", "+ mug", "+ rug"]
+
+
 async def test_repeated_runs_are_shown_one_by_one_where_that_is_chosen(
     run: Run, browser: Browser
 ) -> None:

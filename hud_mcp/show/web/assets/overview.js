@@ -123,6 +123,7 @@ export class Overview {
       const why = grouping.repeated ? trajectories.find(row => row.why && isIn(row))?.why : null;
       return {
         name: group.name, title: group.title, holds: ({ trajectory }) => isIn(trajectory),
+        values: grouping.repeated ? { task: group.title, reward: group.mean?.value ?? null, seconds: group.seconds } : {},
         cells: shown => groupCells(group, shown, why),
       };
     });

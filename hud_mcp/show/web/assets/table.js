@@ -86,7 +86,7 @@ export class Table {
   /**
    * Puts rows into groups, or into none.
    *
-   * groups: [{ name, title, holds(row), cells({ isFiltered, count, isOpen }) -> { key: [nodes] } }]
+   * groups: [{ name, title, values?, holds(row), cells({ isFiltered, count, isOpen }) -> { key: [nodes] } }]
    * open: the names of those that are open.
    */
   groupBy(groups, open = []) {
@@ -124,6 +124,15 @@ export class Table {
     return `${this.ids.rows}-group-${this.groups.findIndex(group => group.name === name)}`;
   }
 
+  /** The groups as the rows are sorted, where a group has a value of that column. */
+  inOrder() {
+    const isSortable = this.groups?.some(group => (group.values?.[this.sort] ?? null) !== null);
+    if (!isSortable) return this.groups;
+    return this.groups.map((group, number) => ({ group, number }))
+      .sort(compareBy(({ group }) => group.values?.[this.sort] ?? null, this.descending))
+      .map(({ group }) => group);
+  }
+
   /** A group's head, and its rows where it is open; nothing of one that a filter leaves empty. */
   linesOf(group, shown) {
     const isFiltered = this.isFiltered();
@@ -148,7 +157,7 @@ export class Table {
     const shown = this.rows.filter(this.filter);
     const { value } = this.columns.find(column => column.key === this.sort);
     shown.sort(compareBy(value, this.descending));
-    this.fill(this.groups?.flatMap(group => this.linesOf(group, shown)) ?? shown.map(row => () => this.nodeOf(row)));
+    this.fill(this.inOrder()?.flatMap(group => this.linesOf(group, shown)) ?? shown.map(row => () => this.nodeOf(row)));
     this.drawHeads(shown.length, this.rows.length);
     return undefined;
   }

@@ -125,8 +125,10 @@ async def test_what_was_changed_in_a_copy_is_found(store: Store, url: str, other
         await until(lambda: child.poll() is not None)
     assert child.returncode == 9
     execute(other_url, "UPDATE sessions SET environment = 'x' WHERE id = 'traj-open'")
+    again = Store(url)
     with pytest.raises(StoreFailed, match=r"not the same as the store: sessions \(5 rows here, 5"):
-        await Store(url).copy_to(Store(other_url))
+        await again.copy_to(Store(other_url))
+    await again.close()
 
 
 async def test_a_damaged_row_is_named(tmp_path: Path, cluster: Cluster) -> None:
@@ -136,5 +138,7 @@ async def test_a_damaged_row_is_named(tmp_path: Path, cluster: Cluster) -> None:
     await fill(store)
     await store.close()
     execute(url, "UPDATE sessions SET started_at = 'never' WHERE id = 'traj-open'")
+    again = Store(url)
     with pytest.raises(DamagedRecord, match="row traj-open of sessions: started_at"):
-        await Store(url).copy_to(Store(other_url))
+        await again.copy_to(Store(other_url))
+    await again.close()

@@ -322,7 +322,7 @@ def test_an_option_of_a_model_needs_one(tmp_path: Path) -> None:
         cwd=tmp_path, text=True, capture_output=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "--rpm is for --model" in done.stderr
+    assert "--rpm needs --model; give both." in done.stderr
 
 
 @pytest.mark.sampled(1)

@@ -50,6 +50,7 @@ def look(request: pytest.FixtureRequest) -> dict[str, Any]:
     scheme, (width, height) = request.param
     return {
         "color_scheme": scheme,
+        "reduced_motion": "reduce",  # no colour is half way to another one
         "viewport": {"width": width, "height": height},
         "bypass_csp": True,  # axe is a script that the pages refuse
     }

@@ -117,7 +117,8 @@ def occurs(value: str | float, text: str) -> bool:
     if not wanted:
         return False
     plain = _plain(text)
-    forms = {wanted, _plain(json.dumps(value)[1:-1]), _plain(_html(value))}
+    escaped = (json.dumps(value, ensure_ascii=only)[1:-1] for only in (True, False))
+    forms = {wanted, _plain(_html(value)), *map(_plain, escaped)}
     return any(
         form in plain and re.search(_edge(form[0], before=True) + re.escape(form)
                                     + _edge(form[-1], before=False), plain)

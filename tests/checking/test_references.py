@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hud_mcp.checking.references import occurs
@@ -34,6 +34,7 @@ def test_a_value_is_found_as_a_word_of_its_own(value: str | float, text: str, fo
 
 
 @given(st.text(min_size=1).filter(str.strip))
+@example('¡"')
 def test_no_text_hides_by_being_written_as_json(value: str) -> None:
     """Whatever it is made of."""
     if value.isprintable():

@@ -1,8 +1,9 @@
 """The sets of our own: what their rows say of themselves is so.
 
 Each row is solved by its solution and by nothing less, is the same in every process, and tells
-an agent nothing of how it is graded. `make test` solves the first row of each template, and
-plays some of them in other ways; `make prove` plays all rows in all ways.
+an agent nothing of how it is graded. `make test` solves the first row of each template, of those
+that open pages every second one, and plays some of them in other ways; `make prove` plays all rows
+in all ways.
 """
 
 import json
@@ -70,13 +71,13 @@ def world_of(row: Task) -> str:
     return environment_of(row.env).world.name
 
 
-def sample_of(rows: Iterable[Task]) -> list[Task]:
+def sample_of(rows: Iterable[Task], step: int = 3) -> list[Task]:
     """Of the first rows of templates, every third where each opens pages; else all of them."""
     first = first_rows(rows)
-    return [row for n, row in enumerate(first) if n % 3 == 0 or world_of(row) != "browser"]
+    return [row for n, row in enumerate(first) if n % step == 0 or world_of(row) != "browser"]
 
 
-FIRST = {row.id for name in NEW for row in first_rows(ROWS[name])}
+FIRST = {row.id for name in NEW for row in sample_of(ROWS[name], 2)}
 """What `make test` solves."""
 SAMPLE = {row.id for name in NEW for row in sample_of(ROWS[name])}
 """What it plays in other ways too."""

@@ -25,6 +25,7 @@ from hud_mcp.outcome import (
 )
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.rollout.conversation import AgentStopped, Conversation
+from hud_mcp.rollout.link import Reply
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.rollout.resumption import end_as_lost
 from hud_mcp.rollout.server import AnyServer, ServerLost
@@ -45,6 +46,8 @@ _SILENT = 0.5
 """A provider that is silent for this part of a run's time, and until its end, has ended it."""
 _ELSEWHERE_S = 60.0
 """How long another server may take to grade the answer of a session that it has resumed."""
+_STARTS = 3
+"""Sessions that are begun for one try, where their server dies as it prepares them."""
 _DEATHS = 10
 """Servers that may die while such an agent works; it may be what kills them."""
 
@@ -196,8 +199,8 @@ class Attempt:
         Raises:
             ServerLost: It cannot be brought to its end; its record has none.
         """
-        planned, conversation = self.planned, self.conversation
-        started = await conversation.start(planned.task.id, seed=planned.seed)
+        conversation = self.conversation
+        started = await self._start()
         if started.is_error:
             if started.meta.get("hud-mcp/error") == StoreFailed.__name__:
                 self._signs.halt(started.text)
@@ -215,6 +218,16 @@ class Attempt:
             await self._flush_turns(agent)
         await self._close()
         return await self._result(None)
+
+    async def _start(self) -> Reply:
+        """Start a session; another one where that was lost before the agent had its prompt."""
+        task_id, seed = self.planned.task.id, self.planned.seed
+        for _ in range(_STARTS - 1):
+            started = await self.conversation.start(task_id, seed=seed)
+            receipt = await self.conversation.find_receipt() if started.is_error else None
+            if receipt is None or receipt.outcome is not Outcome.LOST:
+                return started
+        return await self.conversation.start(task_id, seed=seed)
 
     @property
     def server_lost(self) -> str | None:

@@ -103,6 +103,7 @@ class Conversation:
             StoreFailed: The plan cannot be written. Nothing was started.
         """
         self.session = await self._ids.take()
+        self.trajectory_id = None
         self._only = {ONLY: self.session}
         arguments: dict[str, Any] = {"task": task_id}
         if seed is not None:

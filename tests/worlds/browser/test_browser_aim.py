@@ -72,7 +72,7 @@ async def test_a_click_on_a_target_that_always_moves_is_refused_with_what_is_the
     await world.page.add_style_tag(content="html{height:100000px} #under{height:90000px!important}")
     said = await refusal(world, ClickAction(selector="#b"))
     assert '"Aim") does not stay under the pointer' in said
-    assert '<div#under> "below" is there' in said
+    assert '<div#under> "below" covers it each time' in said
     assert "Nothing was pressed" in said
     assert await hits(world) == []
 

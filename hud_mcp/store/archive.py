@@ -59,19 +59,19 @@ class Archive(Outlines):
 
     @property
     def folder(self) -> Path:
-        """Where files that belong to it are: beside a SQLite file, else in the user's data."""
+        """The folder of its files: beside a SQLite file, else in the user's data."""
         return self._database.folder
 
     @property
     def exists(self) -> bool:
-        """Whether there is anything to look into; a database by URL is taken to be there."""
+        """Whether the store exists. For a database by URL it is assumed."""
         return self._database.exists
 
     def look_for_it(self) -> None:
-        """Raise where there is nothing to read: reading must not make an empty store.
+        """Raise an error if the store does not exist: reading must not create one.
 
         Raises:
-            SourceNotFound: Saying how to name another one.
+            SourceNotFound: It does not exist. The error says how to name another one.
         """
         self._database.look_for_it()
 
@@ -80,7 +80,7 @@ class Archive(Outlines):
 
         Args:
             trajectory_id: The record's id.
-            turns: Whether the model's side is read too, which is for no agent.
+            turns: Whether to read the model's turns too. No agent may see them.
 
         Raises:
             SourceNotFound: There is no such trajectory.
@@ -108,7 +108,7 @@ class Archive(Outlines):
         )
 
     async def load_turns(self, trajectory_id: str, after: int = -1) -> list[RecordedTurn]:
-        """Return the turns of a session's model that have a higher number; it is for no agent.
+        """Return a model's turns with a higher number. No agent may see them.
 
         Raises:
             StoreFailed: The store cannot be read, or a row of them is damaged.
@@ -119,7 +119,7 @@ class Archive(Outlines):
         return found[trajectory_id]
 
     async def load_live(self, live_token: str) -> TrajectorySummary | None:
-        """Return the trajectory whose live page has this token, in short; None where none has.
+        """Return the summary of the trajectory whose live page has this token, or None.
 
         Raises:
             StoreFailed: The store cannot be read.
@@ -130,7 +130,7 @@ class Archive(Outlines):
         return found[0] if found else None
 
     async def load_lines(self, trajectory_id: str, after: int = 0) -> list[tuple[int, str]]:
-        """Return the lines of a log that were written after the one of that number, numbered.
+        """Return the numbered lines of a log after the line with this number.
 
         Raises:
             StoreFailed: The store cannot be read.
@@ -138,7 +138,7 @@ class Archive(Outlines):
         return await self._database.read(lambda c: sql.reading.load_lines(c, trajectory_id, after))
 
     async def load_session(self, trajectory_id: str) -> StoredSession:
-        """Return what is needed to resume a session.
+        """Return the record from which a session can be resumed.
 
         Raises:
             SourceNotFound: There is no such session.
@@ -157,8 +157,8 @@ class Archive(Outlines):
         """Look a session up by the hash of its id.
 
         Returns:
-            The trajectory's id and the receipt, which is None while it goes on; None where
-            no session of this principal has the id.
+            The trajectory's id, and the receipt or None before the end. None if this principal
+            has no such session.
 
         Raises:
             StoreFailed: The store cannot be read.
@@ -173,7 +173,7 @@ class Archive(Outlines):
         return await self._database.read(read)
 
     async def find_begun(self, secret_digest: str) -> tuple[str | None, Task] | None:
-        """Return who started a session, and which task, by the hash of its id; None without one.
+        """Return a session's principal and task by the hash of its id; None if there is none.
 
         Raises:
             StoreFailed: The store cannot be read.
@@ -196,7 +196,7 @@ class Archive(Outlines):
         return await self._database.read(lambda c: sql.sessions.list_own(c, token_digest, limit))
 
     async def find_own(self, token_digest: str, trajectory_id: str) -> str | None:
-        """Return the hash of a session's id, by its record's; None where another token began it.
+        """Return the hash of a session's id by its record's id; None if another token began it.
 
         Raises:
             StoreFailed: The store cannot be read.
@@ -206,10 +206,10 @@ class Archive(Outlines):
         )
 
     async def check_tries(self, start_key: str, tries: int) -> None:
-        """Refuse a start too many before anything is opened for it.
+        """Refuse a start beyond the limit, before anything is opened for it.
 
         Raises:
-            LimitReached: There are as many starts as there may be.
+            LimitReached: No start is left.
             StoreFailed: The store cannot be read.
         """
         if self.exists:
@@ -226,9 +226,9 @@ class Archive(Outlines):
         )
 
     async def count_rewards(self) -> dict[str | None, tuple[int, int, float | None]]:
-        """Return how many sessions each job has, how many are graded, and their mean reward.
+        """Return each job's number of sessions, number of grades, and mean reward.
 
-        Under None are those of the sessions that belong to no job.
+        The key None has the sessions that belong to no job.
 
         Raises:
             StoreFailed: The store cannot be read.
@@ -238,7 +238,7 @@ class Archive(Outlines):
         )
 
     async def count_progress(self, alive_since: datetime) -> "dict[str, JobProgress]":
-        """Return how far each job is, by its id; a server is alive by its signs since then.
+        """Return each job's progress by its id. A server that gave a sign since then is alive.
 
         Raises:
             StoreFailed: The store cannot be read.
@@ -248,11 +248,11 @@ class Archive(Outlines):
     async def load_job(self, job_id: str, *, turns: bool = False) -> tuple[Job, list[Trajectory]]:
         """Return a job and its trajectories, in the order in which they began.
 
-        Those that are not in its plan are among them, and marked `foreign`.
+        Trajectories outside its plan are among them, marked `foreign`.
 
         Args:
             job_id: The job.
-            turns: Whether the model's side is read too, which is for no agent.
+            turns: Whether to read the model's turns too. No agent may see them.
 
         Raises:
             SourceNotFound: There is no such job.
@@ -270,9 +270,8 @@ class Archive(Outlines):
     ) -> tuple[Job, list[Task], list[TrajectorySummary]]:
         """Return a job, the tasks that it is to run, and its trajectories in short.
 
-        Those that are not in its plan are among them, and marked `foreign`.
-        Where rows of it are damaged, those that are not are there: `damage` says so, of the
-        job for itself and its tasks, and of each trajectory.
+        Trajectories outside its plan are among them, marked `foreign`. If rows are damaged, the
+        others are returned, and the attribute `damage` of the job or trajectory says so.
 
         Raises:
             SourceNotFound: There is no such job.
@@ -301,10 +300,10 @@ class Archive(Outlines):
         return await self._database.read(lambda c: sql.jobs.load_runs(c, job_id))
 
     async def find_job_id(self, text: str) -> str:
-        """Return the whole id of the job that a text stands for: an id, or how only one begins.
+        """Return the whole id of the job with this id, or the only one that begins with it.
 
         Raises:
-            SourceNotFound: There is none, or there are several; the text names what is close.
+            SourceNotFound: There is none, or there are several. The error names close ones.
             StoreFailed: The store cannot be read.
         """
         hint = "`hud-mcp jobs` lists them."
@@ -316,10 +315,10 @@ class Archive(Outlines):
         )
 
     async def find_trajectory_id(self, text: str) -> str:
-        """Return the whole id of the trajectory that a text stands for, as `find_job_id` does.
+        """Return the whole id of a trajectory, as `find_job_id` does.
 
         Raises:
-            SourceNotFound: There is none, or there are several; the text names what is close.
+            SourceNotFound: There is none, or there are several. The error names close ones.
             StoreFailed: The store cannot be read.
         """
         hint = "`hud-mcp jobs ID` lists those of a job."
@@ -335,7 +334,7 @@ class Archive(Outlines):
 
         Args:
             job_id: The job.
-            foreign: Whether to return, in their place, those that are not in its plan.
+            foreign: Whether to return the trajectories outside its plan instead.
 
         Raises:
             SourceNotFound: There is no such job.
@@ -366,7 +365,7 @@ class Archive(Outlines):
         )
 
     def screenshot_path(self, record: ScreenshotRecord) -> Path:
-        """Where a recorded picture lies; from an object store it is brought here, which blocks.
+        """Return the path of a recorded picture. From an object store, it is first downloaded.
 
         Raises:
             OSError: The object store does not answer.
@@ -377,10 +376,10 @@ class Archive(Outlines):
         return path
 
     async def read_screenshot(self, record: ScreenshotRecord) -> bytes | None:
-        """Return a recorded picture, encoded; None where its file is gone or damaged.
+        """Return a recorded picture, encoded; None if its file is missing or damaged.
 
         Raises:
-            OSError: The file is there and cannot be read.
+            OSError: The file exists but cannot be read.
         """
         return await anyio.to_thread.run_sync(
             lambda: read_file(self.screenshot_path(record), record.sha256)

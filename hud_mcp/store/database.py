@@ -69,14 +69,14 @@ class Database:
 
     @property
     def exists(self) -> bool:
-        """Whether there is anything to look into; a database by URL is taken to be there."""
+        """Whether the store exists. For a database by URL it is assumed."""
         return self._path is None or self._path.exists()
 
     def look_for_it(self) -> None:
-        """Raise where there is nothing to read: reading must not make an empty store.
+        """Raise an error if the store does not exist: reading must not create one.
 
         Raises:
-            SourceNotFound: Saying how to name another one.
+            SourceNotFound: It does not exist. The error says how to name another one.
         """
         if self._path is not None and not self.exists:
             raise SourceNotFound(
@@ -141,7 +141,7 @@ class Database:
 
         Raises:
             StoreFailed: It cannot be written.
-            SessionTaken: The same; another server owns the session.
+            SessionTaken: Nothing was written; another server owns the session.
         """
         with telemetry.span("store") as span:
             done = self._writer.write_at_once(Write(change))
@@ -149,13 +149,13 @@ class Database:
             return done
 
     async def close(self, within_s: float | None) -> None:
-        """Finish what was accepted, let go of this server's sessions, then of the database.
+        """Finish accepted writes, release this server's sessions, and disconnect.
 
         It may be called twice.
 
         Args:
-            within_s: How long to wait for it; what a locked database has not taken by then is
-                lost with the process. None for as long as it takes.
+            within_s: Seconds to wait. Writes that a locked database has not taken by then are
+                lost with the process. None waits without a limit.
         """
         if not await self._writer.close(within_s):
             logger.warning("the record is still being written; the process does not wait")

@@ -13,7 +13,7 @@ class NewStep:
     """A step that is to be written.
 
     Attributes:
-        step: What was done and seen.
+        step: The action and its observation.
         screenshot: Its picture, or None.
         answers: Whether it submits the answer.
         snapshot: What the world's `snapshot` gave after it; it replaces the one before.

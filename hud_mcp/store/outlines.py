@@ -30,7 +30,7 @@ class Outlines:
         self._database = database
 
     async def load_rows(self, trajectory_ids: Sequence[str]) -> list[TrajectorySummary]:
-        """Return trajectories in short, in the order of their ids; what is gone is left out.
+        """Return summaries of trajectories, in the order of their ids. Missing ones are left out.
 
         Raises:
             StoreFailed: The store cannot be read.
@@ -42,7 +42,7 @@ class Outlines:
         return [by_id[name] for name in trajectory_ids if name in by_id]
 
     async def stamp_job(self, job_id: str | None) -> tuple[int, str]:
-        """Return how many runs a job has, or none has, and a text that changes with them.
+        """Return the number of a job's runs, and a text that changes with them.
 
         Raises:
             StoreFailed: The store cannot be read.
@@ -54,7 +54,7 @@ class Outlines:
     ) -> "tuple[Job | None, list[Task], list[BriefRun]]":
         """Return a job, the tasks that it is to run, and all of its runs in short.
 
-        Without a job, it returns the runs of none.
+        Without a job, it returns the runs that belong to no job.
 
         Raises:
             SourceNotFound: There is no such job.
@@ -75,7 +75,7 @@ class Outlines:
         return found
 
     async def find_place(self, trajectory_id: str) -> "tuple[RunPlace, Job | None]":
-        """Return where a run is among those of its job, and its job.
+        """Return a run's place among the runs of its job, and the job.
 
         Raises:
             SourceNotFound: There is no such run.
@@ -95,7 +95,7 @@ class Outlines:
         return found
 
     async def find_runs(self, job_id: str | None, text: str) -> set[str]:
-        """Return the ids of a job's runs that have a text in what tables show of them.
+        """Return the ids of a job's runs whose table rows contain a text.
 
         Raises:
             StoreFailed: The store cannot be read.

@@ -51,12 +51,14 @@ class Store(Upkeep):
     Args:
         url: A path of a SQLite file, or a SQLAlchemy URL (`sqlite:///…`,
             `postgresql+psycopg://…`).
-        screenshots: The folder of pictures, or the URL of one in an object store; as
-            `HUD_MCP_PICTURES` says by default, else beside a SQLite file or in the user's data.
-        lease_s: How long a server may give no sign of life before another one may take its
-            sessions over; the same for all servers of a store.
-        is_scratch: Whether it is deleted with its process: it then does not wait for the disk.
-        quotas: How much of it each principal may use, whichever servers it asks.
+        screenshots: The folder of pictures, or the URL of a folder in an object store. The
+            default is `HUD_MCP_PICTURES`, else a folder beside the SQLite file or in the user's
+            data.
+        lease_s: Seconds without a sign of life after which another server may take over a
+            server's sessions. All servers of a store use the same value.
+        is_scratch: Whether the store is deleted with its process. Writes then do not wait for
+            the disk.
+        quotas: How much each principal may use, over all servers of the store.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class Store(Upkeep):
         await self._database.write(lambda c: sql.jobs.insert_job(c, job, tasks))
 
     async def plan_run(self, job_id: str, run: str) -> None:
-        """Add a run to a job's plan, before it begins: from then on only planned runs count.
+        """Add a run to a job's plan before the run begins. From then on, only planned runs count.
 
         Args:
             job_id: The job.
@@ -105,7 +107,7 @@ class Store(Upkeep):
     async def plan_runs(self, job_id: str, runs: Sequence[str]) -> None:
         """Add several runs to a job's plan in one commit, as `plan_run` adds one.
 
-        One that is never begun counts nowhere.
+        A planned run that never begins counts nowhere.
 
         Raises:
             SourceNotFound: There is no such job.
@@ -114,7 +116,7 @@ class Store(Upkeep):
         await self._database.write(lambda c: sql.plans.add_runs(c, job_id, runs))
 
     async def is_planned(self, run: str) -> bool:
-        """Whether a session is in the plan of a job, by the SHA-256 of its id.
+        """Return whether a job's plan has the session with this SHA-256 of its id.
 
         Raises:
             StoreFailed: The database cannot be read.
@@ -122,7 +124,7 @@ class Store(Upkeep):
         return await self._database.read(lambda c: sql.plans.is_planned(c, run))
 
     async def update_job(self, job: Job) -> None:
-        """Record what has changed of a job: its name, its metadata, how it ended.
+        """Record a job's changed name, metadata and end.
 
         Raises:
             SourceNotFound: There is no such job.
@@ -132,10 +134,10 @@ class Store(Upkeep):
             raise SourceNotFound(f"The store has no job {job.id!r}.")
 
     async def join_job(self, job: Job) -> bool:
-        """Record a job, if there is none with its id.
+        """Record a job, unless the store has one with its id.
 
         Returns:
-            Whether the one that is there has no plan, so that every session of it counts.
+            Whether the recorded job has no plan, so that each of its sessions counts.
 
         Raises:
             StoreFailed: Nothing was written.
@@ -158,28 +160,28 @@ class Store(Upkeep):
         record: RecordMode = "durable",
         token_digest: str | None = None,
     ) -> "asyncio.Future[int]":
-        """Record that a session begins, as this server's, with its prompt where that is known.
+        """Record the beginning of a session of this server, with its prompt if that is known.
 
         Args:
-            trajectory: What is known of it.
-            secret_digest: The SHA-256 of its id.
-            principal: Whose it is.
-            reward_policy: The one that it is started under.
-            environment_digest: Of the source that it is started with.
-            live_token: Of its live page.
-            start_key: By what its starts are counted; its own id by default, so that it is one.
-            tries: How many starts there may be; None for any number.
+            trajectory: The record so far.
+            secret_digest: The SHA-256 of the session's id.
+            principal: The session's principal.
+            reward_policy: The reward policy at the start.
+            environment_digest: The digest of the environment's source.
+            live_token: The token of its live page.
+            start_key: The key that counts starts; the default is the session's own id.
+            tries: The largest number of starts; None for any number.
             record: How its steps are written.
-            token_digest: Of the token that it is started with; None without one.
+            token_digest: The digest of the caller's token; None without one.
 
         Returns:
-            What ends once it is durable, with the number of this start, from 1; or with the
-            error. It is written also where nobody waits for it.
+            A future that ends once the row is durable, with the number of this start, from 1.
+            The row is written even if nobody awaits the future.
 
         Raises:
             IdTaken: Another session has its id. Nothing was written.
-            LimitReached: There are as many starts as there may be, or a quota of the principal
-                is used up. Nothing was written.
+            LimitReached: No start is left, or a quota of the principal is used up. Nothing was
+                written.
             StoreFailed: Nothing was written.
         """
         new = NewSession.of(
@@ -198,20 +200,20 @@ class Store(Upkeep):
         return self._database.write(new)
 
     async def set_prompt(self, trajectory_id: str, prompt: str) -> None:
-        """Record what a session asks.
+        """Record a session's prompt.
 
         Raises:
             StoreFailed: Nothing was written.
-            SessionTaken: The same; another server owns the session.
+            SessionTaken: Nothing was written; another server owns the session.
         """
         await self._database.write(NewPrompt(trajectory_id, storable(prompt)))
 
     async def set_handle(self, trajectory_id: str, handle: bytes) -> None:
-        """Record what a world that lives elsewhere is found by, as a snapshot before any step.
+        """Record the handle of a world on another machine, as a snapshot before any step.
 
         Raises:
             StoreFailed: Nothing was written.
-            SessionTaken: The same; another server owns the session.
+            SessionTaken: Nothing was written; another server owns the session.
         """
         await self.put_snapshot(trajectory_id, -1, handle)
 
@@ -220,12 +222,12 @@ class Store(Upkeep):
 
         Args:
             trajectory_id: The record's id.
-            step: After which step it was taken; `BEHIND` where the world is ahead of its record.
-            data: What the world's `snapshot` gave.
+            step: The last step before the snapshot; `BEHIND` if the world is ahead of its record.
+            data: The result of the world's `snapshot`.
 
         Raises:
             StoreFailed: Nothing was written.
-            SessionTaken: The same; another server owns the session.
+            SessionTaken: Nothing was written; another server owns the session.
         """
 
         def run(connection: "Connection") -> None:
@@ -251,17 +253,17 @@ class Store(Upkeep):
 
         Args:
             trajectory_id: The record's id.
-            step: What was done and seen.
+            step: The action and its observation.
             screenshot: Its picture.
             answers: Whether it submits the answer.
-            snapshot: What the world's `snapshot` gave; it replaces the one before.
+            snapshot: The result of the world's `snapshot`; it replaces the earlier one.
 
         Raises:
             StoreFailed: Nothing was written.
-            SessionTaken: The same; another server owns the session.
+            SessionTaken: Nothing was written; another server owns the session.
 
-        One that is there already under its number stays as it is, so that a caller who was
-        cut off while it waited can add it again.
+        A recorded step with the same number stays as it is. So a caller that was cut off while
+        it waited can add the step again.
         """
         await self.write_steps(trajectory_id, [NewStep(step, screenshot, answers, snapshot)])
 
@@ -273,13 +275,12 @@ class Store(Upkeep):
         Args:
             trajectory_id: The record's id.
             steps: At least one; only the last may answer.
-            unflushed: Whether steps may follow that are told before they are written: until it
-                is answered or released, a server that dies then has lost the session. None where
-                that stays as it is.
+            unflushed: Whether later steps may be answered before they are written. If the server
+                dies before an answer or a release, the session is lost. None changes nothing.
 
         Returns:
-            What ends once they are durable, or with the error. They are written also where
-            nobody waits for it.
+            A future that ends once the steps are durable. They are written even if nobody
+            awaits it.
         """
         change = NewSteps.of(trajectory_id, steps, unflushed=unflushed)
         pictures = sum(len(new.screenshot.data) for new in steps if new.screenshot is not None)
@@ -300,11 +301,11 @@ class Store(Upkeep):
         return written
 
     def write_steps_at_once(self, trajectory_id: str, steps: Sequence[NewStep]) -> bool:
-        """Record steps of one session before this returns, where that takes no wait.
+        """Record steps of one session at once, if the database can be written without a wait.
 
         Returns:
-            Whether they are durable. Else nothing was written, and `write_steps` takes them:
-            where they are large, the database is busy, or other sessions write too.
+            Whether they are durable. If not, nothing was written, and `write_steps` must be
+            called: the steps are large, the database is busy, or other sessions write too.
 
         Raises:
             StoreFailed, SessionTaken: As `write_steps` says. Nothing was written.
@@ -322,17 +323,16 @@ class Store(Upkeep):
     def add_turns(
         self, trajectory_id: str, turns: Sequence[ModelTurn], *, before_step: int | None = None
     ) -> "asyncio.Future[int]":
-        """Record what a model said, thought and used, whoever runs the session; masked and cut.
+        """Record a model's turns, masked and cut, whichever server runs the session.
 
         Args:
             trajectory_id: The session's record. It may have ended.
-            turns: In order. One that is there already, as of a call that is repeated, stays.
-            before_step: How many steps there are; None to count those that are recorded.
+            turns: In order. A turn that is already recorded stays as it is.
+            before_step: The number of steps so far; None to count the recorded ones.
 
         Returns:
-            What ends once they are durable, with how many were left out, for which there is no
-            room; or with the error. They are written also where nobody waits for it, before
-            whatever is handed over later.
+            A future that ends once they are durable, with the number of turns that had no room.
+            They are written even if nobody awaits it, and before any later write.
 
         Raises:
             StoreFailed: Nothing was written.
@@ -343,7 +343,7 @@ class Store(Upkeep):
         )
 
     def soon(self, begin: Callable[[], None]) -> None:
-        """Have a function called in 25 ms, together with those of other sessions."""
+        """Call a function in 25 ms, together with the functions of other sessions."""
         self._soon.add(begin)
 
     async def add_logs(
@@ -358,12 +358,12 @@ class Store(Upkeep):
         Args:
             trajectory_id: The record's id.
             lines: In order.
-            first: The number of the first in the session's own log: a number that is there
-                already stays as it is. None for what others add.
+            first: The number of the first line in the session's own log. A line whose number is
+                recorded stays as it is. None for lines that others add.
 
         Raises:
             StoreFailed: Nothing was written.
-            SessionTaken: The same; the log's own lines are another server's to write.
+            SessionTaken: Nothing was written; another server owns the session's own log.
         """
         if not lines:
             return
@@ -375,11 +375,11 @@ class Store(Upkeep):
         )
 
     def end_session(self, trajectory_id: str, receipt: Receipt) -> "asyncio.Future[Receipt]":
-        """Record how a session ended, once: an end that is there already stays.
+        """Record how a session ended, once. A recorded end stays.
 
         Returns:
-            What ends once it is durable, with the receipt that stands; or with the error. It is
-            written also where nobody waits for it.
+            A future that ends once the end is durable, with the receipt that stands. The end is
+            written even if nobody awaits it.
 
         Raises:
             StoreFailed: Nothing was written. Calling again is safe.
@@ -391,14 +391,14 @@ class Store(Upkeep):
         return written
 
     async def release_session(self, trajectory_id: str, *, flushed: bool = False) -> None:
-        """Let go of a session, so that another server can resume it.
+        """Release a session, so that another server can resume it.
 
         Args:
             trajectory_id: The record's id.
-            flushed: Whether every step that its agent was told of is known to be written.
+            flushed: Whether every step that the agent has seen is written.
 
         Raises:
-            StoreFailed: It is still this server's.
+            StoreFailed: This server still owns the session.
         """
         try:
             whole = {"unflushed": False} if flushed else {}
@@ -409,7 +409,7 @@ class Store(Upkeep):
             logger.debug("%s is another server's already", trajectory_id)
 
     async def claim_session(self, trajectory_id: str) -> bool:
-        """Make a session this server's, if it goes on and no living server owns it.
+        """Take over a session that has not ended, if no living server owns it.
 
         Raises:
             StoreFailed: The store cannot be written.
@@ -417,7 +417,7 @@ class Store(Upkeep):
         return await self._database.write(lambda c: self._database.lease.take(c, trajectory_id))
 
     async def waiting_sessions(self, environments: Sequence[str]) -> list[WaitingSession]:
-        """Return the sessions of some environments that go on and that no living server runs.
+        """Return the unended sessions of these environments that no living server runs.
 
         Raises:
             StoreFailed: The store cannot be read or written.
@@ -427,10 +427,10 @@ class Store(Upkeep):
         )
 
     def check_writable(self) -> "asyncio.Future[None]":
-        """Write this server's sign of life, which registers it where it is not.
+        """Write this server's sign of life, and register the server if it is new.
 
         Returns:
-            What ends once that is durable; or with the error: nothing can be written then.
+            A future that ends once that is durable. If it fails, nothing can be written.
         """
 
         def run(connection: "Connection") -> None:
@@ -440,13 +440,13 @@ class Store(Upkeep):
         return self._database.write(run)
 
     async def close(self, *, within_s: float | None = None) -> None:
-        """Finish what was accepted, let go of this server's sessions, then of the database.
+        """Finish accepted writes, release this server's sessions, and disconnect.
 
         It may be called twice.
 
         Args:
-            within_s: How long to wait for it; what a locked database has not taken by then is
-                lost with the process. None for as long as it takes.
+            within_s: Seconds to wait. Writes that a locked database has not taken by then are
+                lost with the process. None waits without a limit.
         """
         await self._database.close(within_s)
 

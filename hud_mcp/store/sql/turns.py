@@ -32,7 +32,7 @@ def add_turns(
         connection: Of a writing transaction.
         trajectory_id: The session's record. It may have ended.
         new: What is added.
-        before_step: How many steps there are; None to count those that are recorded.
+        before_step: The number of steps so far; None to count the recorded ones.
 
     Returns:
         How many were left out, as there is no room for them.
@@ -161,7 +161,7 @@ def redact(
     """Remove fields of all turns of some sessions, for good, and leave a marker in each.
 
     Returns:
-        How many turns there are, and how many of them had something to remove.
+        The number of turns, and the number of turns that had such fields.
 
     Raises:
         DamagedRecord: A row is damaged. Nothing was removed.

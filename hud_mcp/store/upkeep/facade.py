@@ -32,7 +32,7 @@ class Upkeep(Archive):
     """A record that is looked after: measured, and made smaller."""
 
     async def measure(self) -> Holdings:
-        """Return what the store holds, and the space that it takes.
+        """Return the store's contents in numbers, and its size.
 
         Raises:
             SourceNotFound: There is no store.
@@ -226,14 +226,14 @@ class Upkeep(Archive):
     async def redact(
         self, trajectory_ids: Sequence[str], fields: Sequence[RedactedField]
     ) -> tuple[int, int]:
-        """Remove fields of all turns of some sessions, for good; each turn keeps a marker of it.
+        """Remove fields from all turns of some sessions for good. Each turn keeps a marker of it.
 
         Returns:
-            How many turns there are, and how many of them had something to remove.
+            The number of turns, and the number of turns that had such fields.
 
         Raises:
-            StoreFailed: Nothing was removed; or it was, and is still in SQLite's log, as the text
-                says then. The same call again empties that.
+            StoreFailed: Nothing was removed; or SQLite's log still contains the removed text, as
+                the error then says. The same call again empties the log.
         """
         at = utc_now()
         done: tuple[int, int] = await self._database.write(

@@ -222,7 +222,7 @@ class Task(Value):
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What it adds to its template or prompt, for people: arguments; or calls and options."""
+        """Its arguments, or its calls and options, as people read them."""
         if self.prompt is None:
             return self.args
         shown: dict[str, Any] = {n: [str(call) for call in getattr(self, n)] for n in _CALLS}
@@ -236,10 +236,10 @@ class Task(Value):
         return hashlib.sha256(_canonical(_digested(row))).hexdigest()
 
     def asked(self, *, fixed: bool = True) -> str:
-        """The SHA-256 of what it asks, whatever it is called and described as: 64 hex digits.
+        """The SHA-256 of the question, without the task's id and description: 64 hex digits.
 
         Args:
-            fixed: Whether its context and its seed are part of that.
+            fixed: Whether to include its context and its seed.
         """
         calls = [
             [call.model_dump(mode="json") for call in of] for of in (self.setup, self.evaluate)
@@ -250,10 +250,10 @@ class Task(Value):
 
     @property
     def row(self) -> dict[str, Any]:
-        """It as JSON for files, without what equals its default or follows from the rest.
+        """The row as JSON, without fields that equal their defaults or follow from others.
 
-        Calls are in their one form; only a flat list of names that has not met its environment
-        is written as it was read.
+        Calls are in their canonical form. Only a flat list of names that no environment has
+        checked is written as it was read.
         """
         row = self.model_dump(mode="json", exclude_defaults=True)
         for name in _CALLS:

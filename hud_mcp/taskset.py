@@ -28,10 +28,10 @@ class Taskset(Sequence[Task]):
     `Taskset("mine", [task, …])` make one.
 
     Args:
-        first: The tasks; or the set's name, where the tasks come second.
+        first: The tasks; or the set's name if the tasks come second.
         second: The other of the two.
         tasks: The tasks, by keyword.
-        name: What to call the set.
+        name: The set's name.
         id: An identifier of the user's own, or None.
         description: One line for people, or None.
 
@@ -140,7 +140,7 @@ class Taskset(Sequence[Task]):
 
         Args:
             tasksets: The sets.
-            name: What to call it; by default, by the names of all.
+            name: The set's name; by default, all names joined.
 
         Raises:
             InvalidTask: Two of them have a row of the same id, or have the same name.
@@ -174,34 +174,34 @@ class Taskset(Sequence[Task]):
         return made
 
     def to_file(self, path: str | Path, *, form: Literal["hud-mcp", "hud"] = "hud-mcp") -> Path:
-        """Write `.jsonl` or `.json`; what equals its default is left out.
+        """Write `.jsonl` or `.json`, without fields that equal their defaults.
 
         Args:
-            path: Where to.
+            path: The new file.
             form: `hud` for the rows that HUD's SDK reads.
 
         Returns:
-            Where it was written to.
+            The path of the file.
 
         Raises:
-            InvalidTask: The file's kind is another; or HUD has no row for a task, which is
-                named. Nothing was written.
+            InvalidTask: The file has another suffix; or HUD has no row for a task, which the
+                error names. Nothing was written.
         """
         write_file(Path(path), self, form=form)
         return Path(path)
 
     def save(self, path: str | Path) -> None:
-        """Write JSON Lines; what equals its default is left out."""
+        """Write JSON Lines, without fields that equal their defaults."""
         Path(path).write_bytes(json_lines(task.row for task in self))
 
     def place_of(self, task_id: str) -> str | None:
-        """The file and the line on which a task was read; None for one that was made in code."""
+        """The file and line of a task; None if it was made in code."""
         return self._places.get(task_id)
 
     def set_of(self, task_id: str) -> str:
         """The name of a task's set before sets were joined; else this set's.
 
-        A row that was given a context, `task@context`, is of its task's set.
+        A row with a context, `task@context`, belongs to its task's set.
         """
         if task_id not in self._sets:
             task_id = task_id.rpartition("@")[0]
@@ -258,7 +258,7 @@ class Taskset(Sequence[Task]):
 
     @property
     def environment_names(self) -> tuple[str, ...]:
-        """The environments that its tasks name, each once, in order."""
+        """The names of its tasks' environments, each once, in order."""
         return tuple(dict.fromkeys(task.env for task in self))
 
     def items(self) -> Iterator[tuple[str, Task]]:
@@ -269,8 +269,8 @@ class Taskset(Sequence[Task]):
         """The tasks that match, in their order.
 
         Args:
-            wanted: A predicate; or ids; or one text that the id, the environment's name or the
-                template's id is like: a shell pattern of the whole, or any part of it.
+            wanted: A predicate, ids, or one text. The text is a shell pattern or a part of the
+                id, the environment's name or the template's id.
         """
         matches = _matcher(wanted)
         return self._smaller(task for task in self if matches(task))
@@ -281,11 +281,11 @@ class Taskset(Sequence[Task]):
         return self._smaller(task for task in self if not matches(task))
 
     def sample(self, count: int, *, seed: int = 0) -> "Taskset":
-        """Some tasks drawn at random, in their order; all of them where there are no more.
+        """Draw tasks at random, and return them in their order; all if there are no more.
 
         Args:
-            count: How many.
-            seed: The same seed draws the same tasks of the same set.
+            count: The number of tasks.
+            seed: The same seed draws the same tasks from the same set.
 
         Raises:
             InvalidTask: The count is below 0.
@@ -298,19 +298,19 @@ class Taskset(Sequence[Task]):
 
     @property
     def splits(self) -> dict[str, int]:
-        """How many tasks each split has, by its name in their metadata's `split`."""
+        """The number of tasks of each split, by `split` in their metadata."""
         return _counted(self, "split")
 
     @property
     def difficulties(self) -> dict[str, int]:
-        """How many tasks have each difficulty, by its name in their metadata's `difficulty`."""
+        """The number of tasks of each difficulty, by `difficulty` in their metadata."""
         return _counted(self, "difficulty")
 
     def split(self, name: str) -> "Taskset":
         """The tasks of one split, or of one difficulty: `train`, `hard`.
 
         Raises:
-            InvalidTask: No task is of that split or difficulty; the text lists those that are.
+            InvalidTask: No task has that split or difficulty. The error lists the existing ones.
         """
         found = [t for t in self if name in (t.metadata.get("split"), t.metadata.get("difficulty"))]
         if not found:

@@ -102,7 +102,7 @@ def sample_contexts(
 
     Args:
         space: The environment's.
-        count: How many.
+        count: The number of tasks.
         ranges: The features to draw, and their ranges: `800..1600`, `light|dark`, or None for every
             value. By default all features with finite bounds or choices are drawn. The others keep
             their defaults.

@@ -113,7 +113,7 @@ def read_lines(path: Path) -> Rows:
 def write_file(
     path: Path, tasks: Iterable[Task], *, form: Literal["hud-mcp", "hud"] = "hud-mcp"
 ) -> None:
-    """Write `.jsonl` or `.json`; what equals its default is left out.
+    """Write `.jsonl` or `.json`, without fields that equal their defaults.
 
     Raises:
         InvalidTask: The file's kind is another; or HUD has no row for a task, which is named.

@@ -204,7 +204,7 @@ class Job(Value):
 
     @property
     def results(self) -> "dict[str, list[Run]]":
-        """Those of `runs` by their task's id."""
+        """The `runs` by their task's id."""
         found: dict[str, list[Run]] = {}
         for run in self._runs:
             found.setdefault(run.slug, []).append(run)

@@ -33,7 +33,7 @@ class Commands:
         env: What every command has in its environment.
 
     Attributes:
-        root: The folder, as commands name it.
+        root: The folder's path for commands.
         limits: The sandbox's bounds.
         link: To the inside.
         files: The folder's files.
@@ -75,7 +75,7 @@ class Commands:
             command: A line for bash, or a program with its arguments.
             timeout_s: Longer than this it may not take: then it and what it started is killed.
                 The limit's `command_s` is the most.
-            stdin: What it reads.
+            stdin: Its standard input.
             cwd: A folder, from the sandbox's own; None for `/`.
             env: More environment variables.
             apart: Whether what it writes as errors is kept apart.

@@ -27,33 +27,33 @@ class WorldSpec(ABC):
     a member may be set on the class, in the constructor, or be a property.
 
     Attributes:
-        name: The kind, in a word: `browser`, `none`. A label, which nothing is decided by.
-        world_type: The class of what `open` returns; a template asks for it by annotation.
-        actions: The action types that `act` takes; of `ACTION_TYPES`, without `response`.
-        custom_actions: What `custom` takes: from a name to the JSON schema of its arguments, an
-            object whose `description` agents read.
-        tools_suffice: Whether its tools do all that `custom` does: lists of tools and actions
-            then show the tools alone.
-        is_destructive: Whether an action may undo something; hosts are told.
-        open_world: Whether an action may reach what lies outside of the session; hosts are told.
+        name: The kind in one word, such as `browser`. It is a label only.
+        world_type: The class of worlds that `open` returns. A template asks for it by annotation.
+        actions: The action types that `act` accepts: some of `ACTION_TYPES`, without `response`.
+        custom_actions: The names of custom actions, each with the JSON schema of its arguments.
+            Agents read the schema's `description`.
+        tools_suffice: Whether its tools do everything that `custom` does. Lists of tools and
+            actions then show only the tools.
+        is_destructive: Whether an action may undo something. MCP hosts are told.
+        open_world: Whether an action may reach beyond the session. MCP hosts are told.
         has_screen: Whether an observation may carry a picture.
-        context_space: The features in which worlds of this kind may differ.
-        spaces: The spaces of actions and observations as JSON, for programs; None without.
-        replayable: Whether the same context, seed, actions and looks give the same state again,
-            and the same observations up to how pictures are drawn. No seed is a seed too.
-        opens_nothing: Whether opening a world does nothing that could be lost: its session may
-            be recorded after it was opened.
-        looks_at_once: Whether a look at a world waits for nothing and changes nothing: an answer
-            is then recorded in the turn of whoever gives it.
-        is_quick: Whether its worlds are `ActsNow`: a call that they say is short is performed in
-            the turn of whoever makes it. What can block must not be.
-        runs_commands: Whether agents run commands of their own in it. Graders are then tried
-            with what commands can forge (`hud-mcp check`).
-        functions: What `setup` and `evaluate` of tasks may name beside the environment's own.
-        tools: Tools that agents have beside the environment's own.
-        needs: What one session takes of a machine, where its environment does not say.
+        context_space: The features that a context may set.
+        spaces: The spaces of actions and observations as JSON, for programs, or None.
+        replayable: Whether the same context, seed, actions and looks give the same state and
+            observations again. Pictures may be drawn differently. No seed is a seed too.
+        opens_nothing: Whether opening a world does nothing that could be lost. Its session may
+            then be recorded after the world was opened.
+        looks_at_once: Whether a look waits for nothing and changes nothing. An answer is then
+            recorded without a switch to another task.
+        is_quick: Whether its worlds are `ActsNow`. The session performs their short calls without
+            a switch to another task. Calls that can block must not be declared short.
+        runs_commands: Whether agents run their own commands in it. `hud-mcp check` then tries
+            graders with forgeries by commands.
+        functions: Functions for `setup` and `evaluate` of tasks, beside the environment's own.
+        tools: Tools for agents, beside the environment's own.
+        needs: The resources of one session, if its environment does not say.
         endpoints: What a control channel publishes of a session's world: each a `Publish`, or
-            the `module:name` of one, which is loaded when a channel is served.
+            its `module:name`, loaded when a channel is served.
     """
 
     name: str

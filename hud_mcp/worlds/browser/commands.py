@@ -163,7 +163,7 @@ class Commands:
         and no such host is allowed: then it is the site's too.
 
         Raises:
-            ActionFailed: It is a path, and there is no site.
+            ActionFailed: It is a path, but the environment has no site.
         """
         text = url.strip()
         if _SCHEME.match(text):
@@ -211,7 +211,7 @@ class Commands:
         Args:
             tab: Where.
             address: What.
-            allow_status: HTTP statuses from 400 on that are what is wanted, such as `(404,)`.
+            allow_status: HTTP statuses from 400 that are no error here, such as `(404,)`.
 
         Raises:
             ActionFailed: It did not arrive, or it is an error that was not asked for.

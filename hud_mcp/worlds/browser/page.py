@@ -52,10 +52,10 @@ class PageReader:
         )
 
     async def accessible_text(self) -> str:
-        """What the page tells a screen reader: a line for each element, with its role and name.
+        """The page as a screen reader gets it: a line for each element, with its role and name.
 
-        Chromium's own tree, of the page and its frames. No script answers in its place; a page
-        can still be made to show, and to name, anything, as for `text`.
+        Chromium's own tree of the page and its frames; no script answers in its place. A page can
+        still show and name anything, as for `text`.
 
         Raises:
             BrokenByAgent: The agent's page does not answer.
@@ -68,11 +68,11 @@ class PageReader:
         return await self._calls.ask(read)
 
     async def text(self) -> str:
-        """The words that the page shows, as `innerText` has them.
+        """The page's visible text, as in `innerText`.
 
-        They are what the page says of itself. A script of the page writes any there, an agent
-        may open any page that has them, and a DevTools client changes both: believe them of what
-        an agent should see, and `state` or `verifier` of what it has done.
+        The page controls this text. Its scripts can write anything, an agent may open any page, and
+        a DevTools client can change both. Use it to check what an agent should see. To check what
+        the agent did, use `state` or `verifier`.
 
         Raises:
             BrokenByAgent: The agent's page does not answer.
@@ -85,12 +85,12 @@ class PageReader:
         return await self._calls.ask(read)
 
     async def words(self) -> str:
-        """The words that the page and its frames show, a frame after the other.
+        """The visible text of the page and its frames, one frame after another.
 
-        Read from outside of their scripts, as `text` is.
+        It is read from outside their scripts, as `text` is.
 
         Raises:
-            ActionFailed: They did not say in time.
+            ActionFailed: They did not answer in time.
             EnvironmentFailed: The browser is gone.
         """
 
@@ -100,12 +100,12 @@ class PageReader:
         return await self._calls.ask(read)
 
     async def texts_of(self, selector: str) -> list[str]:
-        """The text of each element that a selector matches, of the first hundred.
+        """The texts of the first hundred elements that a selector matches.
 
-        Read from outside of the page's scripts: what they override deceives nobody.
+        It is read from outside the page's scripts, which cannot override it.
 
         Raises:
-            ActionFailed: It is not a selector, or the page did not answer in time.
+            ActionFailed: The selector is invalid, or the page did not answer in time.
             EnvironmentFailed: The browser is gone.
         """
 
@@ -116,7 +116,7 @@ class PageReader:
         return await self._calls.ask(read)
 
     async def matching(self, selector: str, targets: Sequence[str]) -> list[bool]:
-        """Whether a selector matches each of what actions hit, as their effects say it.
+        """Whether a selector matches each element that actions hit, as their effects name it.
 
         Raises:
             ActionFailed: It is not a selector.
@@ -129,10 +129,10 @@ class PageReader:
             return await matching(browser, selector, targets)
 
     async def wait_for(self, selector: str, seconds: float) -> None:
-        """Wait until an element that a selector matches can be seen.
+        """Wait until a selector matches a visible element.
 
         Raises:
-            ActionFailed: None was to be seen in time.
+            ActionFailed: None was visible in time.
             EnvironmentFailed: The browser is gone.
         """
         async with self._calls.working(seconds + self._calls.act_bound_s):

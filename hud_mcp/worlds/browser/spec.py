@@ -80,25 +80,23 @@ class Browser(WorldSpec):
     Args:
         site: A folder to serve at `http://site.localhost/`, from the environment's folder.
         backend: Answers requests for paths under `/api/` with the session's state.
-        state: What that state is at first.
+        state: The state at the start.
         allow: Hosts that pages may reach beside the site: `example.com`, `*.example.com`,
             `example.com:443`, or `*` for the public web. Everything else is refused, and so is
             a name that leads to an address that `AllowList` does not open.
-        viewport: Width and height of a page in CSS pixels, where the context does not say.
-        executable: A Chromium; else `HUD_MCP_CHROMIUM`, else the one that is installed.
-        start: Where the session starts: a path, a URL, or None for a blank page.
-        replayable: Whether the same actions and looks give the same state again; left out,
-            that holds for a site of its own and not where pages reach other hosts.
+        viewport: Width and height of a page in CSS pixels, unless the context sets them.
+        executable: The path of a Chromium; else `HUD_MCP_CHROMIUM`, else the installed one.
+        start: The session's first page: a path, a URL, or None for a blank page.
+        replayable: Whether the same actions and looks give the same state again. By default, they
+            do for an own site without other hosts.
         arguments: More command line arguments for Chromium.
-        tasks_open_hosts: Whether the row of a task opens hosts of its own beside these: of
-            `goto` in its `setup`, and of `allow` in its `config`. Sessions of such rows come
-            back from a snapshot.
-        reuses_contexts: Whether a session may be given the page of one that ended: of this
-            environment and the same principal, with everything cleared that the ended one left.
-            That costs a third of a new one. It is for a site without hosts beside it, and for
-            templates that add nothing of their own to the page, such as routes. Callers without
-            a name are one principal. Its pages keep the site's scripts, styles, pictures and
-            fonts for a minute.
+        tasks_open_hosts: Whether a task's row may open more hosts: by `goto` in its `setup`, and
+            by `allow` in its `config`. Sessions of such rows come back from a snapshot.
+        reuses_contexts: Whether a session may reuse the page of an ended session of the same
+            principal. Everything that the ended session left is cleared. This costs a third of a
+            new page. Use it for a site without other hosts, and only if templates add nothing to
+            the page, such as routes. Callers without a name are one principal. Pages cache the
+            site's scripts, styles, pictures and fonts for a minute.
 
     Raises:
         InvalidEnvironment: An option cannot work.
@@ -153,7 +151,7 @@ class Browser(WorldSpec):
         self.context_space = _context_space(viewport)
 
     def replays_with(self, hosts: Sequence[str]) -> bool:
-        """The same for a session whose task's own row names these hosts."""
+        """Whether a session is replayable if its task's own row names these hosts."""
         opens_more = bool(hosts) and self._tasks_open_hosts
         return self.replayable and (self._replays_always or not opens_more)
 
@@ -212,7 +210,7 @@ class Browser(WorldSpec):
         return world
 
     def files(self, folder: Path) -> list[Path]:
-        """The site's files: what the environment's digest covers beside its source.
+        """The site's files, which the environment's digest covers beside its source.
 
         Args:
             folder: Where the environment's file is.
@@ -222,13 +220,13 @@ class Browser(WorldSpec):
         return [p for p in (folder / self._site).rglob("*") if p.is_file()]
 
     def check(self, folder: Path) -> None:
-        """Refuse a site whose folder is not there, before anything is opened.
+        """Refuse a site whose folder is missing, before anything is opened.
 
         Args:
             folder: Where the environment's file is.
 
         Raises:
-            InvalidEnvironment: Naming the folder as it was written, and a close one.
+            InvalidEnvironment: The folder is missing. The error names it, and a close one.
         """
         if self._site is None or (folder / self._site).is_dir():
             return

@@ -48,7 +48,7 @@ async def open_verifier(
         ActionFailed: The address did not arrive, or is an error.
         InvalidEnvironment: A GET of this page changed the site's state, so that looking at
             it is no look.
-        EnvironmentFailed: The browser is gone, or is not one of this session's own.
+        EnvironmentFailed: The browser is gone, or does not belong to this session.
     """
     calls.check_usable()
     browser = session.context.browser

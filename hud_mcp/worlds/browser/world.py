@@ -47,10 +47,10 @@ RESTORE_BOUND_S = 120.0
 class BrowserWorld(PageReader):
     """One session's browser: isolated pages, their site, and that site's state.
 
-    Made by `Browser.open`. A template gets it by annotating a parameter with this class.
+    `Browser.open` creates it. A template gets it by annotating a parameter with this class.
 
     Attributes:
-        state: The backend's state, this session's own; a grader reads it, and may change it.
+        state: The backend's state of this session. A grader may read and change it.
         used_directly: Whether a DevTools client was ever connected to it.
     """
 
@@ -81,35 +81,35 @@ class BrowserWorld(PageReader):
         self._view = View(self._tabs, self._snapshots, renumbers=owner is not None)
 
     def use_directly(self) -> None:
-        """Note that a DevTools client is connected: its context is given to no other session."""
+        """Note that a DevTools client is connected. No other session then gets its context."""
         self.used_directly = True
 
     @property
     def died(self) -> str | None:
-        """Why its browser or its page is gone; None while they are there."""
+        """Why its browser or page is gone; None while both exist."""
         return self._calls.broken
 
     @property
     def page(self) -> "Page":
-        """Playwright's page that is shown now, for setup and grading beyond `goto` and `text`."""
+        """Playwright's page in view, for setup and grading beyond `goto` and `text`."""
         return self._tabs.current.page
 
     @property
     def url(self) -> str:
-        """The address of the page that is shown."""
+        """The address of the page in view."""
         return self.page.url
 
     async def urls(self) -> dict[str, str]:
-        """The address of the page that is shown, for whoever asks where the world is."""
+        """The addresses of the world: here the page in view."""
         return {"url": self.url}
 
     @property
     def options(self) -> SlotOptions:
-        """What its pages were opened with: their size, scale and colours."""
+        """The options of its pages: their size, scale and colours."""
         return self._slot.options
 
     def address(self, path_or_url: str) -> str:
-        """The absolute address that a path of the site or an allowed URL means.
+        """The absolute address of a path of the site, or of an allowed URL.
 
         Raises:
             ActionFailed: It is not allowed.
@@ -117,25 +117,25 @@ class BrowserWorld(PageReader):
         return self._commands.address(path_or_url)
 
     def written_address(self, url: str) -> str:
-        """The absolute address that a task means by what it wrote, whether allowed or not.
+        """The absolute address of a task's path or URL, allowed or not.
 
         Raises:
-            ActionFailed: It is a path, and there is no site.
+            ActionFailed: It is a path, but the environment has no site.
         """
         return self._commands.written(url)
 
     async def goto(self, path_or_url: str, *, allow_status: Collection[int] = ()) -> None:
         """Open a path of the site or an allowed URL, and return when it has settled.
 
-        Its document, or the last one that it leads to, is there whole then.
+        Its document, or the last one of a redirection, is then complete.
 
         Args:
-            path_or_url: Where to go.
-            allow_status: HTTP statuses from 400 on that are what is wanted, such as `(404,)`.
+            path_or_url: The path or URL.
+            allow_status: HTTP statuses from 400 that are no error here, such as `(404,)`.
 
         Raises:
-            ActionFailed: It is not allowed, it did not arrive, or it is an error such as 404
-                that was not asked for.
+            ActionFailed: It is not allowed, it did not arrive, or it has an error status that
+                `allow_status` does not have.
             EnvironmentFailed: The browser is gone.
         """
         async with self._calls.working():
@@ -143,9 +143,9 @@ class BrowserWorld(PageReader):
             await self._commands.arrive(tab, self.address(path_or_url), allow_status)
 
     async def set_offline(self, *, offline: bool) -> None:
-        """Take the network away from this session's pages, or give it back.
+        """Switch the network of this session's pages off, or on again.
 
-        Without it nothing answers, the site neither, and `navigator.onLine` is false. With
+        Without it nothing answers, not even the site, and `navigator.onLine` is false. With
         `offline` in the context, setup can open pages. The network goes off when the agent first
         looks or acts. This call overrides that.
 
@@ -164,7 +164,7 @@ class BrowserWorld(PageReader):
         with_cookies: bool = False,
         allow_status: Collection[int] = (),
     ) -> "AsyncGenerator[Page]":
-        """A page of the grader's own, on the same site, where the agent has not been.
+        """Open a page of the grader's own on the same site, where the agent has not been.
 
         It has its own browser context, without scripts, storage, service workers, caches or
         DevTools clients of the session. Its size, language, hosts and latency are the session's.
@@ -172,9 +172,9 @@ class BrowserWorld(PageReader):
         the agent controls that part. It is closed at the end.
 
         Args:
-            path_or_url: What to open; its document is there whole when the page is given.
-            with_cookies: Whether it has the session's cookies, such as a login. The agent can
-                have written those.
+            path_or_url: The address to open. Its document is complete when the page is given.
+            with_cookies: Whether it has the session's cookies, such as a login. The agent may have
+                written those.
             allow_status: As for `goto`.
 
         Yields:
@@ -182,9 +182,9 @@ class BrowserWorld(PageReader):
 
         Raises:
             ActionFailed: The address is not allowed, did not arrive, or is an error.
-            InvalidEnvironment: A GET of this page changed the site's state, so that looking at
-                it is no look.
-            EnvironmentFailed: The browser is gone, or is not one of this session's own.
+            InvalidEnvironment: A GET of this page changed the site's state, so it cannot verify
+                anything.
+            EnvironmentFailed: The browser is gone, or does not belong to this session.
         """
         address = self.address(path_or_url)
         opened = open_verifier(
@@ -200,7 +200,7 @@ class BrowserWorld(PageReader):
 
     @property
     def changed_by_get(self) -> tuple[str, ...]:
-        """The site's GET requests that changed its state, which only others should."""
+        """The site's GET requests that changed its state. A GET should change nothing."""
         site = self._slot.proxy.site
         return tuple(site.changed_by_get) if site is not None else ()
 
@@ -217,11 +217,11 @@ class BrowserWorld(PageReader):
         """Set cookies.
 
         Args:
-            cookies: Their values by name, for the page that is shown; or each with its fields,
-                as Playwright takes them, where `url` or `domain` is the page's by default.
+            cookies: Their values by name, for the page in view; or each with its fields, as
+                Playwright takes them. `url` or `domain` is by default that of the page.
 
         Raises:
-            ActionFailed: One lacks a name or a value, or there is no page that it could be of.
+            ActionFailed: One lacks a name or a value, or no page is open to take it.
             EnvironmentFailed: The browser is gone.
         """
         if isinstance(cookies, dict):
@@ -231,7 +231,7 @@ class BrowserWorld(PageReader):
             await self._slot.context.add_cookies(ready)
 
     async def load_html(self, html: str) -> None:
-        """Show a document, at its own address, and return when it has settled.
+        """Show a document at its own address, and return when it has settled.
 
         Raises:
             EnvironmentFailed: The browser is gone.
@@ -255,10 +255,10 @@ class BrowserWorld(PageReader):
         """Perform one action, and return when the page has settled.
 
         Raises:
-            ActionFailed: It was refused, or its target cannot be reached; the text says why.
+            ActionFailed: It was refused, or its target cannot be reached. The error says why.
             EnvironmentFailed: The browser is gone.
 
-        If this call is cancelled, keys and buttons that it held are let go.
+        If this call is cancelled, it releases the keys and buttons that it held.
         """
         self._view.tell_refs(refused=True)
         async with self._calls.working(self._calls.act_bound_s + own_pauses_s(action)):
@@ -275,7 +275,7 @@ class BrowserWorld(PageReader):
         return self._input.effect
 
     async def observe(self, look: Look) -> Observation:
-        """Return the page in words, in a picture, or both; the reason where it shows neither.
+        """Return the page as text, as a picture, or both; or why it shows neither.
 
         Raises:
             EnvironmentFailed: The browser is gone.
@@ -299,12 +299,12 @@ class BrowserWorld(PageReader):
             return await self._view.look(await self._agent_tab(), look)
 
     async def snapshot(self) -> bytes:
-        """Return what the browser holds, as `Browser` says; change nothing.
+        """Return the browser's state as `Browser` describes it; change nothing.
 
-        The bytes hold cookies and what was typed, passwords too.
+        The bytes contain cookies and typed text, passwords too.
 
         Raises:
-            LimitReached: It holds too much, or pages did not say in time what they hold.
+            LimitReached: The state is too large, or pages did not answer in time.
             InvalidEnvironment: The site's state is not JSON.
             EnvironmentFailed: The browser is gone.
         """
@@ -317,10 +317,10 @@ class BrowserWorld(PageReader):
             raise LimitReached(f"No snapshot: {exc} The session goes on.") from exc
 
     async def restore(self, data: bytes) -> None:
-        """Take up what `snapshot` returned. Notes name the parts that could not be restored.
+        """Restore what `snapshot` returned. Notes name the parts that could not be restored.
 
         Raises:
-            EnvironmentFailed: The bytes are damaged or of another form, or the browser fails.
+            EnvironmentFailed: The bytes are damaged or of another format, or the browser fails.
         """
         try:
             saved = unpack(data)

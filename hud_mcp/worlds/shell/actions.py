@@ -47,9 +47,9 @@ def replace_text(text: str, old: str, new: str, *, every: bool, path: str) -> tu
 
     Args:
         text: What the file has.
-        old: What is there: exactly once, unless `every` is set.
-        new: What is to be there.
-        every: Whether each occurrence is replaced.
+        old: The present text. It must occur once, unless `every` is set.
+        new: The new text.
+        every: Whether to replace each occurrence.
         path: The file, for the message.
 
     Raises:

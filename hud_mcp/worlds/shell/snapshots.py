@@ -19,7 +19,7 @@ class FolderSnapshots:
         most_bytes: The largest snapshot, compressed.
 
     Attributes:
-        left_out: What the last snapshot did not have, or the last restore did not bring back.
+        left_out: The parts that the last snapshot lacked, or the last restore did not bring back.
         notice: What is told of a restore in each observation; empty where there is nothing.
     """
 

@@ -58,7 +58,7 @@ class StandIn:
         return CommandResult(done["exit_code"], done["output"], done["stopped"])
 
     async def end_processes(self) -> None:
-        """Kill everything that runs in the sandbox, so that nothing disturbs what grades."""
+        """Kill everything that runs in the sandbox, so that nothing disturbs the grading."""
         await self._call("end_processes", {})
 
     @asynccontextmanager

@@ -112,8 +112,8 @@ class Verifier:
 
         Args:
             command: A line for bash, or a program with its arguments.
-            timeout_s: Longer than this it may not take; the sandbox's limit is the most.
-            stdin: What it reads.
+            timeout_s: The longest duration, at most the sandbox's own limit.
+            stdin: Its standard input.
             cwd: A folder, from the verifier's own.
             env: More environment variables.
             background: Whether what it leaves running goes on; else that is killed.

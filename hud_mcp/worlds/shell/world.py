@@ -63,21 +63,21 @@ class ShellWorld:
 
     @property
     def died(self) -> str | None:
-        """Why its sandbox can be used no more; None while it can."""
+        """Why its sandbox can no longer be used; None while it can."""
         if self._broken:
             return self._broken
         return None if self._closed or self._sandbox.alive else "The sandbox has ended."
 
     def note_change(self) -> None:
-        """Note that files may have changed, or will, past this object.
+        """Note that files may change without this object.
 
-        Else the next snapshot may be an older one.
+        Otherwise the next snapshot may be an older one.
         """
         self._snapshots.expire()
 
     @property
     def root(self) -> str:
-        """The folder, as commands name it."""
+        """The folder's path for commands."""
         return self._sandbox.root
 
     async def run(
@@ -93,15 +93,15 @@ class ShellWorld:
 
         Args:
             command: A line for bash, or a program with its arguments.
-            timeout_s: Longer than this it may not take; the sandbox's limit is the most.
-            stdin: What it reads.
-            cwd: A folder, from the session's own.
+            timeout_s: The longest duration, at most the sandbox's own limit.
+            stdin: Its standard input.
+            cwd: A folder, relative to the session's own.
             env: More environment variables.
 
         Raises:
             ActionFailed: `cwd` is not in the folder, `timeout_s` is not above 0, or the command
                 has a NUL in it. Nothing ran.
-            BrokenByAgent: The folder `cwd` is not there, or cannot be entered. Nothing ran.
+            BrokenByAgent: The folder `cwd` is missing, or cannot be entered. Nothing ran.
             EnvironmentFailed: The sandbox has ended.
 
         If this call is cancelled, it kills the command and its processes.
@@ -116,9 +116,9 @@ class ShellWorld:
         return self._ended(command, finished)
 
     async def run_for_agent(self, command: str, *, timeout_s: float | None = None) -> CommandResult:
-        """Run an agent's own command: in `/`, where the folder cannot be entered.
+        """Run an agent's own command; in `/` if the folder cannot be entered.
 
-        So it can put right what it has broken. Graders use `run`, which then refuses.
+        The agent can then repair the folder. Graders use `run`, which refuses instead.
 
         Raises:
             ActionFailed: As for `run`.
@@ -150,8 +150,8 @@ class ShellWorld:
 
         Raises:
             ActionFailed: No file of the folder can have that path.
-            BrokenByAgent: It is not there, is not a file or no text, is too long, cannot be read,
-                or a link on its way leads out of the folder.
+            BrokenByAgent: It is missing, is not a text file, is too long, cannot be read, or a
+                link on its path leads outside the folder.
         """
         data = await self.read_bytes(path)
         if b"\0" in data:
@@ -159,7 +159,7 @@ class ShellWorld:
         return data.decode("utf-8", "replace")
 
     async def read_bytes(self, path: str) -> bytes:
-        """A file's content, of at most 1 MiB.
+        """A file's content, at most 1 MiB.
 
         Raises:
             ActionFailed, BrokenByAgent: As for `read`.
@@ -186,16 +186,16 @@ class ShellWorld:
         await self._doing(self.sandbox.files.write(path, data), path)
 
     async def edit(self, path: str, old: str, new: str, *, every: bool = False) -> int:
-        """Replace a text in a file, and return how often it was.
+        """Replace a text in a file, and return how often it was replaced.
 
         Args:
             path: The file.
-            old: What is there: exactly once, unless `every` is set.
-            new: What is to be there.
-            every: Whether each occurrence is replaced.
+            old: The present text. It must occur once, unless `every` is set.
+            new: The new text.
+            every: Whether to replace each occurrence.
 
         Raises:
-            ActionFailed: It is not there, or more than once. Nothing changed.
+            ActionFailed: The text is missing, or occurs more than once. Nothing changed.
         """
         text, count = replace_text(await self.read(path), old, new, every=every, path=path)
         await self.write(path, text)
@@ -205,15 +205,15 @@ class ShellWorld:
         """The entries of a folder, by name; at most 1000.
 
         Raises:
-            ActionFailed: No folder in it can have that path.
-            BrokenByAgent: It is not there, is not a folder, cannot be read, or leads out.
+            ActionFailed: No folder of the session can have that path.
+            BrokenByAgent: It is missing, is not a folder, cannot be read, or leads outside.
         """
         self._check_path(path)
         entries, _total = await self._doing(self.sandbox.files.entries(path), path)
         return entries
 
     async def exists(self, path: str) -> bool:
-        """Whether there is something of that name.
+        """Whether a file or folder of that name exists.
 
         Raises:
             ActionFailed, BrokenByAgent: As for `list`.
@@ -222,7 +222,7 @@ class ShellWorld:
         return await self._doing(self.sandbox.files.exists(path), path)
 
     async def end_processes(self) -> None:
-        """Kill everything that runs in the sandbox, so that nothing disturbs what grades."""
+        """Kill everything that runs in the sandbox, so that nothing disturbs the grading."""
         await self._doing(self.sandbox.end_processes())
 
     async def stop_agent(self) -> None:
@@ -291,7 +291,7 @@ class ShellWorld:
         )
 
     async def observe(self, look: Look) -> Observation:
-        """Return what the folder has in it, and how the last command ended.
+        """Return the folder's contents, and how the last command ended.
 
         Raises:
             EnvironmentFailed: The sandbox has ended.
@@ -318,7 +318,7 @@ class ShellWorld:
 
     @property
     def left_out(self) -> Sequence[str]:
-        """What the last snapshot did not have, or the last restore did not bring back."""
+        """The parts that the last snapshot lacked, or that the last restore did not bring back."""
         return self._snapshots.left_out
 
     async def snapshot(self) -> bytes:
@@ -337,13 +337,13 @@ class ShellWorld:
         return await self._snapshots.take(self._last)
 
     async def restore(self, data: bytes) -> None:
-        """Make the folder what it was at a snapshot; what is in it now is removed.
+        """Restore the folder from a snapshot. Its present contents are removed.
 
         `left_out` and later observations then name the missing parts.
 
         Raises:
-            EnvironmentFailed: The data is not a snapshot of a shell, or there is no room for it.
-                The folder may then have a part of it: only `close` may be called.
+            EnvironmentFailed: The data is not a snapshot of a shell, or the disk has no room.
+                The folder may then be incomplete: only `close` may be called.
         """
         self._check_usable()
         try:
@@ -367,7 +367,7 @@ class ShellWorld:
             await self._sandbox.close()
 
     def at_close(self, end: Callable[[], Awaitable[None]]) -> None:
-        """Have something ended before the sandbox is."""
+        """End something before the sandbox ends."""
         self._at_close.append(end)
 
     def _check_usable(self) -> None:

@@ -113,8 +113,12 @@ async def open_job(seen: Watched, job: str, words: str) -> None:
 
 
 async def look_at(seen: Watched) -> None:
-    """Find, filter, sort, turn a page, group, and go through a run by key."""
+    """List all runs, find, filter, sort, turn a page, group, and go through a run by key."""
     page = seen.page
+
+    async def list_runs() -> None:
+        await page.get_by_label("Group by").select_option("")
+        await page.locator("#rows th a").first.wait_for()
 
     async def find() -> None:
         await page.locator("#find").fill("lamp 777")
@@ -142,6 +146,7 @@ async def look_at(seen: Watched) -> None:
             await expect(page.locator("#position")).to_have_text(f"{number + 2} / 50")
         await page.evaluate("Promise.all([...document.images].map(image => image.decode()))")
 
+    await seen.took("list runs one by one", list_runs)
     await seen.took("find a text", find)
     await seen.took("only one outcome", filter_outcome)
     await seen.took("sort by seconds", sort)

@@ -8,7 +8,7 @@ from hud_mcp.record.job import Job
 from hud_mcp.show.web.values import Json, finite
 from hud_mcp.task import Task
 
-__all__ = ["groupings_data"]
+__all__ = ["REPEATED", "groupings_data"]
 
 _SAID: frozenset[Dimension] = frozenset({"difficulty", "skill"})
 """Of these one group says something already, as it is what rows say of themselves."""

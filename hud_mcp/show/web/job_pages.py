@@ -8,7 +8,7 @@ import gc
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
@@ -23,6 +23,7 @@ from hud_mcp.errors import SourceNotFound
 from hud_mcp.record.brief_run import BriefRun
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
+from hud_mcp.show.web.groups import REPEATED
 from hud_mcp.show.web.jobs import expected_rewards, figure_job
 from hud_mcp.show.web.responses import json_answer
 from hud_mcp.show.web.run_list import ListedRun, RowQuery, RunList, list_runs
@@ -40,6 +41,9 @@ PAGE_ROWS = 500
 """Runs in one reply, at most."""
 
 _FIND_CHARS = 300
+
+_ASKED = 8
+"""Failed runs of a folded task that are asked why, until one says it."""
 
 _PAUSE = 9
 """How many times as long as a long job took to read it is shown as it is, while it runs."""
@@ -157,6 +161,12 @@ class JobPages:
             return json_answer({"error": str(exc)}, 400)
         start = min(start or 0, max(0, len(found.lines) - 1) // count * count if count else 0)
         lines = await self._lines(page, found.lines[start : start + count])
+        reasons = await self._reasons(
+            page, query, [line["group"] for line in lines if "group" in line]
+        )
+        for line in lines:
+            if line.get("group") in reasons:
+                line["why"] = reasons[line["group"]]
         told = {"total": len(page.runs), "shown": found.shown, "lines": len(found.lines)}
         return json_answer({**told, "start": start, "rows": lines})
 
@@ -228,28 +238,53 @@ class JobPages:
             sort=asked.get("sort", "number"),
             descending=asked.get("descending") == "yes",
             by=asked.get("by") or None,
-            open=frozenset(map(int, re.findall(r"\b[0-9]{1,6}\b", asked.get("open", "")))),
+            open=None if asked.get("open") == "all" else _places(asked.get("open", "")),
+            folded=_places(asked.get("folded", "")),
             hides_empty=asked.get("filtered") == "yes",
         )
 
     async def _lines(self, page: _Page, lines: Sequence[ListedRun | tuple[int, int]]) -> list[Json]:
         """What is shown of runs and of groups; a run that is gone is left out."""
-        if page.rows is not None:
-            known = {row["id"]: row for row in page.rows}
-        else:
-            wanted = {line.id for line in lines if isinstance(line, ListedRun)}
-            found = await self._store.load_rows(sorted(wanted))
-            known = {each.id: _row(each, page.expected, page.runs) for each in found}
+        wanted = {line.id for line in lines if isinstance(line, ListedRun)}
+        known = await self._known(page, wanted)
         return [
             {"group": line[0], "count": line[1]} if isinstance(line, tuple) else known[line.id]
             for line in lines
             if isinstance(line, tuple) or line.id in known
         ]
 
+    async def _known(self, page: _Page, wanted: Iterable[str]) -> dict[str, Json]:
+        """Rows of runs, by their ids."""
+        if page.rows is not None:
+            return {row["id"]: row for row in page.rows}
+        found = await self._store.load_rows(sorted(wanted))
+        return {each.id: _row(each, page.expected, page.runs) for each in found}
+
+    async def _reasons(self, page: _Page, query: RowQuery, places: Iterable[int]) -> dict[int, str]:
+        """Why the first run of each folded task failed that says why, by the task's place."""
+        if query.by != REPEATED:
+            return {}
+        folded = (place for place in places if not query.opens(place))
+        failed = page.runs.failures(REPEATED, folded)
+        reasons: dict[int, str] = {}
+        for part in (slice(1), slice(1, _ASKED)):  # mostly the first one says it
+            asked = {place: ids[part] for place, ids in failed.items() if place not in reasons}
+            known = await self._known(page, (each for ids in asked.values() for each in ids))
+            for place, ids in asked.items():
+                told: list[str | None] = [known[each]["why"] for each in ids if each in known]
+                if why := next((each for each in told if each), None):
+                    reasons[place] = why
+        return reasons
+
     async def _latest(self, page: _Page) -> Json:
         """Which runs failed last, while a long job runs."""
         running = page.head["outcomes"].get("unfinished")
         return {"latest": await self._lines(page, page.runs.latest_failures() if running else ())}
+
+
+def _places(text: str) -> frozenset[int]:
+    """The places of groups that a question names."""
+    return frozenset(map(int, re.findall(r"\b[0-9]{1,6}\b", text)))
 
 
 @contextmanager

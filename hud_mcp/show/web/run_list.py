@@ -9,11 +9,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.outcome import UNFINISHED, OutcomeClass, outcome_classes
 from hud_mcp.record.brief_run import BriefRun
+from hud_mcp.show.web.groups import REPEATED
 from hud_mcp.show.web.jobs import JobFigures
 from hud_mcp.show.web.trajectories import shown_outcome
 from hud_mcp.show.web.values import Json, finite
@@ -24,6 +25,8 @@ LATEST = 8
 """Runs that failed last, which the page of a running job names."""
 
 _BINS = 10
+
+_Line = TypeVar("_Line")
 
 _RANGE = re.compile(r"([\[(])([^,]{1,32}),([^,]{1,32})([\])])")
 
@@ -72,6 +75,12 @@ class ListedRun:
         """Whether it is in the plot."""
         return not self.earlier and not self.foreign
 
+    @property
+    def failed(self) -> bool:
+        """Whether it has ended without passing."""
+        passed = self.reward is not None and self.reward >= PASS_REWARD
+        return self.outcome is not UNFINISHED and not passed
+
 
 _ORDER = {each.value: place for place, each in enumerate(outcome_classes())}
 
@@ -91,6 +100,13 @@ _KEYS: dict[str, Callable[[ListedRun], Any]] = {
     "expected": lambda run: run.expected,
 }
 
+_TASK_KEYS: dict[str, Callable[[Json], Any]] = {
+    "task": lambda group: group["title"],
+    "reward": lambda group: group["mean"] and group["mean"]["value"],
+    "seconds": lambda group: group["seconds"],
+}
+"""The columns that sort the tasks of repeated runs; by any other they are as the plan has them."""
+
 SortKey = str
 """The name of a column that sorts."""
 
@@ -108,7 +124,8 @@ class RowQuery:
         sort: The column.
         descending: Whether the largest value is first. What has no value is last either way.
         by: What the runs are grouped by; None where they are not.
-        open: The places of the groups whose runs are listed.
+        open: The places of the groups whose runs are listed; None for all but the folded ones.
+        folded: The places of these.
         hides_empty: Whether a group that has none of these runs is left out.
     """
 
@@ -120,8 +137,13 @@ class RowQuery:
     sort: SortKey = "number"
     descending: bool = False
     by: str | None = None
-    open: frozenset[int] = frozenset()
+    open: frozenset[int] | None = frozenset()
+    folded: frozenset[int] = frozenset()
     hides_empty: bool = False
+
+    def opens(self, place: int) -> bool:
+        """Whether the runs of a group are listed."""
+        return place not in self.folded if self.open is None else place in self.open
 
 
 @dataclass(frozen=True)
@@ -142,10 +164,10 @@ class RunList:
 
     Args:
         runs: All of them.
-        groups: How many groups there are, by what runs are grouped by.
+        groups: The groups, by what runs are grouped by.
     """
 
-    def __init__(self, runs: Sequence[ListedRun], groups: Mapping[str, int]) -> None:
+    def __init__(self, runs: Sequence[ListedRun], groups: Mapping[str, Sequence[Json]]) -> None:
         self.runs = runs
         self._groups = groups
         self.by_id = {run.id: run for run in runs}
@@ -163,7 +185,8 @@ class RunList:
         if query.sort not in _KEYS:
             raise ValueError(f"There is no column {query.sort!r}; there are {', '.join(_KEYS)}.")
         wanted = _filter(query)
-        shown = _sorted([run for run in self.runs if wanted(run)], query)
+        found = [run for run in self.runs if wanted(run)]
+        shown = _sorted(found, _KEYS[query.sort], descending=query.descending)
         if query.by is None or query.by not in self._groups:
             return Lines(len(shown), shown)
         return Lines(len(shown), list(self._grouped(shown, query.by, query)))
@@ -171,17 +194,38 @@ class RunList:
     def _grouped(
         self, shown: Sequence[ListedRun], by: str, query: RowQuery
     ) -> Iterable[ListedRun | tuple[int, int]]:
-        count = self._groups[by]
+        count = len(self._groups[by])
         inside: list[list[ListedRun]] = [[] for _ in range(count + 1)]
         for run in shown:
             for place in run.groups.get(by) or (count,):  # what the plan has not is the last group
                 inside[place].append(run)
-        for place, runs in enumerate(inside):
+        for place in self._in_order(by, query):
+            runs = inside[place]
             if not runs and (query.hides_empty or (place == count and not self.has_strays(by))):
                 continue
             yield place, len(runs)
-            if place in query.open:
+            if query.opens(place):
                 yield from runs
+
+    def _in_order(self, by: str, query: RowQuery) -> Iterable[int]:
+        """The places of the groups as they are listed; what the plan has not is last."""
+        groups = self._groups[by]
+        value = _TASK_KEYS.get(query.sort) if by == REPEATED else None
+        places: Sequence[int] = range(len(groups))
+        if value is not None:
+            value_of, descending = value, query.descending
+            places = _sorted(places, lambda place: value_of(groups[place]), descending=descending)
+        return (*places, len(groups))
+
+    def failures(self, by: str, places: Iterable[int]) -> dict[int, list[str]]:
+        """The ids of the failed runs of groups, by the place of the group."""
+        found: dict[int, list[str]] = {place: [] for place in places}
+        for run in self.runs:
+            if run.failed:
+                for place in run.groups.get(by, ()):
+                    if place in found:
+                        found[place].append(run.id)
+        return found
 
     def has_strays(self, by: str) -> bool:
         """Whether some run is in no group, as its task is not in the plan."""
@@ -215,11 +259,7 @@ class RunList:
 
     def latest_failures(self) -> list[ListedRun]:
         """The runs that failed last, the newest first."""
-        failed = (
-            run
-            for run in reversed(self.runs)
-            if run.outcome is not UNFINISHED and (run.reward is None or run.reward < PASS_REWARD)
-        )
+        failed = (run for run in reversed(self.runs) if run.failed)
         return [run for run, _ in zip(failed, range(LATEST), strict=False)]
 
 
@@ -258,8 +298,8 @@ def list_runs(
                 groups=groups[task],
             )
         )
-    counts = {each["by"]: len(each["groups"]) for each in figures.head["groupings"]}
-    return RunList(listed, counts)
+    by_name = {each["by"]: each["groups"] for each in figures.head["groupings"]}
+    return RunList(listed, by_name)
 
 
 def _filter(query: RowQuery) -> Callable[[ListedRun], bool]:
@@ -300,12 +340,13 @@ def _picks(pick: str) -> Callable[[ListedRun], bool]:
     return picks
 
 
-def _sorted(runs: list[ListedRun], query: RowQuery) -> list[ListedRun]:
+def _sorted(
+    lines: Sequence[_Line], value: Callable[[_Line], Any], *, descending: bool
+) -> list[_Line]:
     """In order; ties are in the order of the job, and what has no value is last."""
-    value = _KEYS[query.sort]
-    there = [run for run in runs if value(run) is not None]
-    none = [run for run in runs if value(run) is None]
-    if query.descending:  # which keeps the order of ties
+    there = [line for line in lines if value(line) is not None]
+    none = [line for line in lines if value(line) is None]
+    if descending:  # which keeps the order of ties
         there.reverse()
         there.sort(key=value)
         there.reverse()

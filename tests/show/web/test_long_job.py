@@ -19,6 +19,7 @@ from hud_mcp.store import Store
 pytestmark = [pytest.mark.anyio, BROWSER]
 
 RUNS = 1300
+ONE_BY_ONE = f"#job-{LARGE}/by-none"
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ async def rows(page: Page) -> list[str]:
 
 async def test_few_rows_are_there_and_others_are_paged_to(store: Store, browser: Browser) -> None:
     """By buttons, by J and K beyond an end, and by Home and End; the focus goes with them."""
-    async with served(viewer_app(store)) as base, opened(browser, f"{base}/#job-{LARGE}") as seen:
+    async with served(viewer_app(store)) as base, opened(browser, f"{base}/{ONE_BY_ONE}") as seen:
         page = seen.page
         table, where = page.locator("#rows tr"), page.locator("#page-place")
         await expect(where).to_have_text("1 to 100 of 1,300 rows")
@@ -81,7 +82,7 @@ async def test_rows_are_filtered_sorted_and_picked_on_the_server(
     _, _, runs = await store.load_outline(LARGE)
     found = await store.find_runs(LARGE, "lamp 12")
     half = [run for run in runs if run.reward == 0.5]
-    async with served(viewer_app(store)) as base, opened(browser, f"{base}/#job-{LARGE}") as seen:
+    async with served(viewer_app(store)) as base, opened(browser, f"{base}/{ONE_BY_ONE}") as seen:
         page = seen.page
         shown = page.locator("#shown")
         await expect(shown).to_have_text("1,300 runs")
@@ -108,6 +109,36 @@ async def test_rows_are_filtered_sorted_and_picked_on_the_server(
         await page.locator("#column-seconds button").click()
         most = max(run.seconds for run in runs if run.seconds is not None)
         await expect(page.locator("#rows td.seconds").first).to_have_text(f"{most:.1f}")
+
+
+async def test_the_tasks_of_a_long_job_are_folded_at_first(store: Store, browser: Browser) -> None:
+    """Each row tells how its runs ended and why one failed; a filter opens what it finds."""
+    _, _, runs = await store.load_outline(LARGE)
+    rewards = [run.reward for run in runs if run.task.id == "task-00000"]
+    sizes: list[int] = []
+    async with served(viewer_app(store)) as base, opened(browser, f"{base}/#job-{LARGE}") as seen:
+        page, where = seen.page, seen.page.locator("#page-place")
+        page.on("request", lambda request: sizes.append(len(request.url)))
+        table, first = page.locator("#rows tr"), page.locator("#rows tr").first
+        await expect(where).to_have_text("1 to 100 of 325 rows")
+        await expect(page.locator("#shown")).to_have_text("1,300 runs")
+        graded = sum(reward is not None for reward in rewards)
+        await expect(first).to_contain_text(f"{graded} graded of 4 runs")
+        assert await page.locator("#rows .note").count() > 20
+        await page.locator("#last-page").click()
+        await expect(where).to_have_text("301 to 325 of 325 rows")
+        await page.locator("#column-task button").click()
+        await page.locator("#column-task button").click()
+        await expect(first).to_contain_text("task-00324")
+        await first.get_by_role("button").click()
+        await expect(where).to_have_text("1 to 100 of 329 rows")
+        await page.locator("#find").fill("lamp 12")
+        await expect(page.locator("#shown")).to_have_text(re.compile("of 1,300 runs shown"))
+        await expect(table.nth(1).locator("th.task a")).to_have_count(1)
+        await page.locator("#find").fill("")
+        await page.get_by_role("button", name="Open all").click()
+        await expect(where).to_have_text("1 to 100 of 1,625 rows")
+    assert max(sizes) < 300  # the open groups are not listed where they are all
 
 
 async def test_groups_are_opened_and_a_run_is_come_back_from(

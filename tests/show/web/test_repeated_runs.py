@@ -57,15 +57,11 @@ async def test_repeated_runs_are_one_row_for_each_task(
         ) as seen,
     ):
         page = seen.page
-        if where == "paged":  # whose runs come page by page, until that is chosen
-            await expect(page.locator("#rows tr")).to_have_count(7)
-            await page.get_by_label("Group by").select_option("task")
         await expect(page.locator("#rows tr")).to_have_count(3)
         assert await lines(page) == ["+ lamp", "+ rug", "+ mug"]
         said = [" ".join(t.split()) for t in await page.locator("#rows tr").all_inner_texts()]
         assert said[0].startswith("lamp 3 graded of 3 runs 2 passed, 1 in part 0.83 30.0")
-        noted = "" if where == "paged" else "too late "  # a long job's rows have no reasons
-        assert said[1].startswith(f"rug 2 graded of 3 runs {noted}2 with reward 0, 1 expired 0 ")
+        assert said[1].startswith("rug 2 graded of 3 runs too late 2 with reward 0, 1 expired 0 ")
         assert said[2].startswith("mug 1 graded of 3 runs 1 passed, 2 not begun 1 ")
         await page.get_by_role("button", name="rug", exact=True).click()
         await expect(page.locator("#rows tr")).to_have_count(6)
@@ -76,10 +72,21 @@ async def test_repeated_runs_are_one_row_for_each_task(
         assert await lines(page) == ["+ lamp", "- rug", "rug", "rug", "rug", "+ mug"]
 
 
-async def test_tasks_are_sorted_by_what_their_runs_came_to(run: Run, browser: Browser) -> None:
-    """By name, and by the mean reward, in either order."""
+@pytest.mark.parametrize("where", ["paged", "report"])
+async def test_tasks_are_sorted_by_what_their_runs_came_to(
+    run: Run, browser: Browser, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By name, and by the mean reward, in either order; also on a server that pages."""
+    monkeypatch.setattr(job_pages, "WHOLE_RUNS", 2)
     await record_repeats(run)
-    async with opened(browser, await run.write()) as seen:
+    async with (
+        served(viewer_app(run.store)) as base,
+        opened(
+            browser,
+            await run.write() if where == "report" else f"{base}/",
+            f"#{run.job.id}",
+        ) as seen,
+    ):
         page = seen.page
         head = page.locator("#columns").get_by_role("button", name="Reward")
         await head.click()
@@ -91,6 +98,54 @@ async def test_tasks_are_sorted_by_what_their_runs_came_to(run: Run, browser: Br
         await page.locator("#columns").get_by_role("button", name="Task").click()
         await expect(page.locator("#rows tr").first).to_contain_text("lamp")
         assert await lines(page) == ["+ lamp", "+ mug", "+ rug"]
+
+
+@pytest.mark.parametrize("where", ["paged", "report"])
+async def test_all_tasks_are_opened_and_folded_at_once(
+    run: Run, browser: Browser, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them stays folded where it is folded again, also on a server that pages."""
+    monkeypatch.setattr(job_pages, "WHOLE_RUNS", 2)
+    await record_repeats(run)
+    async with (
+        served(viewer_app(run.store)) as base,
+        opened(
+            browser,
+            await run.write() if where == "report" else f"{base}/",
+            f"#{run.job.id}",
+        ) as seen,
+    ):
+        page = seen.page
+        await page.get_by_role("button", name="Open all").click()
+        await expect(page.locator("#rows tr")).to_have_count(10)
+        await page.get_by_role("button", name="rug", exact=True).click()
+        await expect(page.locator("#rows tr")).to_have_count(7)
+        assert (await lines(page))[4:6] == ["+ rug", "- mug"]
+        await page.get_by_role("button", name="Open all").click()
+        await expect(page.locator("#rows tr")).to_have_count(10)
+        await page.get_by_role("button", name="Fold all").click()
+        await expect(page.locator("#rows tr")).to_have_count(3)
+
+
+async def test_the_first_run_that_says_why_speaks_for_its_task(
+    run: Run, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a server that pages: where runs that failed before it say nothing."""
+    monkeypatch.setattr(job_pages, "WHOLE_RUNS", 2)
+    run.job = Job(name="A job", taskset="shop", agent="me", group=4)
+    run.tasks = tuple(Task(id=name, env="shop", template="find") for name in ("lamp", "rug", "mug"))
+    for said in (None, None, "not a lamp", "no lamp"):
+        await run.add("lamp", reward=0.0, content=said)
+    await run.add("rug", reward=1.0, content="well done")
+    await run.add("mug", reward=0.0)
+    async with (
+        served(viewer_app(run.store)) as base,
+        opened(browser, f"{base}/", f"#{run.job.id}") as seen,
+    ):
+        page = seen.page
+        await expect(page.locator("#rows .note")).to_have_text(["not a lamp"])
+        await page.get_by_role("button", name="lamp", exact=True).click()
+        await expect(page.locator("#rows .note")).to_have_text(["not a lamp", "no lamp"])
 
 
 async def test_repeated_runs_are_shown_one_by_one_where_that_is_chosen(

@@ -83,7 +83,8 @@ async def test_no_reply_grows_with_the_job(viewer: Viewer, asking: httpx.AsyncCl
     assert head.json()["total"] == RUNS
     questions = [
         {}, {"find": "lamp 77"}, {"sort": "reward", "descending": "yes"}, {"start": "19900"},
-        {"by": "skill", "open": "0,1,2,3,4,5"}, {"pick": "[0.5,0.6)"}, {"outcome": "expired"},
+        {"by": "skill", "open": "0,1,2,3,4,5"}, {"by": "task"}, {"pick": "[0.5,0.6)"},
+        {"outcome": "expired"},
     ]  # fmt: skip
     for asked in questions:
         told = {"id": LARGE, "count": "100", **asked}
@@ -103,6 +104,10 @@ async def test_the_page_holds_few_rows_whatever_is_looked_at(
     async with opened(browser, f"{viewer.url}#job-{LARGE}") as seen:
         page, shown = seen.page, seen.page.locator("#shown")
         await expect(shown).to_have_text("20,000 runs", timeout=PATIENCE_S * 1000)
+        await expect(page.locator("#page-place")).to_have_text("1 to 100 of 5,000 rows")
+        await assert_bounded(page)
+        await page.get_by_label("Group by").select_option("")
+        await expect(page.locator("#page-place")).to_have_text("1 to 100 of 20,000 rows")
         await assert_bounded(page)
         await page.locator("#find").fill("lamp 777")
         await expect(shown).to_have_text("4 of 20,000 runs shown", timeout=PATIENCE_S * 1000)

@@ -98,7 +98,7 @@ export class Overview {
       find: $('find').value.trim(), outcome: $('outcome').value, surprises: yes($('surprises').checked),
       pick: this.picked?.pick ?? '', sort: table.sort, descending: yes(table.descending),
       by: this.by ?? '', filtered: yes(this.isFiltered()),
-      open: (table.groups ?? []).flatMap((group, place) => (table.isOpen(group) ? [place] : [])).join(','),
+      ...placesOf(table),
     };
   }
 
@@ -106,9 +106,8 @@ export class Overview {
 
   /** Groups the rows without drawing them: as an address says, or the repeated runs of each task. */
   take(by, open = []) {
-    const { groupings, trajectories, strays, paged } = this.job;
-    // A long job has thousands of tasks: its runs come page by page until a group is chosen.
-    if (!paged) by ??= groupings.find(one => one.repeated)?.by;
+    const { groupings, trajectories, strays } = this.job;
+    by ??= groupings.find(one => one.repeated)?.by;
     const grouping = groupings.find(one => one.by === by) ?? null;
     this.by = grouping?.by ?? (by === UNGROUPED ? UNGROUPED : null);
     $('group-by').replaceChildren(el('option', { value: '' }, 'none'),
@@ -120,11 +119,12 @@ export class Overview {
     const groups = grouping?.groups.map((group, index) => {
       const isIn = trajectory => trajectory.groups[by].includes(index);
       // The runs of a folded task are out of sight: its row tells why the first of them failed.
+      // Of a long job, the server tells it with the row.
       const why = grouping.repeated ? trajectories.find(row => row.why && isIn(row))?.why : null;
       return {
         name: group.name, title: group.title, holds: ({ trajectory }) => isIn(trajectory),
         values: grouping.repeated ? { task: group.title, reward: group.mean?.value ?? null, seconds: group.seconds } : {},
-        cells: shown => groupCells(group, shown, why),
+        cells: shown => groupCells(group, shown, shown.why ?? why),
       };
     });
     if (groups && (strays?.includes(by) ?? trajectories.some(trajectory => !trajectory.groups[by].length))) groups.push(STRAY);
@@ -247,6 +247,13 @@ const STRAY = {
 };
 
 const LATEST = 8, SAVED_ROWS = 500;
+
+/** Which groups are open as the server is asked: by the fewer of those that are and are not. */
+function placesOf(table) {
+  const places = wanted => (table.groups ?? []).flatMap((group, place) => (table.isOpen(group) === wanted ? [place] : []));
+  const open = places(true), folded = places(false);
+  return open.length > folded.length ? { open: 'all', folded: folded.join(',') } : { open: open.join(','), folded: '' };
+}
 
 const pagedRow = trajectory => ({ trajectory, number: trajectory.number });
 

@@ -48,11 +48,11 @@ export class PagedRows {
 
   /** Shows what is wanted now; what was asked for in the meantime is dropped. */
   draw() {
-    const { open, ...rest } = this.query();
+    const { open, folded, ...rest } = this.query();
     const key = JSON.stringify(rest);
     if (key !== this.key) this.start = 0;
     this.key = key;
-    const wanted = { ...rest, open, start: this.start, count: PAGE_LINES };
+    const wanted = { ...rest, open, folded, start: this.start, count: PAGE_LINES };
     const asked = JSON.stringify(wanted);
     if (!this.isOld && asked === this.asked) {
       this.pager.show(this.found);
@@ -85,7 +85,7 @@ export class PagedRows {
     const isFiltered = table.isFiltered();
     table.fill(found.rows.map(line => () => (line.group === undefined
       ? table.line(table.rowClass(this.rowOf(line)), column => column.cell(this.rowOf(line)))
-      : table.headOf(table.groups[line.group], { isFiltered, count: line.count }))));
+      : table.headOf(table.groups[line.group], { isFiltered, count: line.count, why: line.why }))));
     table.drawHeads(found.shown, found.total);
     this.pager.show(found);
     if (!inside) return;

@@ -76,7 +76,8 @@ def counted_runs(
     for run in counting(runs):
         of_task.setdefault(run.task_id, []).append(run)
     chosen = [run for tries in of_task.values() for run in choose_runs(tries, group)[0]]
-    rewards = {run.id: run.reward for run in chosen if _is_graded(run)}
+    counts = {run.id: outcome_class(run).counts for run in chosen}
+    rewards = {run.id: run.reward for run in chosen if counts[run.id] is Counts.MEAN}
     least = 0.0 if all(is_in_range(r) for r in rewards.values() if r is not None) else None
     clusters = clusters_of([*rows, *(run.task for run in chosen)])
     return [
@@ -90,16 +91,12 @@ def counted_runs(
                 if isinstance(value, Scalar)
             },
             reward=least
-            if (is_given_up := outcome_class(run).counts is Counts.RATES)
+            if (is_given_up := counts[run.id] is Counts.RATES)
             else rewards.get(run.id),
             is_given_up=is_given_up,
         )
         for run in chosen
     ]
-
-
-def _is_graded(run: Try) -> bool:
-    return outcome_class(run).counts is Counts.MEAN
 
 
 class ContextTable:

@@ -6,7 +6,7 @@ one task or out of range in another one says nothing of them. Nothing here does 
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol, cast, get_args
@@ -33,6 +33,7 @@ Dimension = Literal["set", "difficulty", "skill", "environment", "template", "sp
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 
 SetOf = Callable[[str], str | None]
+Wanted = Callable[[Dimension, Collection[str]], bool]
 
 WITHOUT = ""
 """The name of the group of rows that say nothing."""
@@ -73,7 +74,9 @@ class RunGroup(Value):
     passed: int = Field(description="Graded runs whose reward reaches the threshold.")
     unrewarded: int = Field(description="Graded runs with a reward of 0, or below, that fail.")
     mean: Estimate | None = Field(description="The mean reward; None if nothing is graded.")
-    pass_rate: Estimate | None = Field(description="pass@1; None where no run is scored.")
+    pass_rate: Estimate | None = Field(
+        description="pass@1; None where no run is scored, or where it was not asked for."
+    )
     outcomes: dict[str, int] = Field(description="How many of the wanted runs, by class.")
     seconds: float = Field(description="What its runs took together, as far as they have ended.")
     use: ModelUse | None = Field(
@@ -144,6 +147,8 @@ def group_runs(
     group: int = 1,
     threshold: float = PASS_REWARD,
     set_of: SetOf | None = None,
+    wanted: Wanted | None = None,
+    passes: bool = True,
 ) -> tuple[Grouping, ...]:
     """Compute what the runs of a job amount to, by groups of its tasks.
 
@@ -154,13 +159,21 @@ def group_runs(
         group: How many runs of each task count, as in `job_statistics`.
         threshold: The lowest reward with which a run passes.
         set_of: The name of a task's set, by the task's id; see `Job.set_of`.
+        wanted: Tells by a dimension and the names of its groups whether it is computed; None for
+            each.
+        passes: Whether to compute pass rates.
 
     Returns:
-        One grouping for each dimension, in order; one that no row says anything of has a single
-        group without a name.
+        One grouping for each dimension that is wanted, in order; one that no row says anything of
+        has a single group without a name.
     """
-    table = _tabulate(tasks, counting(runs), group, threshold)
-    return tuple(_grouping(table, one, set_of) for one in by)
+    table = _tabulate(tasks, counting(runs), group, threshold, passes=passes)
+    found: list[Grouping] = []
+    for one in by:
+        members, overlapping = _members(table, one, set_of)
+        if wanted is None or wanted(one, members):
+            found.append(_grouping(table, one, members, overlapping=overlapping))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -181,10 +194,11 @@ class _Table:
     group: int
     threshold: float
     in_range: bool
+    passes: bool
 
 
 def _tabulate(
-    tasks: Iterable[Task], runs: Sequence[TimedRun], group: int, threshold: float
+    tasks: Iterable[Task], runs: Sequence[TimedRun], group: int, threshold: float, *, passes: bool
 ) -> _Table:
     of_id = {task.id: task for task in tasks}
     of_task: dict[str, list[TimedRun]] = {task_id: [] for task_id in of_id}
@@ -200,10 +214,13 @@ def _tabulate(
         rows.append(_Row(of_id[task_id], rewards, figures, classes, _seconds(counted)))
     # Where one reward lies outside, nothing bounds those of the other groups either.
     in_range = all(is_in_range(reward) for row in rows for reward in row.rewards)
-    return _Table(rows, clusters, group, threshold, in_range)
+    return _Table(rows, clusters, group, threshold, in_range, passes)
 
 
-def _grouping(table: _Table, by: Dimension, set_of: SetOf | None) -> Grouping:
+def _members(
+    table: _Table, by: Dimension, set_of: SetOf | None
+) -> tuple[dict[str, list[_Row]], bool]:
+    """The tasks of each group by its name, and whether some task is in several."""
     members: dict[str, list[_Row]] = {}
     overlapping = False
     shared = len({row.task.env for row in table.rows}) > 1
@@ -212,6 +229,12 @@ def _grouping(table: _Table, by: Dimension, set_of: SetOf | None) -> Grouping:
         overlapping = overlapping or len(names) > 1
         for name in names:
             members.setdefault(name, []).append(row)
+    return members, overlapping
+
+
+def _grouping(
+    table: _Table, by: Dimension, members: Mapping[str, Sequence[_Row]], *, overlapping: bool
+) -> Grouping:
     groups = (
         _run_group(_alone(table, members[name]) if by in _ALONE else table, name, members[name])
         for name in _in_order(members, by)
@@ -257,7 +280,7 @@ def _run_group(table: _Table, name: str, rows: Sequence[_Row]) -> RunGroup:
         passed=sum(row.figures.passed for row in rows),
         unrewarded=sum(reward <= 0 and reward < table.threshold for reward in rewards),
         mean=mean_over_tasks(parts, len(rewards), in_range=table.in_range, intervals=True),
-        pass_rate=pass_rate(scored, 1, intervals=True).pass_at_k,
+        pass_rate=pass_rate(scored, 1, intervals=True).pass_at_k if table.passes else None,
         outcomes=outcomes,
         seconds=math.fsum(row.seconds for row in rows),
         use=ModelUse.sum_of(row.figures.use for row in rows),

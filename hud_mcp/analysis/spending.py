@@ -109,7 +109,10 @@ def spending_of(runs: Iterable[TimedRun], *, threshold: float = PASS_REWARD) -> 
     done = [run for run, _ in ended]
     seconds = {run.id: _seconds(run.started_at, at) for run, at in ended}
     elapsed = _seconds(min(run.started_at for run in done), max(at for _, at in ended))
-    told = [_spread(name, done, figure) for name, figure in _figures(seconds)]
+    having_use = any(getattr(run, "use", None) is not None for run in done)
+    told = [
+        _spread(name, done, figure) for name, figure in _figures(seconds, having_use=having_use)
+    ]
     figures = tuple(spread for spread in told if spread is not None)
     cost = next((each.total for each in figures if each.name == "cost_usd"), None)
     passed = sum(run.reward is not None and run.reward >= threshold for run in done)
@@ -133,25 +136,17 @@ def _seconds(start: datetime, end: datetime) -> float:
 _Figure = Callable[[TimedRun], float | None]
 
 
-def _figures(seconds: dict[str, float]) -> list[tuple[str, _Figure]]:
+_OF_USE = ("turns", "input", "output", "cached", "cost_usd", "model_s", "environment_s")
+
+
+def _figures(seconds: dict[str, float], *, having_use: bool) -> list[tuple[str, _Figure]]:
     def of_use(name: str) -> _Figure:
         return lambda run: getattr(getattr(run, "use", None), name, None)
 
     return [
         ("seconds", lambda run: seconds[run.id]),
         ("steps", lambda run: getattr(run, "step_count", None)),
-        *(
-            (name, of_use(name))
-            for name in (
-                "turns",
-                "input",
-                "output",
-                "cached",
-                "cost_usd",
-                "model_s",
-                "environment_s",
-            )
-        ),
+        *((name, of_use(name)) for name in _OF_USE if having_use),
     ]
 
 

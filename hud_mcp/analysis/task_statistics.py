@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from hud_mcp.action import Value
-from hud_mcp.analysis.tries import Try, is_infrastructure, outcome_class
-from hud_mcp.outcome import (
-    Counts,
-)
+from hud_mcp.analysis.tries import Try, outcome_class
+from hud_mcp.outcome import Counts
 from hud_mcp.record.model_use import ModelUse
 
 __all__ = ["TaskStatistics", "task_statistics"]
@@ -44,13 +42,14 @@ def task_statistics(
         group: How many runs it is to have.
         threshold: The lowest reward with which a run passes.
     """
-    graded = [run.reward for run in counted if outcome_class(run).counts is Counts.MEAN]
+    counts = [outcome_class(run).counts for run in counted]
+    graded = [run.reward for run, each in zip(counted, counts, strict=True) if each is Counts.MEAN]
     rewards = [reward for reward in graded if reward is not None]
     row = TaskStatistics(
         task=task_id,
         mean=math.fsum(rewards) / len(rewards) if rewards else None,
         graded=len(rewards),
-        scored=sum(not is_infrastructure(run) for run in counted),
+        scored=sum(each is not Counts.NOWHERE for each in counts),
         passed=sum(reward >= threshold for reward in rewards),
         runs=tuple(run.id for run in counted),
         earlier=tuple(run.id for run in earlier),

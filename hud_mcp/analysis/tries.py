@@ -89,6 +89,8 @@ def choose_runs(runs: Iterable[TryT], group: int) -> tuple[list[TryT], list[TryT
         The runs that count and the earlier tries, each with the oldest first.
     """
     oldest_first = sorted(runs, key=lambda run: (run.started_at, run.id))
+    if len(oldest_first) <= group:
+        return oldest_first, []
     newest_first = oldest_first[::-1]
     by_rank = sorted(newest_first, key=is_infrastructure)  # which keeps that order
     counted = {run.id for run in by_rank[:group]}

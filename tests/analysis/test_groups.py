@@ -240,3 +240,16 @@ def test_a_grouping_is_read_back_from_its_json() -> None:
     tasks = [row("a", skills=["x", "y"])]
     found = grouped(tasks, [run(tasks[0], 0.5)], "skill")
     assert Grouping.model_validate_json(found.model_dump_json()) == found
+
+
+def test_only_what_is_wanted_is_computed() -> None:
+    """Of a dimension by its groups' names, and without pass rates where these are not."""
+    tasks = [row("lamp", difficulty="easy"), row("rug", difficulty="hard")]
+    runs = [run(tasks[0], 1.0), run(tasks[1], 0.0)]
+    found = group_runs(tasks, runs, wanted=lambda _by, names: len(names) > 1, passes=False)
+    assert [grouping.by for grouping in found] == ["difficulty"]
+    assert [group.pass_rate for group in found[0].groups] == [None, None]
+    every = group_runs(tasks, runs, ["difficulty"])[0]
+    bare = [group.model_copy(update={"pass_rate": None}) for group in every.groups]
+    assert list(found[0].groups) == bare
+    assert all(group.pass_rate for group in every.groups)

@@ -1,6 +1,6 @@
 """What a job's page shows of its runs by set, difficulty and skill, and by task if repeated."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from hud_mcp.analysis.comparison import ComparedTask, JobRuns, TaskResult, compare_jobs
 from hud_mcp.analysis.groups import DIMENSIONS, Dimension, Grouping, RunGroup, TimedRun, group_runs
@@ -33,8 +33,9 @@ def groupings_data(
     """
     tasks = list(tasks)
     by = () if job.is_proof else DIMENSIONS
-    found = group_runs(tasks, runs, by, group=job.group, set_of=job.set_of)
-    shown = [grouping for grouping in found if _is_shown(grouping)]
+    shown = group_runs(
+        tasks, runs, by, group=job.group, set_of=job.set_of, wanted=_is_shown, passes=False
+    )
     places = {grouping.by: _places(grouping) for grouping in shown}
     told, by_name = [_grouping(grouping) for grouping in shown], {**places}
     if job.group > 1 and not job.is_proof:
@@ -90,8 +91,8 @@ def _task(task: ComparedTask, found: TaskResult, seconds: float) -> Json:
     }
 
 
-def _is_shown(grouping: Grouping) -> bool:
-    return grouping.is_told and (len(grouping.groups) > 1 or grouping.by in _SAID)
+def _is_shown(by: Dimension, names: Collection[str]) -> bool:
+    return any(names) and (len(names) > 1 or by in _SAID)
 
 
 def _places(grouping: Grouping) -> dict[str, list[int]]:

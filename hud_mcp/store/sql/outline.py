@@ -24,6 +24,8 @@ from hud_mcp.task import Task
 
 __all__ = ["RunPlace", "find_place", "find_runs", "load_outline", "stamp_of"]
 
+_CAUSES = {each.value: each for each in Cause}
+
 _AT_ONCE = 1000
 """Rows that are held before they are read."""
 
@@ -149,7 +151,8 @@ def _run(row: Any, known: dict[str, Task], used: dict[str, ModelUse]) -> BriefRu
     numeric = reward is None or (isinstance(reward, int | float) and math.isfinite(reward))
     sound = told.get("outcome") in Outcome and numeric
     outcome = Outcome(told["outcome"]) if sound else None
-    cause = Cause(told["cause"]) if told.get("cause") in list(Cause) else None
+    named = told.get("cause")
+    cause = _CAUSES.get(named) if isinstance(named, str) else None
     refused = told.get("overloaded")
     context = _read(row.context)
     return BriefRun(

@@ -29,10 +29,12 @@ class OtherReplica:
     Attributes:
         server_id: The name of its process in the store.
         advertised: The address at which it is reached.
+        is_draining: Whether it begins no sessions any more, and ends soon.
     """
 
     server_id: str
     advertised: str
+    is_draining: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ class Flock:
 def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on; below those that the system gives to connections."""
     found: list[int] = []
-    port = 12_000 + os.getpid() % 10_000
+    port = 12_000 + os.getpid() * 61 % 20_000  # apart from those of processes beside it
     while len(found) < count:
         port += 1
         with contextlib.suppress(OSError), socket.socket() as probe:

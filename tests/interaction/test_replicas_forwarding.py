@@ -7,9 +7,10 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
-from flock import ANN, BOB, SECRET, Flock, ask, flock
-from peers import BOARD, LEGACY, MODERN, RawHttp, raw_http
+from flock import ANN, BOB, SECRET, Flock, One, ask, flock
+from peers import BOARD, LEGACY, MODERN, Gate, HttpServer, RawHttp, http_peer, raw_http
 from postgresql import Cluster, find_programs
+from sqlalchemy import create_engine, text
 from waiting import PATIENCE_S
 
 from hud_mcp.server.replicas.signature import FORWARDED, Secret
@@ -48,6 +49,12 @@ async def begin(flock: Flock, place: int, era: str = MODERN) -> str:
     reply = await ask(flock[place], era, "start_task", template="collect", arguments={})
     assert not reply.get("isError"), reply
     return reply["structuredContent"]["session"]
+
+
+def as_server(one: One) -> HttpServer:
+    """A replica as clients connect to it."""
+    assert one.process is not None
+    return HttpServer(one.process, one.url, one.log.parent, one.log)
 
 
 @pytest.mark.parametrize("era", [MODERN, LEGACY])
@@ -120,6 +127,30 @@ async def test_a_signature_is_of_one_body_one_credential_and_one_process(
         assert await send(right, BOB, content) == 409  # it was for another process
 
 
+async def test_a_forwarded_request_that_comes_again_is_not_done_again(replicas: Flock) -> None:
+    """Who has overheard one cannot repeat it, even with its caller's token."""
+    session = await begin(replicas, 0)
+    engine = create_engine(replicas.store)
+    try:
+        with engine.connect() as connection:
+            (own,) = connection.execute(text("SELECT id FROM servers WHERE tag = 'r1'")).one()
+    finally:
+        engine.dispose()
+    async with raw_http(replicas[0].url, MODERN, token=ANN) as raw:
+        asked = {"name": "step", "arguments": {"session": session, "actions": [TEA]}}
+        body, headers = raw.message("tools/call", asked)
+        content = httpx2.Request("POST", raw.url, json=body).content
+        kept = {**headers, "authorization": f"Bearer {ANN}", "content-type": "application/json"}
+        signed = Secret(SECRET.encode()).sign(
+            own, sender="srv-x", method="POST", headers=kept, body=content
+        )
+        sent = {**kept, FORWARDED: signed}
+        got = [await raw.web.post(raw.url, content=content, headers=sent) for _ in range(2)]
+        assert [reply.status_code for reply in got] == [200, 409], got[0].text
+        status = await raw.call("task_status", session=session)
+        assert status["structuredContent"]["steps"] == 1
+
+
 async def test_a_neighbour_cannot_use_a_connection_of_the_older_era(replicas: Flock) -> None:
     """An Mcp-Session-Id opens nothing with another token, where it was opened and elsewhere."""
     async with raw_http(replicas[0].url, LEGACY, token=ANN) as raw:
@@ -175,3 +206,53 @@ async def test_a_session_of_a_killed_replica_goes_on_elsewhere(
         replicas[0].start()
         done = await ask(replicas[0], MODERN, "response", session=session, answer="done")
         assert done["structuredContent"]["reward"] == 1.0
+
+
+@pytest.mark.parametrize("era", [MODERN, LEGACY])
+async def test_a_call_that_its_client_gives_up_stops_where_its_session_runs(
+    replicas: Flock, era: str, tmp_path: Path
+) -> None:
+    """The real client cancels at another replica: what came after did not happen."""
+    session, gate = await begin(replicas, 0), Gate(tmp_path, f"given up {era}")
+    async with http_peer(as_server(replicas[1]), era=era, token=ANN) as peer:
+        async with anyio.create_task_group() as group:
+
+            async def step() -> None:
+                await peer.call("step", session=session, actions=[TEA, gate.hold(), MILK, MILK])
+
+            group.start_soon(step)
+            await gate.arrived()
+            group.cancel_scope.cancel()
+        with anyio.fail_after(PATIENCE_S):
+            after = await peer.ok("step", session=session, actions=[MILK])
+        assert after.meta[TAG] == "r1"
+        done = await peer.ok("response", session=session, answer="done")
+        assert done.structured["reward"] == 1.0, done.text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("era", [MODERN, LEGACY])
+async def test_a_forwarded_call_shows_signs_of_life(
+    replicas: Flock, era: str, tmp_path: Path
+) -> None:
+    """Progress of a long step arrives at the real client while the step still goes on."""
+    session, gate = await begin(replicas, 0), Gate(tmp_path, f"long {era}")
+    seen: list[float] = []
+    replies: list[Any] = []
+    async with http_peer(as_server(replicas[1]), era=era, token=ANN) as peer:
+
+        async def on_progress(done: float, _total: float | None, message: str | None) -> None:
+            assert message
+            assert not replies
+            seen.append(done)
+            if len(seen) == 2:
+                gate.open()
+
+        asked = {"session": session, "actions": [TEA, gate.hold()]}
+        with anyio.fail_after(PATIENCE_S):
+            replies.append(
+                await peer.client.call_tool("step", asked, progress_callback=on_progress)
+            )
+    assert replies[0].meta[TAG] == "r1", replies[0]
+    assert len(seen) >= 2
+    assert seen == sorted(set(seen))

@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import httpx2
 import pytest
-from flock import ANN, Flock, ask, flock, in_thread, nginx
+from flock import ANN, Flock, One, ask, flock, in_thread, nginx
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from peers import BOARD, LEGACY, MODERN, Gate, Peer, RawHttp, connected
@@ -72,6 +72,13 @@ async def converse(url: str, era: str, until_set: anyio.Event) -> tuple[int, set
     return played, tags
 
 
+async def state(one: One, path: str) -> tuple[int, str]:
+    """What a replica says of itself to whoever asks."""
+    async with httpx2.AsyncClient(timeout=PATIENCE_S) as web:
+        answer = await web.get(one.url.replace("/mcp", f"/{path}"))
+    return answer.status_code, answer.text
+
+
 async def restart_in_turn(replicas: Flock, rounds: int, pause_s: float) -> None:
     """Stop each replica as its operator would, and start it again."""
     for _ in range(rounds):
@@ -124,7 +131,7 @@ async def test_every_call_is_answered_through_many_restarts(
 
 @pytest.mark.long
 async def test_a_session_that_cannot_move_is_waited_for(cluster: Cluster, tmp_path: Path) -> None:
-    """A call that is under way ends with its answer at the replica that is told to stop."""
+    """A call that is under way has its answer of a replica that is not ready any more."""
     with flock(tmp_path, cluster.new_schema(), (BOARD,), "--drain-s", "60") as replicas:
         begun = await ask(replicas[0], MODERN, "start_task", template="collect", arguments={})
         session = begun["structuredContent"]["session"]
@@ -140,8 +147,14 @@ async def test_a_session_that_cannot_move_is_waited_for(cluster: Cluster, tmp_pa
             await gate.arrived()
             replicas[0].tell_to_stop()
             await until(lambda: "takes no new sessions" in replicas[0].log.read_text())
+            assert [await state(replicas[0], path) for path in ("readyz", "healthz")] == [
+                (503, "draining\n"),
+                (200, "ok\n"),
+            ]
+            assert await state(replicas[1], "readyz") == (200, "ready\n")
             new = await ask(replicas[0], MODERN, "start_task", template="collect", arguments={})
             assert new["_meta"][TAG] == "r2"
+            assert not told
             gate.open()
         assert told[0]["_meta"]["hud-mcp/step"]["performed"] == 3
         done = await ask(replicas[1], MODERN, "response", session=session, answer="done")

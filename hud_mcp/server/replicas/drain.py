@@ -23,8 +23,9 @@ DRAIN_S = 60.0
 _LOOK_S = 0.05
 _LAST_CALLS_S = 5.0
 """How long what has come before the end may take; what runs by then has had its time."""
-_ACCEPT_S = 0.1
-"""How long connections may take that the system has taken, and this process has not yet."""
+_ACCEPT_S = 0.5
+"""How long connections may take that the system has taken, and this process has not yet; and
+requests that another replica sends on one that it has kept."""
 _ATTACH_FILTER = 26
 """SO_ATTACH_FILTER of Linux: `socket` has no name for it."""
 

@@ -2,6 +2,7 @@
 
 import enum
 import logging
+import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,19 +15,25 @@ from hud_mcp.server.replicas.message import Message
 from hud_mcp.server.replicas.signature import FORWARDED, Secret
 from hud_mcp.store.announced import OtherReplica
 
-__all__ = ["GONE", "MOVED", "Forwarding", "Outcome"]
+__all__ = ["GONE", "MOVED", "SEEN", "Forwarding", "Outcome"]
 
 logger = logging.getLogger(__name__)
 
-MOVED, GONE = "moved", "gone"
-"""What a replica answers to a request that it cannot take: others have the session; or it is not
-the process that the request was sent to."""
+MOVED, GONE, SEEN = "moved", "gone", "seen"
+"""What a replica answers to a request that it cannot take: others have the session; it is not the
+process that the request was sent to; or this very request has come before."""
 NOT_HERE = 409
-"""The status of both."""
+"""The status of all."""
 
 _CONNECT_S = 5.0
 _SILENCE_S = 120.0
 """A reply that takes long gives a sign of life every 15 s."""
+_KEPT_S = 2.0
+"""How long a connection is kept for the next request; its replica closes it after 5 s."""
+_KEPT = 64
+"""How many are kept."""
+_UNHEARD_MS = 5000
+"""After so long, a machine that takes nothing any more is not there."""
 
 _GO_ALONG = (
     "accept",
@@ -64,8 +71,17 @@ class Outcome(enum.Enum):
     BROKEN = "the replica left before it answered, and may have done it; nothing was replied"
 
 
+_REFUSALS = {MOVED: Outcome.MOVED, GONE: Outcome.UNREACHED, SEEN: Outcome.BROKEN}
+
+_SOCKET_OPTIONS = [
+    (socket.IPPROTO_TCP, number, _UNHEARD_MS)
+    for number in [getattr(socket, "TCP_USER_TIMEOUT", None)]  # Linux alone has it
+    if number is not None
+]
+
+
 class Forwarding:
-    """Passes requests on.
+    """Passes requests on, over connections that are kept for a while.
 
     Args:
         secret: What the replicas share.
@@ -73,12 +89,13 @@ class Forwarding:
 
     def __init__(self, secret: Secret) -> None:
         self._secret = secret
-        self._http: Any = None
+        self._clients: dict[bool, Any] = {}
 
     async def close(self) -> None:
         """Close its connections."""
-        if self._http is not None:
-            await self._http.aclose()
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
+            await client.aclose()
 
     async def forward(
         self, arrival: Arrival, message: Message | None, to: OtherReplica, *, sender: str
@@ -109,36 +126,57 @@ class Forwarding:
     async def _forward(
         self, arrival: Arrival, message: Message | None, to: OtherReplica, sender: str
     ) -> Outcome:
-        request = self._request(arrival, to, sender)
-        errors = libraries.httpx2
-        try:
-            response = await self._client().send(request, stream=True)
-        except (errors.ConnectError, errors.ConnectTimeout, errors.PoolTimeout) as exc:
-            logger.info("replica %s is not there: %s", to.server_id, exc)
-            return Outcome.UNREACHED
-        except errors.TransportError as exc:
-            logger.warning("replica %s gave no reply: %s", to.server_id, type(exc).__name__)
-            return Outcome.BROKEN
+        response = await self._send(self._request(arrival, to, sender), to)
+        if isinstance(response, Outcome):
+            return response
         try:
             if response.status_code == NOT_HERE and HEADER in response.headers:
-                gone = response.headers[HEADER] == GONE
-                return Outcome.UNREACHED if gone else Outcome.MOVED
+                return _REFUSALS.get(response.headers[HEADER], Outcome.MOVED)
             await self._pass_back(arrival, message, response)
         finally:
             with anyio.CancelScope(shield=True):
                 await response.aclose()
         return Outcome.ANSWERED
 
-    def _client(self) -> Any:
-        if self._http is None:
+    async def _send(self, request: Any, to: OtherReplica) -> Any:
+        """A replica's response, or why there is none.
+
+        A kept connection may close just when it is used. The request then goes once more, on a
+        new one: a replica takes none twice.
+        """
+        errors = libraries.httpx2
+        is_first = not to.is_draining
+        while True:
+            try:
+                return await self._client(kept=is_first).send(request, stream=True)
+            except (errors.ConnectError, errors.ConnectTimeout, errors.PoolTimeout) as exc:
+                logger.info("replica %s is not there: %s", to.server_id, exc)
+                return Outcome.UNREACHED if is_first or to.is_draining else Outcome.BROKEN
+            except errors.TransportError as exc:
+                if is_first and not isinstance(exc, errors.TimeoutException):
+                    is_first = False
+                    continue
+                logger.warning("replica %s gave no reply: %s", to.server_id, type(exc).__name__)
+                return Outcome.BROKEN
+
+    def _client(self, *, kept: bool) -> Any:
+        """What sends, on connections that are used again or on new ones alone."""
+        if kept not in self._clients:
             http = libraries.httpx2
-            self._http = http.AsyncClient(
+            self._clients[kept] = http.AsyncClient(
                 timeout=http.Timeout(_SILENCE_S, connect=_CONNECT_S),
-                # None is used twice: a replica that leaves could close it just when it is used.
-                limits=http.Limits(max_connections=None, max_keepalive_connections=0),
+                transport=http.AsyncHTTPTransport(
+                    limits=http.Limits(
+                        max_connections=None,
+                        max_keepalive_connections=_KEPT if kept else 0,
+                        keepalive_expiry=_KEPT_S,
+                    ),
+                    socket_options=_SOCKET_OPTIONS,
+                    trust_env=False,
+                ),
                 trust_env=False,
             )
-        return self._http
+        return self._clients[kept]
 
     def _request(self, arrival: Arrival, to: OtherReplica, sender: str) -> Any:
         headers = {k: v for k in _GO_ALONG if (v := arrival.headers.get(k)) is not None}
@@ -150,7 +188,7 @@ class Forwarding:
             headers=headers,
             body=arrival.body,
         )
-        return self._client().build_request(
+        return self._client(kept=True).build_request(
             arrival.method,
             f"{to.advertised}/mcp",
             headers={**headers, FORWARDED: signed, "accept-encoding": "identity"},

@@ -15,10 +15,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hud_mcp.errors import HudMcpError, StoreFailed
 from hud_mcp.server.replicas.arrival import HEADER, Arrival, failure, read_body, whose
 from hud_mcp.server.replicas.connections import Connections
-from hud_mcp.server.replicas.forwarding import GONE, MOVED, NOT_HERE, Forwarding, Outcome
+from hud_mcp.server.replicas.forwarding import GONE, MOVED, NOT_HERE, SEEN, Forwarding, Outcome
 from hud_mcp.server.replicas.message import Message, read_message
 from hud_mcp.server.replicas.route import HERE, Routes
-from hud_mcp.server.replicas.signature import FORWARDED, Forged, NotThisProcess, Secret
+from hud_mcp.server.replicas.signature import (
+    FORWARDED,
+    Forged,
+    NotThisProcess,
+    Once,
+    Secret,
+    SentBefore,
+)
 from hud_mcp.server.tokens import Tokens, caller_of_token
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
@@ -75,6 +82,7 @@ class Replica:
         self.calls = 0
         self.requests = 0
         self._secret = secret
+        self._once = Once()
         self._tokens = Tokens(tokens) if tokens else None
         self._most = max_body_bytes
         self._forwarding = Forwarding(secret)
@@ -171,15 +179,19 @@ class Replica:
             return True
         value, own = arrival.headers[FORWARDED], self.records.own_id
         try:
-            self._secret.check(
+            mac = self._secret.check(
                 value, own, method=arrival.method, headers=arrival.headers, body=arrival.body
             )
+            self._once.add(mac)
         except Forged:
             logger.warning("a request was refused: no replica has forwarded it")
             await arrival.fail(None, -32600, _FORGED, status=403)
             return False
         except NotThisProcess:
             await arrival.reply(NOT_HERE, headers={HEADER: GONE})
+            return False
+        except SentBefore:
+            await arrival.reply(NOT_HERE, headers={HEADER: SEEN})
             return False
         return True
 

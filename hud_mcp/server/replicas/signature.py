@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["FORWARDED", "Forged", "NotThisProcess", "Secret"]
+__all__ = ["FORWARDED", "Forged", "NotThisProcess", "Once", "Secret", "SentBefore"]
 
 FORWARDED = "hud-mcp-forwarded"
 """The header of a request that another replica forwards."""
@@ -29,6 +29,33 @@ class Forged(Exception):
 
 class NotThisProcess(Exception):
     """A replica forwarded a request to another process, which was at this address before."""
+
+
+class SentBefore(Exception):
+    """This very request, with this very signature, has come before."""
+
+
+class Once:
+    """The requests that came while their signatures are valid: none is done twice."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, float] = {}  # in the order they came
+
+    def add(self, mac: str) -> None:
+        """Take note of a signature.
+
+        Raises:
+            SentBefore: It is not the first time.
+        """
+        now_s = time.monotonic()
+        while self._seen:
+            oldest = next(iter(self._seen))
+            if now_s - self._seen[oldest] <= 2 * _VALID_S:
+                break
+            del self._seen[oldest]
+        if mac in self._seen:
+            raise SentBefore
+        self._seen[mac] = now_s
 
 
 @dataclass(frozen=True)
@@ -59,8 +86,8 @@ class Secret:
 
     def check(
         self, value: str, to: str, *, method: str, headers: Mapping[str, str], body: bytes
-    ) -> None:
-        """Check that a replica forwarded a request to this process.
+    ) -> str:
+        """Check that a replica forwarded a request to this process; its signature.
 
         Raises:
             Forged: None did.
@@ -77,6 +104,7 @@ class Secret:
             raise Forged
         if named != to:
             raise NotThisProcess
+        return mac
 
     def _mac(self, parts: list[str], headers: Mapping[str, str], body: bytes) -> str:
         said = [*parts, *(headers.get(name) for name in _SIGNED), hashlib.sha256(body).hexdigest()]

@@ -31,6 +31,7 @@ def find_route(connection: Connection, key: str, principal: str | None) -> Route
             sessions.c.ended_at,
             servers.c.id,
             servers.c.advertised,
+            servers.c.is_draining,
         )
         .select_from(sessions.outerjoin(servers, sessions.c.owner == servers.c.id))
         .where(sessions.c.secret_digest == key)
@@ -38,7 +39,7 @@ def find_route(connection: Connection, key: str, principal: str | None) -> Route
     row = connection.execute(query).one_or_none()
     if row is None or row.principal != principal:
         return None
-    replica = OtherReplica(row.id, row.advertised) if row.advertised else None
+    replica = _replica(row) if row.advertised else None
     return Route(key, row.ended_at is not None, row.owner, replica)
 
 
@@ -54,7 +55,7 @@ def list_replicas(
         now = func.clock_timestamp(type_=servers.c.beat_at.type)
     since: datetime = connection.execute(select(now)).scalar_one() - timedelta(seconds=lease_s)
     query = (
-        select(servers.c.id, servers.c.advertised)
+        select(servers.c.id, servers.c.advertised, servers.c.is_draining)
         .where(
             servers.c.advertised.is_not(None),
             true() if draining else servers.c.is_draining.is_(False),
@@ -62,7 +63,11 @@ def list_replicas(
         )
         .order_by(servers.c.id)
     )
-    return [OtherReplica(row.id, row.advertised) for row in connection.execute(query)]
+    return [_replica(row) for row in connection.execute(query)]
+
+
+def _replica(row: Any) -> OtherReplica:
+    return OtherReplica(row.id, row.advertised, bool(row.is_draining))
 
 
 def add_connection(

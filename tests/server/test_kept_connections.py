@@ -1,7 +1,7 @@
 """Requests that one replica forwards to another over connections that it keeps."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -39,7 +39,7 @@ class Listener:
     signatures: list[str] = field(default_factory=list[str])
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[str]:
+    async def running(self) -> AsyncGenerator[str]:
         """Listen; the address."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         host, port = self._server.sockets[0].getsockname()
@@ -89,7 +89,7 @@ async def forward(forwarding: Forwarding, address: str, *, draining: bool = Fals
 
 
 @asynccontextmanager
-async def forwarding() -> AsyncIterator[Forwarding]:
+async def forwarding() -> AsyncGenerator[Forwarding]:
     """What forwards, closed at the end."""
     made = Forwarding(SECRET)
     try:

@@ -20,7 +20,7 @@ from anyio.streams.text import TextReceiveStream
 
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
 from hud_mcp.lazy import libraries
-from hud_mcp.session.caller import OPERATOR_TOKEN
+from hud_mcp.session.caller import OPERATOR_TOKEN, STOPPING
 
 if TYPE_CHECKING:
     from anyio.abc import ByteReceiveStream, Process
@@ -163,7 +163,11 @@ class Link:
         except libraries.MCPError as exc:
             return Reply(exc.error.message, is_error=True)
         self._breaks = 0
-        return _reply(result)
+        reply = _reply(result)
+        if reply.is_error and reply.meta.get(STOPPING):
+            self.die()  # as one that is killed: what became of the call is in the record
+            raise ConnectionLost("The server is being stopped.")
+        return reply
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
         """Ask the server for anything: a tool's call, lists, resources, prompts.

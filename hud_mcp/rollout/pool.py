@@ -91,10 +91,15 @@ class Pool:
         reasons = [worker.server.lost for worker in self._workers]
         return reasons[-1] if all(reasons) else None
 
+    def why_lost(self, planned: PlannedRun) -> str | None:
+        """Why no worker that offers what a run needs has a server any more, or None."""
+        reasons = [worker.server.lost for worker in self._able(planned)]
+        return reasons[-1] if all(reasons) else None
+
     def begin(self, planned: PlannedRun, signs: FirstSigns, contention: Contention) -> Try:
         """Make a try of a run, on the worker that is free."""
         able = self._able(planned)
-        living = [w for w in able if w.server.lost is None] or self._workers
+        living = [w for w in able if w.server.lost is None] or able
         if self._moves is not None:
             living = [w for w in living if _is_up(w.server)] or living
         worker = self._least_busy(living)
@@ -167,8 +172,8 @@ class _Seat:
 
     @property
     def lost(self) -> str | None:
-        """Why there is no worker any more, or None."""
-        return self._pool.lost
+        """Why there is no worker any more that may have the run, or None."""
+        return self._pool.why_lost(self._planned)
 
     def other_place(self) -> RunServer | None:
         """The server of another worker, which has the run from now on; or None."""

@@ -182,6 +182,7 @@ async def _on_nodes(job: _Job, cluster_address: str) -> AsyncGenerator[Served]:
                 ["serve", *sources, "--taskset", ROWS, "--job", job.prepared.job.id, *job.options],
                 _carried(job.store),
                 cluster.claim(one, each),
+                cluster.claim(one, 1),
                 partial(_append, job.log, number),
             )
             for number, one in enumerate(offers, 1)

@@ -231,8 +231,10 @@ class RunServer:
                 self._current.change(link)
                 if self.deaths == 0:
                     task_status.started()
-                await link.died.wait()
-                self._current.change(None)  # at once: to leave what has died may take a while
+                try:
+                    await link.died.wait()
+                finally:  # at once, also where the connection broke: to leave takes a while
+                    self._current.change(None)
         except Exception as exc:  # noqa: BLE001  # leaving a dead process fails in ways of its own
             cause = sole_cause(exc)
             if self.deaths == 0 and link is None:

@@ -11,6 +11,7 @@ from hud_mcp.record.model_turn import MODEL
 from hud_mcp.server.call import Call
 from hud_mcp.server.reported import perform_reported
 from hud_mcp.server.results import error_result
+from hud_mcp.session.caller import STOPPING
 from hud_mcp.session.receipts import told_to
 
 __all__ = ["AnyTool", "perform_call"]
@@ -49,7 +50,12 @@ async def perform_call(call: Call, tool: AnyTool, *, begins: bool) -> dict[str, 
         begins: Whether it begins a session.
     """
     with telemetry.span("call", tool=tool.name) as span:
-        return await _perform(call, tool, span, begins=begins)
+        reply = await _perform(call, tool, span, begins=begins)
+    if reply.get("isError") and not call.sessions.takes_new:
+        # It may have failed for that: another server knows what was done, and does the rest.
+        meta: dict[str, Any] = reply.get("_meta") or {}
+        return {**reply, "_meta": {**meta, STOPPING: True}}
+    return reply
 
 
 async def _perform(

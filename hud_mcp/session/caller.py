@@ -16,6 +16,7 @@ __all__ = [
     "OPERATOR",
     "OPERATOR_TOKEN",
     "REASON",
+    "STOPPING",
     "Caller",
     "digest_token",
 ]
@@ -55,6 +56,9 @@ REASON = "hud-mcp/reason"
 CAUSE = "hud-mcp/cause"
 """In the `_meta` of a cancel_task of whoever runs an agent, or among the parameters of a channel's
 `tasks.cancel`: why, and whose doing it is."""
+
+STOPPING = "hud-mcp/stopping"
+"""In the `_meta` of an error: the server is being stopped, and another one takes the call."""
 
 OPERATOR_TOKEN = "HUD_MCP_OPERATOR_TOKEN"  # noqa: S105  # the name of one
 """The environment variable that holds the operator's token."""

@@ -6,6 +6,7 @@ import random
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import psutil
@@ -69,23 +70,38 @@ async def test_two_of_three_workers_are_killed_at_random_moments(
     assert sorted(graded) == sorted(rewards())
 
 
-def test_one_of_three_nodes_of_a_ray_cluster_is_killed(
-    tmp_path: Path, database: str, ray_python: Path
-) -> None:
-    """Each of 1,040 tasks is graded once, with the same rewards; the job says which went on."""
-    rows = write_tasks(tmp_path)
-
+def run_on_ray(python: Path, rows: Path, database: str, kind: str) -> dict[str, Any]:
+    """Run the tasks on a cluster of three nodes, one of which is killed; what became of them."""
     done = subprocess.run(
-        [ray_python, PROGRAM, rows, database],
+        [python, PROGRAM, rows, database, kind],
         capture_output=True, text=True, check=False, timeout=6 * PATIENCE_S,
         env={**os.environ, "PYTHONPATH": str(PROGRAM.parent), "RAY_USAGE_STATS_ENABLED": "0"},
     )  # fmt: skip
-
     assert done.returncode == 0, done.stderr[-4000:]
     told = json.loads(done.stdout.strip().splitlines()[-1])
     assert told["workers"] == 3
     assert told["killed"] == 1
+    assert any("The server died" in line for line in told["told"])
+    return told
+
+
+def test_one_of_three_nodes_of_a_ray_cluster_is_killed(
+    tmp_path: Path, database: str, ray_python: Path
+) -> None:
+    """Each of 1,040 tasks is graded once, with the same rewards."""
+    told = run_on_ray(ray_python, write_tasks(tmp_path), database, "alike")
+
     assert told["rewards"] == rewards(), told["told"]
     assert sorted(told["graded"]) == sorted(rewards())
-    assert any("The server died" in line for line in told["told"])
-    assert any("goes on with worker" in line for line in told["told"])
+
+
+def test_the_node_is_killed_that_alone_has_room_for_a_server(
+    tmp_path: Path, database: str, ray_python: Path
+) -> None:
+    """Its next server takes what room there is, and every task is graded once all the same."""
+    few = {"letters": 200, "pages": 40}
+
+    told = run_on_ray(ray_python, write_tasks(tmp_path, **few), database, "scarce")
+
+    assert told["rewards"] == rewards(**few), told["told"]
+    assert sorted(told["graded"]) == sorted(rewards(**few))

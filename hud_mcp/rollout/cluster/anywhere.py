@@ -28,7 +28,7 @@ class Places(Protocol):
 
     @property
     def lost(self) -> str | None:
-        """Why there is no server any more; None as long as there is one."""
+        """Why no server may take the run any more; None as long as one may."""
         ...
 
     def other_place(self) -> RunServer | None:
@@ -72,6 +72,7 @@ class Anywhere:
         self.address = address
         self._server = server
         self._places = places
+        self._known = (server, server.deaths)
         self._taken_until_s = 0.0
 
     @property
@@ -129,9 +130,12 @@ class Anywhere:
                 raise ServerLost(self._places.lost)
             if (other := self._places.other_place()) is not None:
                 self._server = other
-                self._taken_until_s = time.monotonic() + _TAKEN_S
                 break
             await anyio.sleep(_PAUSE_S)
+        found = (self._server, self._server.deaths)
+        if found != self._known:  # also where its own is back before the dead one's lease has ended
+            self._known = found
+            self._taken_until_s = time.monotonic() + _TAKEN_S
         return self._server
 
     def _loss(self, exc: ServerLost) -> ServerLost | ConnectionLost:

@@ -48,10 +48,11 @@ async def says_yes(agent: Agent) -> str:
 
 
 async def sweep(place: Path) -> None:
-    """End what was being prepared, as `Sweep` of a server does."""
+    """End the start that killed its server, as `Sweep` of another one may."""
     store = Store(place)
     for found in await store.waiting_sessions(["fatal"]):
-        if not found.has_prompt:
+        stored = await store.load_session(found.trajectory_id)
+        if not found.has_prompt and stored.trajectory.task.id == "fatal":
             await end_as_lost(store, found.trajectory_id, "It was being prepared.")
     await store.close()
 

@@ -101,6 +101,7 @@ bench: $(TESTED)
 	$(BIN)/python benchmarks/job_figures.py
 	$(BIN)/python benchmarks/groups.py
 	$(BIN)/python benchmarks/job_page.py
+	$(BIN)/python benchmarks/long_store.py
 	$(BIN)/python benchmarks/tunnel.py
 	$(BIN)/python benchmarks/replicas.py
 	@if [ ! -x .venv-browsergym/bin/browsergym-ready ]; then \

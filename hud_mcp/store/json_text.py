@@ -5,9 +5,9 @@ import math
 from typing import Any, cast
 
 from pydantic import BaseModel
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, from_json
 
-__all__ = ["dump", "to_json"]
+__all__ = ["dump", "read_json", "to_json"]
 
 
 def dump(value: BaseModel, *, exclude_defaults: bool = False, finite: bool = True) -> str:
@@ -38,6 +38,19 @@ def to_json(value: Any) -> str:
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
     except ValueError:
         return json.dumps(_with_finite_numbers(value), separators=(",", ":"))
+
+
+def read_json(text: str | bytes) -> Any:
+    """The value that a JSON text says, as Python's `json` reads it, in half of the time.
+
+    Raises:
+        ValueError: It is no JSON.
+        RecursionError: It is nested too deeply.
+    """
+    try:
+        return from_json(text)
+    except ValueError:  # as of half a surrogate pair, or of 200 levels, which Python's reads
+        return json.loads(text)
 
 
 def _with_finite_numbers(value: Any) -> Any:

@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, S
 from hud_mcp.errors import StoreFailed
 from hud_mcp.lazy import libraries
 from hud_mcp.record.place import kind_problem
-from hud_mcp.store.json_text import to_json
+from hud_mcp.store.json_text import read_json, to_json
 from hud_mcp.store.permissions import is_open_to_others, make_private_file, make_private_folder
 from hud_mcp.store.sql import schema
 from hud_mcp.store.sql.schema import VERSION
@@ -76,6 +76,7 @@ def open_engine(
             url,
             hide_parameters=True,
             json_serializer=to_json,
+            json_deserializer=read_json,
             connect_args=_connect_args(url),
             **options,
         )

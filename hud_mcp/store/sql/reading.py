@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import ValidationError
 from sqlalchemy import Connection, Row, Select, select
 
 from hud_mcp.errors import SourceNotFound, did_you_mean
+from hud_mcp.record.model_use import ModelUse
 from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
 from hud_mcp.store.characters import printable
@@ -30,6 +31,12 @@ __all__ = [
 ]
 
 _PLURALS = {"job": "jobs", "trajectory": "trajectories"}
+_SHORT = (
+    "id", "job_id", "environment", "task", "context", "seed", "receipt", "reward_policy",
+    "answered_at", "live_token", "started_at", "ended_at", "pruned",
+)  # fmt: skip
+"""What is read of a session that is shown in short: not its prompt."""
+
 _SHOWN_IDS = 5
 """How many ids an error names."""
 
@@ -63,7 +70,9 @@ def load_summaries(
     """
     started = sessions.c.started_at
     query = select(
-        sessions, step_count().label("step_count"), is_foreign().label("foreign")
+        *(sessions.c[name] for name in _SHORT),
+        step_count().label("step_count"),
+        is_foreign().label("foreign"),
     ).order_by(
         *((started.desc(), sessions.c.id.desc()) if newest_first else (started, sessions.c.id))
     )
@@ -79,11 +88,10 @@ def load_summaries(
         query = query.where(
             sessions.c.job_id.is_(None) if job_id is None else sessions.c.job_id == job_id
         )
-    found = [_summary(row) for row in connection.execute(query.limit(limit))]
-    if not uses:
-        return found
-    used = load_uses(connection, sessions.c.job_id == job_id)
-    return [run.model_copy(update={"use": used.get(run.id)}) for run in found]
+    used = load_uses(connection, sessions.c.job_id == job_id) if uses else {}
+    known: dict[str, tuple[Any, Task]] = {}
+    rows = connection.execute(query.limit(limit))
+    return [_summary(row, known, used.get(row.id)) for row in rows]
 
 
 def trajectory_ids(connection: Connection, job_id: str, *, foreign: bool = False) -> list[str]:
@@ -227,13 +235,15 @@ def _read_trajectory(
     return read_value(Trajectory, fields, f"session {row.id}")
 
 
-def _summary(row: Row[Any]) -> TrajectorySummary:
+def _summary(
+    row: Row[Any], known: dict[str, tuple[Any, Task]], use: ModelUse | None
+) -> TrajectorySummary:
     """A row in short; where it is damaged, all that can still be read of it."""
     fields = {
         "id": row.id,
         "job_id": row.job_id,
         "environment": row.environment,
-        "task": row.task,
+        "task": _shared_task(row.task, known),
         "context": row.context,
         "seed": row.seed,
         "step_count": row.step_count,
@@ -245,6 +255,7 @@ def _summary(row: Row[Any]) -> TrajectorySummary:
         "ended_at": row.ended_at,
         "foreign": bool(row.foreign),
         "pruned": row.pruned,
+        "use": use,
     }
     try:
         return TrajectorySummary.model_validate(fields)
@@ -259,3 +270,24 @@ def _summary(row: Row[Any]) -> TrajectorySummary:
     }
     sound = {name: value for name, value in fields.items() if name not in bad}
     return TrajectorySummary.model_validate({**instead, **sound, "damage": said})
+
+
+def _shared_task(found: Any, known: dict[str, tuple[Any, Task]]) -> Any:
+    """The task of a row, which the runs of one task share; of one that is damaged, what is there.
+
+    Args:
+        found: What its row says.
+        known: The tasks that were read, each with what its row said, by their ids; added to.
+    """
+    if not isinstance(found, dict):
+        return found
+    given = cast("dict[str, Any]", found)
+    said, task = known.get(str(given.get("id")), (None, None))
+    if task is not None and said == given:
+        return task
+    try:
+        task = Task.model_validate(given)
+    except ValidationError:
+        return given
+    known[task.id] = (given, task)
+    return task

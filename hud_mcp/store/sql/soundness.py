@@ -15,6 +15,7 @@ from hud_mcp.errors import DamagedRecord
 from hud_mcp.record.job import Job
 from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.values import Receipt, TrajectoryStep
+from hud_mcp.store.json_text import read_json
 from hud_mcp.store.sql.columns import Damaged
 from hud_mcp.store.sql.damage import damage, read_value
 from hud_mcp.store.sql.engine import why
@@ -36,14 +37,19 @@ def open_to_look(url: str, path: Path | None) -> Engine:
     """Open a database as it is: nothing is made, migrated or written."""
     if path is None:
         return create_engine(
-            url, hide_parameters=True, execution_options={"postgresql_readonly": True}
+            url,
+            hide_parameters=True,
+            json_deserializer=read_json,
+            execution_options={"postgresql_readonly": True},
         )
     place = f"file:{quote(str(path))}?mode=ro"
 
     def connect() -> sqlite3.Connection:
         return sqlite3.connect(place, uri=True, check_same_thread=False)
 
-    return create_engine("sqlite://", creator=connect, hide_parameters=True)
+    return create_engine(
+        "sqlite://", creator=connect, hide_parameters=True, json_deserializer=read_json
+    )
 
 
 def count_rows(connection: Connection) -> int:

@@ -58,7 +58,7 @@ def job_data(
     """
     figures = figure_job(job, tasks, [_Figured(t) for t in found])
     for row in rows:
-        row.update(figures.marks(row["id"], row["task"], foreign=row["foreign"]))
+        row.update(figures.marks(row["id"], row["task"], left_out=row["foreign"] or row["erased"]))
         row["surprise"] = row["surprise"] and not row["foreign"]
     return figures.head
 
@@ -77,14 +77,14 @@ class JobFigures:
     counted: frozenset[str] | None
     places: Mapping[str, Mapping[str, Sequence[int]]]
 
-    def marks(self, run_id: str, task_id: str, *, foreign: bool) -> Json:
+    def marks(self, run_id: str, task_id: str, *, left_out: bool) -> Json:
         """What a row is told of the others."""
-        told: Json = {"earlier": self.is_earlier(run_id, foreign=foreign)}
+        told: Json = {"earlier": self.is_earlier(run_id, left_out=left_out)}
         return told if self.counted is None else {**told, "groups": self.groups_of(task_id)}
 
-    def is_earlier(self, run_id: str, *, foreign: bool) -> bool:
-        """Whether a later try stands in for a run."""
-        return self.counted is not None and run_id not in self.counted and not foreign
+    def is_earlier(self, run_id: str, *, left_out: bool) -> bool:
+        """Whether a later try stands in for a run, unless it is left out for another reason."""
+        return self.counted is not None and run_id not in self.counted and not left_out
 
     def groups_of(self, task_id: str) -> dict[str, Sequence[int]]:
         """The places of a task's groups, by what runs are grouped by."""

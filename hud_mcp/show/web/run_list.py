@@ -48,6 +48,7 @@ class ListedRun:
         surprise: Whether it got another one.
         earlier: Whether a later try stands in for it.
         foreign: Whether it is not in the job's plan.
+        erased: Whether its grade was pruned.
         groups: The places of its groups, by what runs are grouped by.
     """
 
@@ -63,6 +64,7 @@ class ListedRun:
     surprise: bool
     earlier: bool
     foreign: bool
+    erased: bool
     groups: Mapping[str, Sequence[int]]
 
     @property
@@ -73,7 +75,7 @@ class ListedRun:
     @property
     def counts(self) -> bool:
         """Whether it is in the plot."""
-        return not self.earlier and not self.foreign
+        return not (self.earlier or self.foreign or self.erased)
 
     @property
     def failed(self) -> bool:
@@ -293,8 +295,9 @@ def list_runs(
                 step_count=run.step_count,
                 expected=wanted,
                 surprise=not met and not run.foreign and not run.erased,
-                earlier=figures.is_earlier(run.id, foreign=run.foreign),
+                earlier=figures.is_earlier(run.id, left_out=run.foreign or run.erased),
                 foreign=run.foreign,
+                erased=run.erased,
                 groups=groups[task],
             )
         )

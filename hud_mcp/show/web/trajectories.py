@@ -54,6 +54,8 @@ def trajectory_row(
         "step_count": step_count,
         "earlier": False,
         "foreign": found.foreign,
+        "pruned": None if found.pruned is None else str(found.pruned),
+        "erased": erased,
         "why": str(found.pruned) if erased else _why(found.receipt, reward),
         "damage": getattr(found, "damage", None),
     }

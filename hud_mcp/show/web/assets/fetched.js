@@ -72,7 +72,7 @@ async function fetchRest(id, { trajectories, total, revision }) {
 class PagedSteps {
   constructor(trajectory) {
     this.id = trajectory.id;
-    this.count = trajectory.step_count;
+    this.count = trajectory.outline.length; // fewer than it had, where steps were pruned
     this.lines = trajectory.outline.map(([words, failed, at, took, shot]) => [words, failed, at, took, shot && { ...shot, of: trajectory.id }]);
     this.times = trajectory.spans;
     this.pictured = trajectory.has_pictures;

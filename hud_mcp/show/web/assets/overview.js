@@ -20,7 +20,7 @@ export class Overview {
     this.table = new Table({
       columns: COLUMNS, noun: 'run', sort: 'number',
       ids: { columns: 'columns', rows: 'rows', shown: 'shown', sort: 'sort' },
-      rowClass: ({ trajectory }) => [trajectory.surprise && 'surprise', (trajectory.earlier || trajectory.foreign) && 'earlier'].filter(Boolean).join(' ') || null,
+      rowClass: ({ trajectory }) => [trajectory.surprise && 'surprise', isLeftOut(trajectory) && 'earlier'].filter(Boolean).join(' ') || null,
     });
     this.pager = new Pager(this.table);
     this.by = null;
@@ -213,7 +213,7 @@ export class Overview {
 
   drawPlot() {
     // A try that a later one stands in for, or that no plan has, is in the table alone.
-    const rows = (this.job?.trajectories ?? []).map((row, index) => ({ ...row, number: index + 1 })).filter(row => !row.earlier && !row.foreign);
+    const rows = (this.job?.trajectories ?? []).map((row, index) => ({ ...row, number: index + 1 })).filter(row => !isLeftOut(row));
     const tally = this.job?.tally;
     const wanted = Math.max(this.job?.wanted ?? 0, tally?.runs ?? rows.length);
     $('chart').hidden = wanted === 0;
@@ -254,6 +254,9 @@ function placesOf(table) {
   const open = places(true), folded = places(false);
   return open.length > folded.length ? { open: 'all', folded: folded.join(',') } : { open: open.join(','), folded: '' };
 }
+
+/** Whether a run counts nowhere: a later try stands in for it, no plan has it, or its grade is gone. */
+const isLeftOut = ({ earlier, foreign, erased }) => earlier || foreign || erased;
 
 const pagedRow = trajectory => ({ trajectory, number: trajectory.number });
 
@@ -343,7 +346,8 @@ function taskCell(trajectory) {
   const brief = [wordsOf(trajectory.outcome), trajectory.environment,
     plural(trajectory.step_count, 'step'), secondsText(trajectory.seconds)].join(' · ');
   const notes = [trajectory.earlier && 'an earlier try, not counted',
-    trajectory.foreign && 'foreign to the plan, not counted', trajectory.why, trajectory.damage && `damaged: ${trajectory.damage}`];
+    trajectory.foreign && 'foreign to the plan, not counted', trajectory.erased && 'not counted',
+    trajectory.pruned, trajectory.why !== trajectory.pruned && trajectory.why, trajectory.damage && `damaged: ${trajectory.damage}`];
   return [el('a', { href: linkTo(trajectory) }, titleOf(trajectory)), el('span', { class: 'brief' }, brief),
     ...notes.filter(Boolean).map(words => el('span', { class: 'note' }, words))];
 }

@@ -20,8 +20,9 @@ export function drawRun(run) {
     run.use && `model: ${run.use}`,
   ]);
   $('verdict').replaceChildren(...verdict(run));
-  $('prompt').textContent = run.prompt ?? 'None was recorded.';
+  $('prompt').textContent = run.prompt ?? (run.pruned ? `Its prompt and its steps were removed. It was ${run.pruned}.` : 'None was recorded.');
+  $('no-steps').textContent = run.pruned ? 'Its steps were removed.' : 'It has no steps.';
   $('grade').replaceChildren(...gradeOf(run));
-  say($('log'), run.logs ?? 'Nothing was logged.');
+  say($('log'), run.logs ?? (run.pruned ? 'No log is kept.' : 'Nothing was logged.'));
   $('turns-left').replaceChildren(...(run.turns ?? []).map(turnItem));
 }

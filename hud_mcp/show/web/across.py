@@ -1,10 +1,16 @@
-"""Tasks by jobs: what a page shows of several jobs at once, a part of the tasks at a time."""
+"""Tasks by jobs: what a page shows of several jobs at once, a part of the tasks at a time.
 
+A page that follows running jobs gives the stamp that it has, and is told whether that is still so.
+"""
+
+import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from time import monotonic
 
+import anyio
 import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,6 +24,7 @@ from hud_mcp.analysis.comparison import (
     TaskResult,
     compare_jobs,
 )
+from hud_mcp.outcome import NOT_BEGUN, UNFINISHED
 from hud_mcp.record.job import Job
 from hud_mcp.show.web.responses import json_answer
 from hud_mcp.show.web.values import Json, finite, iso
@@ -37,8 +44,11 @@ _MOST_OTHERS = 100
 _KEPT = 4
 """Comparisons that are kept as they were last made."""
 
+_PAUSE = 9
+"""How many times as long as a comparison took it is shown as it is, while a job runs."""
 
-@dataclass(frozen=True)
+
+@dataclass
 class _Made:
     """A comparison, and what its jobs were when it was made.
 
@@ -47,12 +57,25 @@ class _Made:
         jobs: Them, in order.
         found: What they come to.
         flips: By a task's id, in which direction each job differs from the first: 1, -1 or 0.
+        fresh_until_s: Until when it is not made again for a page that has it.
     """
 
     stamps: tuple[str, ...]
     jobs: tuple[Job, ...]
     found: Comparison
     flips: dict[str, list[int]]
+    fresh_until_s: float = 0
+
+    @property
+    def stamp(self) -> str:
+        """What it is known by."""
+        return hashlib.sha256("\n".join(self.stamps).encode()).hexdigest()[:16]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether some run of a job has not ended, or has not begun."""
+        results = (each for task in self.found.tasks for each in task.results if each is not None)
+        return any(not _OPEN.isdisjoint(each.outcomes) for each in results)
 
 
 class Across:
@@ -65,6 +88,7 @@ class Across:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._made: OrderedDict[tuple[str, ...], _Made] = OrderedDict()
+        self._reading = anyio.Lock()  # one at a time, so that the memory that it takes is bounded
 
     async def answer(self, request: Request) -> Response:
         """Jobs, their differences to the first, and a part of the tasks that are wanted."""
@@ -77,18 +101,25 @@ class Across:
         if only not in _WANTED or not (start.isascii() and start.isdigit() and len(start) < 10):  # noqa: PLR2004  # more than any job has
             text = f"Give only as one of {', '.join(filter(None, _WANTED))}, and start as a number."
             return json_answer({"error": text}, 400)
-        made = await self._compare(ids)
+        known = query.get("known", "")
+        async with self._reading:
+            made = await self._compare(ids, known)
         if isinstance(made, str):
             return json_answer({"error": made}, 400)
+        if known == made.stamp:
+            return json_answer({"stamp": made.stamp})
         others = await self._others(made.jobs) if start == "0" else []
         find = query.get("find", "").strip()
         data = await anyio.to_thread.run_sync(_part, made, only, find, int(start))
         return json_answer({**data, "others": others})
 
-    async def _compare(self, ids: tuple[str, ...]) -> _Made | str:
+    async def _compare(self, ids: tuple[str, ...], known: str) -> _Made | str:
         """The comparison of jobs, made anew where one has changed; or why there is none."""
-        stamps = tuple([(await self._store.stamp_job(each))[1] for each in ids])
         before = self._made.get(ids)
+        if before and known == before.stamp and monotonic() < before.fresh_until_s:
+            return before
+        began_s = monotonic()
+        stamps = tuple([(await self._store.stamp_job(each))[1] for each in ids])
         if before is not None and before.stamps == stamps:
             self._made.move_to_end(ids)
             return before
@@ -102,7 +133,10 @@ class Across:
             jobs.append(job)
             runs.append(JobRuns(tasks=tasks, runs=found, group=job.group))
         made = await anyio.to_thread.run_sync(partial(_make, stamps, tuple(jobs), runs))
+        now_s = monotonic()
+        made.fresh_until_s = now_s + _PAUSE * (now_s - began_s)
         self._made[ids] = made
+        self._made.move_to_end(ids)
         while len(self._made) > _KEPT:
             self._made.popitem(last=False)
         return made
@@ -128,6 +162,8 @@ def _make(stamps: tuple[str, ...], jobs: tuple[Job, ...], runs: Sequence[JobRuns
                 flips.setdefault(name, [0] * len(jobs))[place] = sign
     return _Made(stamps, jobs, found, flips)
 
+
+_OPEN = frozenset({str(UNFINISHED), str(NOT_BEGUN)})
 
 _Wanted = Callable[[ComparedTask, Sequence[int]], bool]
 
@@ -155,6 +191,8 @@ def _part(made: _Made, only: str, find: str, start: int) -> Json:
     chosen = [task for task in matching if wanted(task, made.flips.get(task.id, none))]
     return {
         "jobs": [_side(made, place) for place in range(len(made.jobs))],
+        "stamp": made.stamp,
+        "running": made.is_running,
         "confidence": made.found.confidence,
         "tasks": len(tasks),
         "counts": counts,

@@ -286,3 +286,70 @@ async def test_many_tasks_come_in_parts(run: Run, browser: Browser) -> None:
         with anyio.fail_after(PATIENCE_S):
             assert await seen.page.evaluate(focused) == "#traj-there"
         assert await seen.page.locator("#matrix-more").is_hidden()
+
+
+@BROWSER
+async def test_the_matrix_follows_jobs_that_run(run: Run, browser: Browser) -> None:
+    """New results come by themselves; the focus stays where it is, though its link changes."""
+    one = await record(run, "small", {"a": [0.0], "b": []})
+    other = await record(run, "large", {"a": [1.0], "b": [1.0]})
+    async with (
+        served(viewer_app(run.store)) as base,
+        opened(browser, f"{base}/", address(one, other)) as seen,
+    ):
+        page, patience = seen.page, PATIENCE_S * 1000 / 2
+        rows = page.locator("#matrix-rows tr")
+        await rows.first.locator("a").first.focus()
+        await run.add("a", id="small-a-1", job_id=one.id, reward=0.5)
+        again = page.locator("a[href='#traj-small-a-1']")
+        await expect(again).to_be_focused(timeout=patience)
+        await expect(rows.nth(1)).to_contain_text("not begun")
+        await run.add("b", id="small-b-0", job_id=one.id, reward=1.0)
+        await expect(rows.nth(1)).to_contain_text("Side by side", timeout=patience)
+        await expect(again).to_be_focused()
+        assert await lines(page) == [
+            "a 0.50 in part 1 ▲ passed Side by side",
+            "b 1 passed 1 passed Side by side",
+        ]
+        assert "over 2 tasks of both" in await side(seen, "large")
+
+
+@BROWSER
+async def test_rows_that_were_asked_for_stay_where_they_are(run: Run, browser: Browser) -> None:
+    """A job that runs leaves all parts that are shown, and the place that is looked at."""
+    count = PAGE_TASKS + 30
+    tasks = [Task(id=f"task-{i:03}", env="shop", template="find") for i in range(count)]
+    job = Job(name="long", taskset="shop", agent="a")
+    await run.store.add_job(job, tasks)
+    run.count = 1
+    async with (
+        served(viewer_app(run.store)) as base,
+        opened(browser, f"{base}/", address(job)) as seen,
+    ):
+        page, rows = seen.page, seen.page.locator("#matrix-rows tr")
+        await page.get_by_role("button", name="Show more").click()
+        await expect(rows).to_have_count(count)
+        await rows.nth(count - 3).scroll_into_view_if_needed()
+        before = await page.evaluate("scrollY")
+        assert before > 0
+        await run.add(tasks[-1].id, id="there", job_id=job.id, reward=1.0)
+        await expect(rows.last).to_contain_text("passed", timeout=PATIENCE_S * 1000 / 2)
+        assert await rows.count() == count
+        assert await page.evaluate("scrollY") == before
+
+
+async def test_who_knows_the_stamp_is_told_only_that_it_is_so_still(run: Run) -> None:
+    """Until a job has changed; then all of it is told, and whether it goes on."""
+    one = await record(run, "small", {"a": [0.0], "b": []})
+    async with served(viewer_app(run.store)) as base:
+        first = (await asked(base, one.id)).json()
+        assert first["running"] is True
+        known = {"known": first["stamp"]}
+        assert (await asked(base, one.id, **known)).json() == {"stamp": first["stamp"]}
+        await run.add("b", id="small-b-0", job_id=one.id, reward=1.0)
+        with anyio.fail_after(PATIENCE_S):
+            while "rows" not in (found := (await asked(base, one.id, **known)).json()):
+                await anyio.lowlevel.checkpoint()
+        assert found["running"] is False
+        assert found["stamp"] != first["stamp"]
+        assert found["rows"][1]["results"][0]["run"] == "small-b-0"

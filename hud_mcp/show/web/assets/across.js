@@ -13,7 +13,7 @@ const MOST_SIDES = 8;
 const nameOfSide = job => job.agent || job.name;
 
 export class AcrossPage {
-  /** source.across({ ids, only, find, start }) gives what the page shows. */
+  /** source.across({ ids, only, find, start, known }) gives what the page shows; of what is known, its stamp. */
   constructor(source, failed) {
     Object.assign(this, { source, failed, data: null, rows: [], turn: 0 });
     for (const id of ['add-side', 'matrix-filters']) $(id).addEventListener('submit', event => event.preventDefault());
@@ -38,13 +38,12 @@ export class AcrossPage {
     this.turn++;
     this.data = data;
     const { jobs, others } = data;
-    const sets = [...new Set(jobs.map(job => job.taskset).filter(Boolean))];
     $('across-title').textContent = jobs.length === 1 ? `${jobs[0].name}, task by task` : `${jobs.length} jobs, task by task`;
-    facts($('across-facts'), [...sets.map(name => `taskset ${name}`), plural(data.tasks, 'task')]);
     $('other-jobs').replaceChildren(el('option', { value: '' }, others.length ? 'choose…' : 'none of these task sets'),
       ...others.map(job => el('option', { value: job.id }, [job.agent, job.name, momentText(job.created_at)].filter(Boolean).join(' · '))));
     $('other-jobs').disabled = !others.length || jobs.length >= MOST_SIDES;
     $('find-task').value = find;
+    this.drawFacts();
     this.drawSides();
     const label = job => el('a', { href: linkToJob(job) }, nameOfSide(job));
     const heads = ['Task', ...jobs.map(label)].map(words => el('th', { scope: 'col', role: 'columnheader' }, words));
@@ -55,13 +54,49 @@ export class AcrossPage {
     this.put(data, only);
   }
 
+  drawFacts() {
+    const { jobs, tasks } = this.data;
+    const sets = [...new Set(jobs.map(job => job.taskset).filter(Boolean))];
+    facts($('across-facts'), [...sets.map(name => `taskset ${name}`), plural(tasks, 'task')]);
+  }
+
+  /** Asks for what running jobs have done since; gives what draws it, or nothing where all is as before. */
+  async refresh() {
+    const { turn, filter, ids } = this, shown = this.rows.length;
+    if (!this.data.running) return null;
+    const data = await this.source.across({ ids, ...filter, known: this.data.stamp });
+    if (turn !== this.turn || data.stamp === this.data.stamp) return null;
+    while (data.rows.length < Math.min(shown, data.total)) {
+      const { rows, stamp } = await this.source.across({ ids, ...filter, start: data.rows.length });
+      if (turn !== this.turn || stamp !== data.stamp || !rows.length) return null; // it is asked for again
+      data.rows.push(...rows);
+    }
+    return () => this.update(data, filter.only);
+  }
+
+  /** Draws what has changed; the filter, the rows that are there and the focus stay. */
+  update(data, only) {
+    const cell = document.activeElement?.closest('#matrix-rows td');
+    const place = cell && { id: this.rows[cell.parentElement.sectionRowIndex].id, at: cell.cellIndex };
+    this.data = data;
+    this.drawFacts();
+    this.drawSides();
+    this.put(data, only);
+    if (!place) return;
+    const row = $('matrix-rows').rows[this.rows.findIndex(({ id }) => id === place.id)];
+    row?.cells[place.at].querySelector('a')?.focus({ preventScroll: true });
+  }
+
   /** Puts the first rows of a filter in place. */
   put(data, only) {
     this.rows = data.rows;
     const { counts } = data;
-    const offered = TASKS_WANTED.filter(([name]) => name === '' || name === only || counts[name]);
-    $('only-tasks').replaceChildren(...offered.map(([name, words]) =>
-      el('option', { value: name }, `${words} (${counts[name].toLocaleString('en')})`)));
+    const offered = TASKS_WANTED.filter(([name]) => name === '' || name === only || counts[name])
+      .map(([name, words]) => [name, `${words} (${counts[name].toLocaleString('en')})`]);
+    if (JSON.stringify(offered) !== this.offered) { // a list that is open stays open where it is the same
+      this.offered = JSON.stringify(offered);
+      $('only-tasks').replaceChildren(...offered.map(([name, words]) => el('option', { value: name }, words)));
+    }
     $('only-tasks').value = only;
     $('matrix-rows').replaceChildren(...data.rows.map(row => this.line(row)));
     this.told(data);

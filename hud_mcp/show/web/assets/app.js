@@ -178,8 +178,13 @@ export class App {
   async refresh({ anyway = false } = {}) {
     const { at, turn, overview } = this;
     const running = at === 'overview' && (anyway || overview.job.outcomes.unfinished > 0 || overview.job.outcomes.not_begun > 0);
-    if (document.hidden || !(running || at === 'jobs')) return;
+    if (document.hidden || !(running || at === 'jobs' || at === 'across')) return;
     try {
+      if (at === 'across') {
+        const draw = await this.across.refresh();
+        if (draw && turn === this.turn) this.redraw(draw);
+        return;
+      }
       if (at === 'jobs') {
         const data = await this.source.jobs();
         if (turn === this.turn && JSON.stringify(data) !== JSON.stringify(this.jobs.data)) this.redraw(() => this.jobs.show(data));

@@ -151,8 +151,8 @@ new App({
   },
   place: async ({ id }) => ask('/api/place', { id }),
   rows: async (id, query) => ask('/api/rows', { id, ...query }),
-  across: ({ ids, only, find, start = 0 }) =>
-    ask('/api/across', [...ids.map(id => ['job', id]), ['only', only], ['find', find], ['start', start]]),
+  across: ({ ids, only, find, start = 0, known = '' }) =>
+    ask('/api/across', [...ids.map(id => ['job', id]), ['only', only], ['find', find], ['start', start], ['known', known]]),
   runs: async task => (await ask('/api/runs', { task })).runs,
   picture,
   preload,

@@ -1,11 +1,14 @@
 """Trivial tasks a second, in each way that there is, beside HUD's own `Taskset.run`, in one run.
 
-Each way runs in a process of its own, one after the other, in two rounds; a figure is the better
-round, and the ratios hold where the figures do not. HUD's keeps nothing. CPU is of the job's
-process and its servers, without PostgreSQL's own. PostgreSQL syncs each commit. Then come the
-constants that docs/scale.md and benchmarks/scale_simulated.py use.
+Each way runs in a process of its own, one after the other, round by round; a figure is the median
+of the rounds, and a ratio is the median of the ratios of the rounds. A process first runs two jobs
+of 8 tasks: one for its imports, one for what every job costs, such as the start of its servers.
+That is shown by itself, and is no part of the figures a task. HUD's keeps nothing. A costly task
+takes some 40 ms of its server's processor time before it asks. PostgreSQL syncs each commit; its
+processor time counts too. The constants are those of docs/scale.md and scale_simulated.py.
 
-    python benchmarks/scale.py [--hud-python PATH] [--tasks 400] [--rounds 2] [--json]
+    python benchmarks/scale.py [--hud-python PATH] [--part in-process|workers|command|constants]
+        [--tasks 1000] [--served 400] [--costly 150] [--rounds 3] [--json]
 """
 
 import argparse
@@ -18,59 +21,36 @@ import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import anyio
-import psutil
-from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
+from scale_constants import constants
 from scale_database import Database, database
+from scale_files import FEW, write_files
 
 from hud_mcp import evaluate
 from hud_mcp.agents.agent import Agent
 
 AT_ONCE = 8
-SESSIONS = 8
-"""Sessions that are open at once where memory is measured."""
-
-ENV = """
-from hud_mcp import Browser, BrowserWorld, Environment, Gymnasium, NoWorld, Shell
-
-none = Environment("none", world=NoWorld())
-shell = Environment("shell", world=Shell())
-gymnasium = Environment("gymnasium", world=Gymnasium("CartPole-v1", screen=False))
-browser = Environment("browser", world=Browser(site="site/"))
-
-
-@none.template()
-async def count(word: str = "lamp"):
-    answer = yield f"How many letters has {word!r}?"
-    yield 1.0 if answer == str(len(word)) else 0.0
-
-
-@count.oracle
-async def _(agent):
-    return str(len(agent.prompt.split("'")[1]))
-
-
-@browser.template()
-async def look(page: BrowserWorld):
-    await page.goto("/")
-    yield "Look."
-    yield 1.0
-
-
-for each in (shell, gymnasium):
-
-    @each.template()
-    async def wait():
-        yield "Wait."
-        yield 1.0
-"""
-PAGE = "<!doctype html><title>Page</title>" + "<p>Some words of a page, and more of them.</p>" * 40
-STEPS = 20
-"""Steps of a browser whose processor time is measured."""
-WORLDS = {"none": "count", "gymnasium": "wait", "shell": "wait", "browser": "look"}
+PARTS = ("in-process", "workers", "command", "constants")
+PEER = "HUD's Taskset.run, keeps nothing"
+BATCHED = "evaluate, in process, batched"
+IN_PROCESS: dict[str, dict[str, Any]] = {
+    BATCHED: {"in_process": True, "record": "batched"},
+    "evaluate, in process, durable": {"in_process": True},
+}
+SERVED: dict[str, dict[str, Any]] = {
+    "evaluate, 1 server, SQLite": {},
+    "evaluate, 1 worker, SQLite": {"workers": 1},
+    "evaluate, 2 workers, SQLite": {"workers": 2},
+    "evaluate, 1 worker, PostgreSQL": {"workers": 1},
+    "evaluate, 2 workers, PostgreSQL": {"workers": 2},
+}
+COSTLY: dict[str, dict[str, Any]] = {
+    "costly tasks, 1 worker, PostgreSQL": {"workers": 1},
+    "costly tasks, 2 workers, PostgreSQL": {"workers": 2},
+}
 
 
 async def counts(agent: Agent) -> str:
@@ -78,211 +58,175 @@ async def counts(agent: Agent) -> str:
     return str(len(agent.prompt.split("'")[1]))
 
 
-def write_files(folder: Path, tasks: int) -> None:
-    """Write the environments, and the rows."""
-    (folder / "env.py").write_text(ENV)
-    (folder / "site").mkdir()
-    (folder / "site" / "index.html").write_text(PAGE)
-    rows = [
-        {"id": f"w{i}", "env": "none", "template": "count", "args": {"word": "a" * (i % 9 + 1)}}
-        for i in range(tasks)
-    ]
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def used() -> float:
-    """Processor seconds of this process and of those that have ended under it."""
+def used() -> tuple[float, float]:
+    """Processor seconds of this process, and of those that have ended under it."""
     each = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in each)
+    own, under = [one.ru_utime + one.ru_stime for one in each]
+    return own, under
+
+
+async def run_job(options: dict[str, Any], rows: Path, store: str) -> dict[str, Any]:
+    """One job by `evaluate`, in this process."""
+    began, before = time.perf_counter(), used()
+    env = str(rows.with_name("env.py"))
+    job = await evaluate(str(rows), counts, env=env, store=store, max_concurrent=AT_ONCE, **options)
+    seconds, after = time.perf_counter() - began, used()
+    right = sum(run.reward == 1.0 for run in job.runs)
+    driver, servers = after[0] - before[0], after[1] - before[1]
+    return {"seconds": seconds, "driver": driver, "servers": servers, "right": right}
 
 
 def run_one(options: dict[str, Any], folder: Path, store: str) -> dict[str, Any]:
-    """One job by `evaluate`, in this process."""
+    """Two jobs of few tasks, then the one of all; what the latter two took."""
 
     async def run() -> dict[str, Any]:
-        began, before = time.perf_counter(), used()
-        job = await evaluate(
-            str(folder / "rows.jsonl"),
-            counts,
-            env=str(folder / "env.py"),
-            store=store,
-            max_concurrent=AT_ONCE,
-            **options,
-        )
-        seconds = time.perf_counter() - began
-        right = sum(run.reward == 1.0 for run in job.runs)
-        return {"seconds": seconds, "cpu": used() - before, "right": right}
+        for _ in range(2):
+            few = await run_job(options, folder / "few.jsonl", store)
+        return {"few": few, "all": await run_job(options, folder / "rows.jsonl", store)}
 
     return anyio.run(run)
 
 
 def command_line(folder: Path, store: str, options: Iterable[str]) -> dict[str, Any]:
-    """One job by `hud-mcp eval`, from its start as a program to its end."""
-    began, before = time.perf_counter(), used()
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "hud_mcp", "eval", str(folder / "rows.jsonl")),
-            *("--agent", "oracle", "--env", str(folder / "env.py"), "--store", store),
-            *("--max-concurrent", str(AT_ONCE), *options),
-        ],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    seconds, rows = time.perf_counter() - began, (folder / "rows.jsonl").read_text().count("\n")
-    right = rows if f"over {rows} graded" in done.stdout and "1.000" in done.stdout else 0
-    return {"seconds": seconds, "cpu": used() - before, "right": right}
+    """Jobs by `hud-mcp eval`, each from its start as a program to its end."""
+    found: dict[str, Any] = {}
+    for key, name in (("few", "few.jsonl"), ("all", "rows.jsonl")):
+        began, before = time.perf_counter(), used()
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "hud_mcp", "eval", str(folder / name), "--name", name),
+                *("--agent", "oracle", "--env", str(folder / "env.py"), "--store", store),
+                *("--max-concurrent", str(AT_ONCE), *options),
+            ],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        rows = (folder / name).read_text().count("\n")
+        is_right = f"over {rows} graded" in done.stdout and "1.000" in done.stdout
+        found[key] = {
+            "seconds": time.perf_counter() - began,
+            "driver": used()[1] - before[1],
+            "servers": 0.0,
+            "right": rows if is_right else 0,
+        }
+    return found
 
 
 def in_child(command: list[str]) -> dict[str, Any]:
     """What a program says it has made."""
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     line = next(line for line in done.stdout.splitlines() if line.startswith("MADE "))
     return json.loads(line.removeprefix("MADE "))
 
 
-def measure(arguments: argparse.Namespace, made: Database | None) -> dict[str, dict[str, Any]]:
-    """The better of the rounds of each way."""
-    ways: dict[str, dict[str, Any]] = {
-        "evaluate, in process, batched": {"in_process": True, "record": "batched"},
-        "evaluate, in process, durable": {"in_process": True},
-        "evaluate, 1 server, durable": {},
-        "evaluate, 1 worker, SQLite": {"workers": 1},
-        "evaluate, 2 workers, SQLite": {"workers": 2},
-    }
-    if made is not None:
-        ways["evaluate, 1 worker, PostgreSQL"] = {"workers": 1}
-        ways["evaluate, 2 workers, PostgreSQL"] = {"workers": 2}
-    best: dict[str, dict[str, Any]] = {}
-
-    def keep(way: str, figures: dict[str, Any]) -> None:
-        if figures["right"] != arguments.tasks:
-            raise RuntimeError(f"{way}: {figures['right']} of {arguments.tasks} are right")
-        figures["a_second"] = arguments.tasks / figures["seconds"]
-        figures["cpu_ms"] = 1000 * figures["cpu"] / arguments.tasks
-        print(f"{way}: {figures['a_second']:.0f} tasks/s", file=sys.stderr)
-        if way not in best or best[way]["seconds"] > figures["seconds"]:
-            best[way] = figures
-
-    for number in range(arguments.rounds):
-        if arguments.hud_python is not None:
-            peer = str(Path(__file__).with_name("scale_peer.py"))
-            command = [arguments.hud_python, peer, str(arguments.tasks), str(AT_ONCE)]
-            keep("HUD's Taskset.run, keeps nothing", in_child(command))
-        for way, options in ways.items():
-            with tempfile.TemporaryDirectory() as name:
-                folder = Path(name)
-                write_files(folder, arguments.tasks)
-                postgresql = made is not None and "PostgreSQL" in way
-                store = made.new_url() if postgresql and made else str(folder / "runs.sqlite3")
-                before = made.transactions() if postgresql and made else 0
-                one = ["--one", json.dumps(options), str(folder), store]
-                figures = in_child([sys.executable, __file__, *one])
-                if postgresql and made:
-                    figures["transactions"] = (made.transactions() - before) / arguments.tasks
-                keep(way, figures)
-        if number == 0:
-            with tempfile.TemporaryDirectory() as name:
-                folder = Path(name)
-                write_files(folder, arguments.tasks)
-                store = str(folder / "runs.sqlite3")
-                keep("hud-mcp eval, whole program", command_line(folder, store, ()))
-                options = ("--in-process", "--record", "batched", "--name", "second")
-                keep(
-                    "hud-mcp eval --in-process --record batched",
-                    command_line(folder, store, options),
-                )
-    return best
-
-
-def memory_mb(pid: int) -> float:
-    """Megabytes of a process and all under it, shared pages shared out."""
-    process = psutil.Process(pid)
-    total = 0
-    for each in [process, *process.children(recursive=True)]:
-        try:
-            total += each.memory_full_info().pss
-        except psutil.NoSuchProcess:
-            continue
-    return total / 1e6
-
-
-def cpu_s(pid: int) -> float:
-    """Processor seconds of a process and all under it that live."""
-    process = psutil.Process(pid)
-    each = [one.cpu_times() for one in [process, *process.children(recursive=True)]]
-    return sum(one.user + one.system for one in each)
-
-
-async def memory_of(world: str, folder: Path) -> dict[str, float]:
-    """Megabytes of a server without a session, of the first, and of each further one."""
-    source = f"{folder / 'env.py'}:{world}"
-    store = str(folder / f"{world}.sqlite3")
-    parameters = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "hud_mcp", "serve", source, "--store", store, "--limit", "sessions=100"],
-        env=dict(os.environ),
+def read_figures(way: str, found: dict[str, Any], tasks: int) -> dict[str, float]:
+    """The figures of one round: each task beyond the first few."""
+    few, whole, more = found["few"], found["all"], tasks - FEW
+    if whole["right"] != tasks:
+        raise RuntimeError(f"{way}: {whole['right']} of {tasks} are right")
+    seconds = whole["seconds"] - few["seconds"]
+    parts = {key: 1000 * (whole[key] - few[key]) / more for key in ("driver", "servers")}
+    figures = {"a_second": more / seconds, "job_s": few["seconds"], **parts}
+    if "database" in found:
+        figures["database"] = 1000 * found["database"] / tasks
+        figures["transactions"] = found["transactions"] / tasks
+    figures["cpu_ms"] = sum(figures.get(key, 0.0) for key in ("driver", "servers", "database"))
+    print(
+        f"{way}: {figures['a_second']:.0f} tasks/s, {figures['cpu_ms']:.2f} ms; "
+        f"load {os.getloadavg()[0]:.1f}",
+        file=sys.stderr,
     )
-    with (folder / "log").open("w") as log:
-        async with Client(stdio_client(parameters, errlog=log)) as client:
-            (server,) = [one for one in psutil.Process().children() if "serve" in one.cmdline()]
-            empty = memory_mb(server.pid)
-            after: list[float] = []
-            session = ""
-            for _ in range(SESSIONS):
-                done = await client.call_tool("start_task", {"task": WORLDS[world]})
-                if done.is_error:
-                    raise RuntimeError(str(done.content))
-                session = (done.structured_content or {})["session"]
-                after.append(memory_mb(server.pid))
-            further = (after[-1] - after[0]) / (SESSIONS - 1)
-            found = {"server": empty, "first": after[0] - empty, "session": further}
-            if world != "browser":
-                return found
-            before = cpu_s(server.pid)
-            action = {"type": "move", "point": {"x": 9, "y": 9}}
-            for _ in range(STEPS):
-                done = await client.call_tool("step", {"session": session, "actions": [action]})
-                if done.is_error:
-                    raise RuntimeError(str(done.content))
-            found["step_ms"] = 1000 * (cpu_s(server.pid) - before) / STEPS
-            images = [len(part.data) * 3 / 4 for part in done.content if part.type == "image"]
-            found["picture_kb"] = sum(images) / 1000
-            return found
+    return figures
 
 
-def constants(made: Database | None) -> dict[str, Any]:
-    """What docs/scale.md reckons with."""
-    found: dict[str, Any] = {"memory_mb": {}}
+def run_way(
+    way: str, options: dict[str, Any], tasks: int, made: Database | None
+) -> dict[str, float]:
+    """One round of one way."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_files(folder, 1)
-        for world in WORLDS:
-            found["memory_mb"][world] = anyio.run(memory_of, world, folder)
-    if made is not None:
-        found["commits_a_second"] = {n: made.commits_per_s(n, 2.0) for n in (1, 4, 16)}
+        write_files(folder, tasks, "costly" if way.startswith("costly") else "count")
+        on = made if "PostgreSQL" in way else None
+        store = str(folder / "runs.sqlite3") if on is None else on.new_url()
+        before = (0.0, 0) if on is None else (on.cpu_s(), on.transactions())
+        if way.startswith("hud-mcp eval"):
+            found = command_line(folder, store, options.get("options", ()))
+        else:
+            one = ["--one", json.dumps(options), str(folder), store]
+            found = in_child([sys.executable, __file__, *one])
+        if on is not None:  # also of the few tasks before, which are 4 % of 400
+            found["database"] = on.cpu_s() - before[0]
+            found["transactions"] = on.transactions() - before[1]
+        return read_figures(way, found, tasks)
+
+
+def measure(arguments: argparse.Namespace, made: Database | None) -> dict[str, list[Any]]:
+    """The rounds of each way."""
+    ways: list[tuple[str, dict[str, Any], int]] = []
+    if "in-process" in arguments.part:
+        ways += [(way, how, arguments.tasks) for way, how in IN_PROCESS.items()]
+    if "command" in arguments.part:
+        batched = ("--in-process", "--record", "batched")
+        ways.append(("hud-mcp eval, whole program", {}, arguments.served))
+        how = {"options": batched}
+        ways.append(("hud-mcp eval --in-process --record batched", how, arguments.tasks))
+    if "workers" in arguments.part:
+        ways += [(way, how, arguments.served) for way, how in SERVED.items()]
+        ways += [(way, how, arguments.costly) for way, how in COSTLY.items()]
+    found: dict[str, list[Any]] = {}
+    for _ in range(arguments.rounds):
+        if arguments.hud_python is not None and "in-process" in arguments.part:
+            peer = str(Path(__file__).with_name("scale_peer.py"))
+            numbers = [str(each) for each in (arguments.tasks, AT_ONCE, FEW)]
+            figures = in_child([arguments.hud_python, peer, *numbers])
+            found.setdefault(PEER, []).append(read_figures(PEER, figures, arguments.tasks))
+        for way, options, tasks in ways:
+            if made is not None or "PostgreSQL" not in way:
+                found.setdefault(way, []).append(run_way(way, options, tasks, made))
     return found
+
+
+def ratio(rounds: dict[str, list[Any]], way: str, to: str, key: str) -> float | None:
+    """The median of the ratios of the rounds; None where one was not measured."""
+    if way not in rounds or to not in rounds:
+        return None
+    pairs = zip(rounds[way], rounds[to], strict=True)
+    return median(one[key] / other[key] for one, other in pairs)
 
 
 def show(figures: dict[str, Any]) -> None:
     """Print tables."""
     load = ", ".join(f"{each:.1f}" for each in figures["load"])
     print(f"{figures['cores']} cores; load before and after: {load}\n")
-    for way, one in figures["ways"].items():
-        more = f"  {one['transactions']:.1f} transactions" if "transactions" in one else ""
-        print(f"{way:45} {one['a_second']:7.0f} tasks/s  {one['cpu_ms']:6.2f} ms CPU{more}")
-    found = figures["ways"]
-    peer = found.get("HUD's Taskset.run, keeps nothing")
-    if peer is not None:
-        ours = found["evaluate, in process, batched"]
-        print(f"\nin process, batched / HUD's: {ours['a_second'] / peer['a_second']:.2f}")
-    for kind in ("SQLite", "PostgreSQL"):
-        one, two = (found.get(f"evaluate, {n}, {kind}") for n in ("1 worker", "2 workers"))
-        if one and two:
-            rate, cpu = two["a_second"] / one["a_second"], two["cpu_ms"] / one["cpu_ms"]
-            print(f"2 workers / 1, {kind}: {rate:.2f} of the rate, {cpu:.2f} of the CPU a task")
-    print()
-    for world, one in figures["constants"]["memory_mb"].items():
+    rounds = figures["rounds"]
+    for way, each in rounds.items():
+        one = {key: median(figures[key] for figures in each) for key in each[0]}
+        shares = ", ".join(
+            f"{key} {one[key]:.2f}" for key in ("driver", "servers", "database") if one.get(key)
+        )
+        more = f"; {one['transactions']:.1f} transactions" if "transactions" in one else ""
+        print(
+            f"{way:43} {one['a_second']:6.0f} tasks/s  {one['cpu_ms']:6.2f} ms CPU ({shares}){more}"
+            f"; a job {one['job_s']:.1f} s"
+        )
+    for way, to, said in (
+        (BATCHED, PEER, "in process, batched / HUD's"),
+        *(
+            (f"{what}, 2 workers, {kind}", f"{what}, 1 worker, {kind}", f"{what}, 2 / 1, {kind}")
+            for what in ("evaluate", "costly tasks")
+            for kind in ("SQLite", "PostgreSQL")
+        ),
+    ):
+        rate, cpu = (ratio(rounds, way, to, key) for key in ("a_second", "cpu_ms"))
+        if rate is not None and cpu is not None:
+            print(f"{said}: {rate:.2f} of the rate, {cpu:.2f} of the CPU a task")
+    show_constants(figures["constants"])
+
+
+def show_constants(found: dict[str, Any]) -> None:
+    """Print what docs/scale.md reckons with."""
+    for world, one in found.get("memory_mb", {}).items():
         if "step_ms" in one:
             print(f"{world}: {one['step_ms']:.0f} ms CPU and {one['picture_kb']:.0f} kB a step")
         parts = (one["server"], one["first"], one["session"])
@@ -291,7 +235,7 @@ def show(figures: dict[str, Any]) -> None:
                 world, *parts
             )
         )
-    for writers, rate in figures["constants"].get("commits_a_second", {}).items():
+    for writers, rate in found.get("commits_a_second", {}).items():
         print(f"PostgreSQL, {writers:2} writers: {rate:.0f} commits/s")
 
 
@@ -299,8 +243,11 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hud-python")
-    parser.add_argument("--tasks", type=int, default=400)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--tasks", type=int, default=1000)
+    parser.add_argument("--served", type=int, default=400)
+    parser.add_argument("--costly", type=int, default=150)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--one", nargs=3, metavar=("OPTIONS", "FOLDER", "STORE"))
     arguments = parser.parse_args()
@@ -310,9 +257,10 @@ def main() -> None:
         return
     load = [os.getloadavg()[0]]
     with database() as made:
-        ways, found = measure(arguments, made), constants(made)
+        rounds = measure(arguments, made)
+        found = constants(made) if "constants" in arguments.part else {}
     load.append(os.getloadavg()[0])
-    figures = {"cores": os.cpu_count(), "load": load, "ways": ways, "constants": found}
+    figures = {"cores": os.cpu_count(), "load": load, "rounds": rounds, "constants": found}
     if arguments.json:
         print(json.dumps(figures, indent=1))
     else:

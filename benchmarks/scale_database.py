@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import psutil
 import psycopg
 
 __all__ = ["Database", "database"]
@@ -25,10 +26,12 @@ class Database:
 
     Args:
         folder: Its socket's.
+        pid: Its first process's.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, pid: int) -> None:
         self._folder = folder
+        self._process = psutil.Process(pid)
         self._count = 0
 
     def connect(self) -> "psycopg.Connection[Any]":
@@ -44,6 +47,17 @@ class Database:
             connection.execute(f"CREATE SCHEMA place{self._count}".encode())
         query = {"host": self._folder, "options": f"-csearch_path=place{self._count}"}
         return f"postgresql+psycopg://postgres@/postgres?{urlencode(query)}"
+
+    def cpu_s(self) -> float:
+        """Processor seconds of all its processes, also of those that have ended."""
+        total = 0.0
+        for process in [self._process, *self._process.children(recursive=True)]:
+            try:
+                each = process.cpu_times()
+            except psutil.NoSuchProcess:
+                continue
+            total += each.user + each.system + each.children_user + each.children_system
+        return total
 
     def transactions(self) -> int:
         """How many it has committed so far."""
@@ -98,7 +112,7 @@ def database() -> Iterator[Database | None]:
         [programs / "postgres", "-D", data, *options], stderr=subprocess.DEVNULL, **as_user
     )
     try:
-        made = Database(folder)
+        made = Database(folder, server.pid)
         _wait(made)
         yield made
     finally:

@@ -48,6 +48,12 @@ _QUICK_TURNS = 200
 _ALONE_TURNS = 50
 """After so many turns with one write each, the next one is taken to be alone too."""
 
+_GATHER_TURNS = 5
+"""Where several sessions write, a commit waits until so many turns brought no write more."""
+
+_GATHER_S = 0.01
+"""So long it waits at most: no longer than a commit takes on a slow disk."""
+
 _TRIES = 5
 """How often a transaction is tried that may well succeed the next time."""
 
@@ -134,10 +140,27 @@ class Writer:
         turn = self._turns.get(loop)
         if turn is None:
             self._turns[loop] = [write]
-            loop.call_soon(self._end_turn, loop)
+            loop.call_soon(self._end_or_wait, loop, loop.time() + _GATHER_S, 1, _GATHER_TURNS)
         else:
             turn.append(write)
         return waiting  # a wait that is cancelled is this future's end, and not the write's
+
+    def _end_or_wait(
+        self, loop: asyncio.AbstractEventLoop, until_s: float, count: int, left: int
+    ) -> None:
+        """End a turn; while several sessions write, once they bring nothing more.
+
+        Those that work in step share each commit, which takes longer than the rest of their work.
+        """
+        turn = self._turns.get(loop)
+        if turn is None:  # it was closed
+            return
+        left = _GATHER_TURNS if len(turn) > count else left - 1
+        gathers = (self._crowded_turns or len(turn) > 1) and len(turn) < _QUICK_WRITES
+        if gathers and left > 0 and loop.time() < until_s:
+            loop.call_soon(self._end_or_wait, loop, until_s, len(turn), left)
+        else:
+            self._end_turn(loop)
 
     def _end_turn(self, loop: asyncio.AbstractEventLoop, *, closing: bool = False) -> None:
         """Commit what a turn of a loop has handed over, or give it to the thread."""

@@ -1,11 +1,12 @@
 """Trivial tasks a second, in each way that there is, beside HUD's own `Taskset.run`, in one run.
 
 Each way runs in a process of its own, one after the other, round by round; a figure is the median
-of the rounds, and a ratio is the median of the ratios of the rounds. A process first runs two jobs
-of 8 tasks: one for its imports, one for what every job costs, such as the start of its servers.
-That is shown by itself, and is no part of the figures a task. HUD's keeps nothing. A costly task
-takes some 40 ms of its server's processor time before it asks. PostgreSQL syncs each commit; its
-processor time counts too. The constants are those of docs/scale.md and scale_simulated.py.
+of the rounds, and a ratio is the median of the ratios of the rounds. A process first runs a job of
+8 tasks, for its imports. Seconds are from the first call of an agent to the last; what the job
+takes beside, such as the start of its servers, is shown by itself, and its processor time until
+then is left out. `hud-mcp eval` alone is measured whole. HUD's keeps nothing. A costly task takes
+some 40 ms of its server's processor time before it asks. PostgreSQL syncs each commit, and its
+processor time counts, with that of the first 8 tasks. The constants are those of docs/scale.md.
 
     python benchmarks/scale.py [--hud-python PATH] [--part in-process|workers|command|constants]
         [--tasks 1000] [--served 400] [--costly 150] [--rounds 3] [--json]
@@ -25,6 +26,7 @@ from statistics import median
 from typing import Any
 
 import anyio
+import psutil
 from scale_constants import constants
 from scale_database import Database, database
 from scale_files import FEW, write_files
@@ -53,8 +55,19 @@ COSTLY: dict[str, dict[str, Any]] = {
 }
 
 
+CALLS: list[float] = []
+"""When an agent was called, in this process."""
+BEFORE: list[tuple[float, float]] = []
+"""The processor time that a job had used as its first agent was called."""
+
+
 async def counts(agent: Agent) -> str:
     """Counts right."""
+    if not CALLS:
+        own, under = used()
+        each = [one.cpu_times() for one in psutil.Process().children(recursive=True)]
+        BEFORE.append((own, under + sum(one.user + one.system for one in each)))
+    CALLS.append(time.perf_counter())
     return str(len(agent.prompt.split("'")[1]))
 
 
@@ -67,50 +80,52 @@ def used() -> tuple[float, float]:
 
 async def run_job(options: dict[str, Any], rows: Path, store: str) -> dict[str, Any]:
     """One job by `evaluate`, in this process."""
-    began, before = time.perf_counter(), used()
-    env = str(rows.with_name("env.py"))
+    CALLS.clear()
+    BEFORE.clear()
+    began, env = time.perf_counter(), str(rows.with_name("env.py"))
     job = await evaluate(str(rows), counts, env=env, store=store, max_concurrent=AT_ONCE, **options)
-    seconds, after = time.perf_counter() - began, used()
+    whole, after, before = time.perf_counter() - began, used(), BEFORE[0]
     right = sum(run.reward == 1.0 for run in job.runs)
     driver, servers = after[0] - before[0], after[1] - before[1]
-    return {"seconds": seconds, "driver": driver, "servers": servers, "right": right}
+    seconds = CALLS[-1] - CALLS[0]
+    job_s = whole - seconds
+    return {
+        "seconds": seconds,
+        "job_s": job_s,
+        "driver": driver,
+        "servers": servers,
+        "right": right,
+    }
 
 
 def run_one(options: dict[str, Any], folder: Path, store: str) -> dict[str, Any]:
-    """Two jobs of few tasks, then the one of all; what the latter two took."""
+    """A job of few tasks, for the imports; then the one of all, and what that took."""
 
     async def run() -> dict[str, Any]:
-        for _ in range(2):
-            few = await run_job(options, folder / "few.jsonl", store)
-        return {"few": few, "all": await run_job(options, folder / "rows.jsonl", store)}
+        await run_job(options, folder / "few.jsonl", store)
+        return await run_job(options, folder / "rows.jsonl", store)
 
     return anyio.run(run)
 
 
 def command_line(folder: Path, store: str, options: Iterable[str]) -> dict[str, Any]:
-    """Jobs by `hud-mcp eval`, each from its start as a program to its end."""
-    found: dict[str, Any] = {}
-    for key, name in (("few", "few.jsonl"), ("all", "rows.jsonl")):
-        began, before = time.perf_counter(), used()
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "hud_mcp", "eval", str(folder / name), "--name", name),
-                *("--agent", "oracle", "--env", str(folder / "env.py"), "--store", store),
-                *("--max-concurrent", str(AT_ONCE), *options),
-            ],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        rows = (folder / name).read_text().count("\n")
-        is_right = f"over {rows} graded" in done.stdout and "1.000" in done.stdout
-        found[key] = {
-            "seconds": time.perf_counter() - began,
-            "driver": used()[1] - before[1],
-            "servers": 0.0,
-            "right": rows if is_right else 0,
-        }
-    return found
+    """A job by `hud-mcp eval`, from its start as a program to its end."""
+    began, before = time.perf_counter(), used()
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "hud_mcp", "eval", str(folder / "rows.jsonl")),
+            *("--agent", "oracle", "--env", str(folder / "env.py"), "--store", store),
+            *("--max-concurrent", str(AT_ONCE), *options),
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    rows = (folder / "rows.jsonl").read_text().count("\n")
+    is_right = f"over {rows} graded" in done.stdout and "1.000" in done.stdout
+    right, cpu = rows if is_right else 0, used()[1] - before[1]
+    seconds = time.perf_counter() - began
+    return {"seconds": seconds, "job_s": 0.0, "driver": cpu, "servers": 0.0, "right": right}
 
 
 def in_child(command: list[str]) -> dict[str, Any]:
@@ -121,13 +136,11 @@ def in_child(command: list[str]) -> dict[str, Any]:
 
 
 def read_figures(way: str, found: dict[str, Any], tasks: int) -> dict[str, float]:
-    """The figures of one round: each task beyond the first few."""
-    few, whole, more = found["few"], found["all"], tasks - FEW
-    if whole["right"] != tasks:
-        raise RuntimeError(f"{way}: {whole['right']} of {tasks} are right")
-    seconds = whole["seconds"] - few["seconds"]
-    parts = {key: 1000 * (whole[key] - few[key]) / more for key in ("driver", "servers")}
-    figures = {"a_second": more / seconds, "job_s": few["seconds"], **parts}
+    """The figures of one round, a task."""
+    if found["right"] != tasks:
+        raise RuntimeError(f"{way}: {found['right']} of {tasks} are right")
+    parts = {key: 1000 * found[key] / tasks for key in ("driver", "servers")}
+    figures = {"a_second": (tasks - 1) / found["seconds"], "job_s": found["job_s"], **parts}
     if "database" in found:
         figures["database"] = 1000 * found["database"] / tasks
         figures["transactions"] = found["transactions"] / tasks
@@ -155,7 +168,7 @@ def run_way(
         else:
             one = ["--one", json.dumps(options), str(folder), store]
             found = in_child([sys.executable, __file__, *one])
-        if on is not None:  # also of the few tasks before, which are 4 % of 400
+        if on is not None:
             found["database"] = on.cpu_s() - before[0]
             found["transactions"] = on.transactions() - before[1]
         return read_figures(way, found, tasks)
@@ -208,7 +221,7 @@ def show(figures: dict[str, Any]) -> None:
         more = f"; {one['transactions']:.1f} transactions" if "transactions" in one else ""
         print(
             f"{way:43} {one['a_second']:6.0f} tasks/s  {one['cpu_ms']:6.2f} ms CPU ({shares}){more}"
-            f"; a job {one['job_s']:.1f} s"
+            f"; beside {one['job_s']:.1f} s"
         )
     for way, to, said in (
         (BATCHED, PEER, "in process, batched / HUD's"),

@@ -6,7 +6,7 @@ from pathlib import Path
 __all__ = ["FEW", "WORLDS", "write_files"]
 
 FEW = 8
-"""Tasks of the job that shows what each job costs, however many tasks it has."""
+"""Tasks of the first job of a process, which is not measured."""
 
 ENV = """
 from hud_mcp import Browser, BrowserWorld, Environment, Gymnasium, NoWorld, Shell

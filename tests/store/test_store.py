@@ -6,6 +6,7 @@ from datetime import UTC, timedelta, timezone
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 from records import (
     AT,
@@ -219,6 +220,26 @@ async def test_concurrent_writers_share_commits(store: Store, url: str) -> None:
     assert len(seen) <= 2
     for i in range(64):
         assert len((await store.load_trajectory(f"traj-{i}")).steps) == 1
+
+
+async def test_sessions_that_work_in_step_share_each_commit(store: Store) -> None:
+    """Eight sessions that write at nearly the same time cost one commit a step, not one each."""
+    for i in range(8):
+        await begin(store, f"traj-{i}")
+
+    async def work(number: int) -> None:
+        for index in range(10):
+            for _ in range(3 * (number % 4)):  # some have more to do before they write
+                await anyio.lowlevel.checkpoint()
+            await store.add_step(f"traj-{number}", step(index))
+
+    with commits() as seen, anyio.fail_after(PATIENCE_S):
+        async with anyio.create_task_group() as group:
+            for i in range(8):
+                group.start_soon(work, i)
+    assert len(seen) <= 15
+    for i in range(8):
+        assert len((await store.load_trajectory(f"traj-{i}")).steps) == 10
 
 
 async def test_one_bad_write_does_not_fail_its_neighbours(store: Store, url: str) -> None:

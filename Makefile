@@ -44,14 +44,13 @@ peers: $(TESTED)
 	$(PYTEST) -o timeout=0 -m peers $(TESTS)
 
 # The tests of all lanes in one run, but for those that install this package anew, the one that draws
-# from each generator of reasoning-gym, the one that kills a node of Ray, and every row of our own sets;
-# `make peers`, `make prove` and `make scale` have them.
+# from each generator of reasoning-gym, and every row of our own sets; `make peers` and `make prove`
+# have them.
 lanes: $(TESTED)
 	@$(BIN)/python scripts/install.py test
 	$(PYTEST) -m "long or peers or prove or scale or stress" --ignore tests/interaction/test_admitted_sdks.py \
 	  --ignore tests/environments/test_own_sets.py \
-	  --deselect tests/environments/test_reasoning_gym.py::test_every_generator_is_as_the_tables_say \
-	  --deselect tests/rollout/test_clusters.py::test_one_of_three_nodes_of_a_ray_cluster_is_killed $(TESTS)
+	  --deselect tests/environments/test_reasoning_gym.py::test_every_generator_is_as_the_tables_say $(TESTS)
 
 # Both, on a machine that has nothing: a new minimal Debian. STEP is all, demo, test or shell.
 fresh:

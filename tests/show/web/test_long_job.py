@@ -10,11 +10,15 @@ import httpx
 import pytest
 from axe import axe_source, findings
 from many_runs import LARGE, SMALL, make_many
-from playwright.async_api import Browser, Page, expect
-from recorded import BROWSER, opened, served
+from playwright.async_api import Browser, Page, Response, expect
+from recorded import BROWSER, Run, opened, served
+from waiting import PATIENCE_S
 
+from hud_mcp.record.job import Job
+from hud_mcp.show.web import job_pages
 from hud_mcp.show.web.viewer import viewer_app
 from hud_mcp.store import Store
+from hud_mcp.task import Task
 
 pytestmark = [pytest.mark.anyio, BROWSER]
 
@@ -227,3 +231,45 @@ async def test_axe_finds_nothing_where_rows_are_paged(
         async with opened(browser, address, **look) as seen:
             await expect(seen.page.locator("#page-place")).to_have_text("1 to 100 of 435 rows")
             assert await findings(seen.page, source) == []
+
+
+async def test_a_page_follows_a_long_job_that_runs_with_bounded_replies(
+    run: Run, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New runs are counted and named; each reply has a page of rows at most, and no other run."""
+    monkeypatch.setattr(job_pages, "WHOLE_RUNS", 20)
+    names = [f"task-{i:03}" for i in range(105)]
+    run.job = Job(name="A job", taskset="shop", agent="me")
+    run.tasks = tuple(Task(id=name, env="shop", template="find") for name in names)
+    for name in names[:101]:
+        await run.add(name, reward=1.0)
+    replies: list[Response] = []
+
+    def keep(reply: Response) -> None:
+        replies.append(reply)
+
+    patience = PATIENCE_S * 1000 / 2
+    async with (
+        served(viewer_app(run.store)) as base,
+        opened(browser, f"{base}/", f"#{run.job.id}") as seen,
+    ):
+        page = seen.page
+        page.on("response", keep)
+        where, graded = page.locator("#page-place"), page.locator("#outcomes .graded dd")
+        await expect(where).to_have_text("1 to 100 of 101 rows")
+        await page.locator("#last-page").click()
+        await expect(where).to_have_text("101 to 101 of 101 rows")
+        await page.locator("#rows a").first.focus()
+        await run.add(names[101], reward=1.0)
+        await expect(where).to_have_text("101 to 102 of 102 rows", timeout=patience)
+        await expect(graded).to_have_text("102")
+        await expect(page.locator("#rows a").first).to_be_focused()
+        await run.add(names[102], outcome=None)
+        await run.add(names[103], reward=0.0, content="no lamp")
+        await expect(where).to_have_text("101 to 104 of 104 rows", timeout=patience)
+        await expect(page.locator("#shown")).to_have_text("104 runs")
+        await expect(page.locator("#latest-rows li")).to_have_text(re.compile("no lamp"))
+        told = [await reply.json() for reply in replies if "/api/" in reply.url]
+    assert any(found.get("latest") for found in told)
+    assert max(len(found.get("rows", [])) for found in told) <= 100
+    assert not any(found.get("trajectories") for found in told)

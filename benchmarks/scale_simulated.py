@@ -16,9 +16,9 @@ from itertools import count
 from statistics import mean, quantiles
 
 SESSIONS = (100, 300, 1_000, 3_000, 10_000, 30_000)
-CPU_MS = {"none": 8.0, "browser": 65.0}
+CPU_MS = {"none": 4.5, "browser": 57.0}
 PICTURE_KB = {"none": 0.0, "browser": 81.0}
-MEMORY_MB = {"none": 0.1, "browser": 42.0}
+MEMORY_MB = {"none": 0.1, "browser": 23.0}
 STEPS = 12
 """Steps of each session that are simulated; the first ones are left out of the figures."""
 LEFT_OUT = 4
@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--cpu-ms", type=float, help="of a step, with its share of start and grade")
     parser.add_argument("--picture-kb", type=float, help="of each step")
     parser.add_argument("--commits-a-step", type=float, default=1.0)
-    parser.add_argument("--commits-a-second", type=float, default=4000.0, help="of the database")
+    parser.add_argument("--commits-a-second", type=float, default=12000.0, help="of the database")
     parser.add_argument("--network-mb-s", type=float, default=110.0, help="to the pictures' place")
     given = parser.parse_args()
     given.cpu_ms = CPU_MS[given.world] if given.cpu_ms is None else given.cpu_ms

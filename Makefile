@@ -30,7 +30,7 @@ demo: $(STAMP)
 # and `stress`.
 test: $(TESTED)
 	@$(BIN)/python scripts/install.py test
-	$(PYTEST) $(TESTS)
+	$(PYTEST) --no-loadscope-reorder $(TESTS)
 
 # Whole conversations whose servers are killed, restarted or waited for, and each page of the docs.
 long: $(TESTED)

@@ -13,6 +13,28 @@ ELSEWHERE = {"hud_python", "fastmcp_python"}
 """The fixtures that make an environment of its own, which pip fills from the network."""
 
 
+SLOW = (
+    "environments/test_own_sets.py",
+    "docs/test_blocks.py",
+    "rollout/test_moving_runs.py",
+    "interaction/test_replicas_forwarding.py",
+    "environments/test_quickstart.py",
+    "agents/test_model_eval.py",
+    "agents/test_model_computer.py",
+    "checking/test_checked_sets.py",
+    "environments/test_reasoning_gym.py",
+    "rollout/test_evaluate.py",
+    "rollout/test_agent_process.py",
+    "interaction/test_what_agents_may.py",
+    "interaction/test_restarts.py",
+    "environments/test_gym.py",
+    "task_env/test_task_env.py",
+    "test_layers.py",
+    "test_seams.py",
+)
+"""Files of few tests that take long; whoever begins one last holds up the end."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give to their lanes what needs another Python, and what is left out of a sample."""
@@ -25,6 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             sampled.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for cases in sampled.values():
         _sample(cases)
+    items.sort(key=lambda item: not item.path.as_posix().endswith(SLOW))  # others stay in order
 
 
 def _sample(cases: list[pytest.Item]) -> None:

@@ -64,6 +64,7 @@ _ELSEWHERE = ("__main__", "migrations.env", "cluster.libraries")
 """Programs, and what loads Ray, which has an environment of its own in `make scale`."""
 
 
+@pytest.mark.long
 def test_every_module_lists_only_names_that_it_has() -> None:
     """`__all__` is true in every module that loads without an extra."""
     checked = 0

@@ -230,6 +230,7 @@ async def test_a_run_that_cannot_begin_says_why(
     assert "Traceback" not in run.printed
 
 
+@pytest.mark.long
 @pytest.mark.browser
 async def test_the_oracle_solves_shipped_tasks_of_every_kind(tmp_path: Path) -> None:
     """Through the tools of any client, with a real browser; `make demo` runs the whole set."""

@@ -39,7 +39,7 @@ export class AcrossPage {
     this.data = data;
     const { jobs, others } = data;
     $('across-title').textContent = jobs.length === 1 ? `${jobs[0].name}, task by task` : `${jobs.length} jobs, task by task`;
-    $('other-jobs').replaceChildren(el('option', { value: '' }, others.length ? 'choose…' : 'none of these task sets'),
+    $('other-jobs').replaceChildren(el('option', { value: '' }, others.length ? 'choose…' : 'no other job of these task sets'),
       ...others.map(job => el('option', { value: job.id }, [job.agent, job.name, momentText(job.created_at)].filter(Boolean).join(' · '))));
     $('other-jobs').disabled = !others.length || jobs.length >= MOST_SIDES;
     $('find-task').value = find;

@@ -422,7 +422,7 @@ async def test_a_job_of_two_thousand_trajectories_opens(run: Run, browser: Brows
     async with viewing(browser, run.store) as seen:
         page = seen.page
         await page.add_init_script(STALLS)
-        await seen.go(f"#job-{run.job.id}")
+        await seen.go(f"#job-{run.job.id}/by-none")
         await expect(page.locator("#shown")).to_have_text("2,000 runs")
         await expect(page.locator("#rows tr")).to_have_count(100)
         assert await page.locator("#plot .bar-of").count() == 13

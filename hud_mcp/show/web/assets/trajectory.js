@@ -48,8 +48,10 @@ export class TrajectoryPage {
       const link = this.shown && linkToPlace(this.shown, this.here);
       if (link && link !== location.hash && location.protocol !== 'about:') history[jump ? 'pushState' : 'replaceState'](null, '', link);
     };
+    // A browser counts how often an address changes; and who goes elsewhere meanwhile is not called back.
+    const at = location.hash;
     if (jump) now();
-    else this.later = setTimeout(now, 60); // a browser counts how often an address changes
+    else this.later = setTimeout(() => location.hash === at && now(), 60);
   }
 
   /** Shows what is known from its job: its neighbours, and where it can be watched. */

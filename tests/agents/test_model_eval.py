@@ -130,7 +130,7 @@ def test_a_model_answers_through_the_tools_of_any_client(provider: str, tmp_path
 
 
 @pytest.mark.browser
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.usefixtures("machine")
 @pytest.mark.parametrize(("look", "pictures", "reads"), [
     ("both", 1, True), ("text", 0, True), ("image", 1, False),

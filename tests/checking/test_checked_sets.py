@@ -32,6 +32,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_each_set_has_its_own_counts(here: Path) -> None:
     """In a table and in JSON, also where the check is resumed; one set alone has none."""
     printed = check(here, "first", "second", "--repeat", "1", status=1)

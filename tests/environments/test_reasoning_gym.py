@@ -123,6 +123,7 @@ def test_what_is_an_answer_is_no_program(dataset: str, answer: str, *, program: 
     assert is_program(dataset, answer) is program
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not HERE, reason="not on this machine: reasoning-gym")
 async def test_no_answer_runs_on_the_graders_machine(tmp_path: Path) -> None:
     """A verifier that evaluates answers is not handed a program: it gets 0, and touches nothing."""

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 COUNT = {"template": "count", "arguments": {"word": "lamp", "letter": "a"}}
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Where two servers keep one record."""
     if request.param == "sqlite":

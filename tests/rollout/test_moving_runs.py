@@ -158,6 +158,7 @@ async def test_a_run_ends_as_lost_where_only_a_lost_server_offers_what_it_needs(
     assert sorted(ended) == sorted(task.id for task in TASKS)
 
 
+@pytest.mark.long
 async def test_a_run_goes_on_with_another_server_while_its_own_waits_for_room(
     tmp_path: Path,
 ) -> None:

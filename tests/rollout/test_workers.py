@@ -36,7 +36,7 @@ async def count(word: str = "lamp"):
 """
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def store(request: pytest.FixtureRequest, tmp_path: Path):  # noqa: ANN201  # a generator of URLs
     """A store of each kind."""
     if request.param == "sqlite":

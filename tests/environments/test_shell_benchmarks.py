@@ -45,13 +45,17 @@ NEVER = {
     "root": {**COUNT, "create": {"init": "useradd -m bill"}},
     "system's own": {**COUNT, "create": {"init": "echo x > /usr/x"}},
     "the image": {**COUNT, "create": {"local": "packages"}},
-    "rights of files": {
-        **COUNT, "evaluation": {"check": ["find ~ -perm 640 | grep -q x"], "example": "true"}},
+    "setuid": {
+        **COUNT, "evaluation": {"check": ["find ~ -perm -u+s | grep -q x"], "example": "true"}},
     "processes": {**COUNT, "evaluation": {"check": [None], "example": "ps -ef | wc -l"}},
 }  # fmt: skip
 READS = {
     "a comment": {**COUNT, "create": {"init": {"code": "# /etc is as it was\ntrue"}}},
     "users": {**COUNT, "evaluation": {"check": [None], "example": "getent passwd | wc -l"}},
+    "rights": {
+        **COUNT,
+        "evaluation": {"check": ["find ~ -perm 640 | grep -q x"], "example": "true"},
+    },
     "who may run": {**COUNT, "evaluation": {"check": [None], "example": "find ~ -perm /u=x"}},
 }
 """What looks like a cause not to run, and is none."""
@@ -135,6 +139,16 @@ async def test_what_a_shell_reads_at_its_start_is_graded_too(tmp_path: Path) -> 
     example = task.metadata["gold"]["command"]
     assert (await played(task, example, "done"))[0] == 1.0
     assert (await played(task, "true", "done"))[0] == 0.0
+
+
+async def test_rights_and_links_are_graded_as_they_were_made(tmp_path: Path) -> None:
+    """A row that asks for both has the full reward for them alone."""
+    check = '[ "$(stat -c %a ~/key)" = 640 ] && [ "$(readlink ~/now)" = v2 ]'
+    done = "touch ~/key; chmod 640 ~/key; mkdir ~/v2; ln -s v2 ~/now"
+    evaluation = {"check": [check], "example": done}
+    (task,) = agentbench(tmp_path, {"description": "Make both.", "evaluation": evaluation})
+    assert (await played(task, done, "done"))[0] == 1.0
+    assert (await played(task, f"{done}; chmod 644 ~/key", "done"))[0] == 0.0
 
 
 async def test_what_is_started_goes_on_while_the_agent_looks(tmp_path: Path) -> None:

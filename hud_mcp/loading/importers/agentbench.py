@@ -65,8 +65,8 @@ _MADE = (
 )
 _ASKED = (
     (
-        re.compile(r"-perm\s+(?!/u=x)|%a\b|\bchmod [gu]\+[st]"),
-        "it looks at rights of files, of which a verifier has who may run one",
+        re.compile(r"-perm\s+[-/]?(?:[2467]\d{3}|\S*s\b)|\bchmod\s+(?:[2467]\d{3}|\S*\+\w*s)\b"),
+        "it looks at setuid or setgid, which no verifier keeps",
     ),
     (re.compile(r"\bps -"), "it counts processes, and each moment has others"),
     (re.compile(r"\bfree\b"), "it looks at free memory, and each moment has another"),

@@ -1,8 +1,10 @@
-"""Named outputs of a folder as a tar: regular files and folders, as data and nothing else.
+"""Named outputs of a folder as a tar: files, folders and links, as data and nothing else.
 
 The folder is an agent's. Every name on the way is opened from the descriptor of the folder that it
 is in, and no link is followed, so what is read lies in the folder, whatever was put there. Nobody
 but this process should run meanwhile: what is read is then what was there all along.
+
+A link is written down, and `sift` decides which of them a grader sees.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ _PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_DEPTH = 200
 _MOST_NAMED = 1000
 _MOST_PATH = 4000
+_KEPT_MODE = 0o1777
+"""The rights of a file or folder, without setuid and setgid, which change who runs a program."""
 
 
 class _Stopped(Exception):
@@ -123,12 +127,15 @@ class _Gathering:
         self, levels: list[tuple[int, str, list[str], ExitStack]], place: int, path: str
     ) -> None:
         with ExitStack() as held:
+            described = self._described(place, path)
+            place = os.dup(place)  # the right is taken back when the caller's is closed
+            held.callback(os.close, place)
             held.enter_context(_lent(place, 0o500))
             folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place)
             held.callback(os.close, folder)
             if path not in ("", "."):
                 self._count(0)
-                self._archive.addfile(self._described(folder, path))
+                self._archive.addfile(described)
             names = sorted(os.listdir(folder), reverse=True)
             levels.append((folder, "" if path == "." else path, names, held.pop_all()))
 
@@ -146,6 +153,9 @@ class _Gathering:
                 return  # mounted there, as it will be in the other place
             if stat.S_ISREG(found.st_mode):
                 self._add_file(place, path)
+            elif stat.S_ISLNK(found.st_mode):
+                self._count(0)
+                self._archive.addfile(self._described(place, path))
             elif not stat.S_ISDIR(found.st_mode):
                 self._leave_out(path, _kind(found.st_mode))
             elif len(levels) >= _MOST_DEPTH or len(path) > _MOST_PATH:
@@ -156,24 +166,26 @@ class _Gathering:
             os.close(place)
 
     def _add_file(self, place: int, path: str) -> None:
+        info = self._described(place, path)
+        self._count(info.size)
         with _lent(place, 0o400):
             # A place is opened again by its descriptor: no name is looked up any more.
             fd = os.open(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_CLOEXEC)
             with open(fd, "rb") as file:
-                info = self._described(fd, path)
-                self._count(info.size)
                 self._archive.addfile(info, _Sized(file, info.size))
 
-    def _described(self, fd: int, path: str) -> tarfile.TarInfo:
-        found = os.fstat(fd)
+    def _described(self, place: int, path: str) -> tarfile.TarInfo:
+        """The header of a thing, with the rights that it has before any are lent."""
+        found = os.fstat(place)
         info = tarfile.TarInfo(FILES + path)
         info.mtime = int(found.st_mtime)
+        info.mode = found.st_mode & _KEPT_MODE
         if stat.S_ISDIR(found.st_mode):
             info.type = tarfile.DIRTYPE
-            info.mode = 0o755
+        elif stat.S_ISLNK(found.st_mode):
+            info.type, info.linkname = tarfile.SYMTYPE, os.readlink("", dir_fd=place)
         else:
             info.size = found.st_size
-            info.mode = 0o755 if found.st_mode & 0o100 else 0o644
         return info
 
     def _count(self, size: int) -> None:

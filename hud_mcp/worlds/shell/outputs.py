@@ -1,7 +1,8 @@
 """What an agent made, sifted for a grader's place: data alone, and never in the author's way.
 
 A sandbox hands over a tar of named outputs. What Python, pytest, git or a shell would run by
-itself is left out of it, and so is what would stand in front of a file of the author's.
+itself is left out of it, and so is what would stand in front of a file of the author's. A link
+is kept where it leads to another output.
 """
 
 import fnmatch
@@ -16,6 +17,7 @@ from typing import IO, Any, cast
 
 from hud_mcp.errors import BrokenByAgent, GraderFailed
 from hud_mcp.sandbox.inside.gather import FILES, REPORT
+from hud_mcp.worlds.shell.links import Thing, kept_links
 
 __all__ = ["TESTS", "Originals", "Sifted", "named_outputs", "sift"]
 
@@ -116,6 +118,7 @@ def sift(
     named: Mapping[str, str],
     authors: Path | None,
     originals: Originals | None,
+    names: Mapping[str, str],
 ) -> Sifted:
     """Keep of a sandbox's outputs what is data and in nobody's way.
 
@@ -125,11 +128,13 @@ def sift(
         authors: The author's files, which are put in front of all. Outputs that lie in a folder
             of theirs are put there, beside them.
         originals: What comes from the environment's own folder.
+        names: Absolute paths at which folders of the grader's place are seen; see `kept_links`.
 
     Raises:
         BrokenByAgent: There is more than may be copied, or it cannot be read.
     """
-    sifter = _Sifter(named, authors, originals.paths(named.values()) if originals else {})
+    taken = originals.paths(named.values()) if originals else {}
+    sifter = _Sifter(named, authors, taken, names)
     with gzip.GzipFile(fileobj=io.BytesIO(packed)) as unzipped:
         try:
             with tarfile.open(fileobj=unzipped, mode="r|", encoding="utf-8") as archive:
@@ -142,9 +147,16 @@ def sift(
 
 class _Sifter:
     def __init__(
-        self, named: Mapping[str, str], authors: Path | None, originals: Mapping[str, Path]
+        self,
+        named: Mapping[str, str],
+        authors: Path | None,
+        originals: Mapping[str, Path],
+        names: Mapping[str, str],
     ) -> None:
         self._exact = set(named.values())
+        self._names = names
+        self._tree: dict[str, Thing] = {}
+        self._links: dict[str, tarfile.TarInfo] = {}
         self._authors = authors
         self._originals = originals
         own = _names_in(authors) if authors else {}
@@ -171,10 +183,13 @@ class _Sifter:
             return
         path = member.name.removeprefix(FILES)
         parts = path.split("/")
-        if not (member.isreg() or member.isdir()) or {"", ".", ".."} & set(parts):
+        if not (member.isreg() or member.isdir() or member.issym()) or {"", ".", ".."} & set(parts):
             return  # a sandbox of ours writes no such thing
         if why := self._why_not(path, is_folder=member.isdir()):
             self._leave_out(path, why)
+            return
+        if member.issym():
+            self._take_link(path, member)
             return
         content: IO[bytes] | None = archive.extractfile(member) if member.isreg() else None
         if content is not None and parts[-1] in _MAY_CONFIGURE and path not in self._exact:
@@ -186,15 +201,46 @@ class _Sifter:
         if self._authors is not None and parts[0] in self._beside:
             _put(self._authors / path, content, member.mode)
             return
-        made = tarfile.TarInfo(path)
-        made.type, made.size, made.mode = member.type, member.size, member.mode
-        made.mtime = member.mtime
-        self._archive.addfile(made, content)
+        self._archive.addfile(_made(path, member), content)
+        self._note(path, member.isdir())
+
+    def _take_link(self, path: str, member: tarfile.TarInfo) -> None:
+        """Keep a link for the end, when it is known what there is for it to lead to."""
+        parts = path.split("/")
+        special = ".git" in parts or parts[-1] in _MAY_CONFIGURE or parts[0] in self._beside
+        if special:  # its target could be read in the place of what is not copied
+            self._leave_out(path, "it is a link")
+        else:
+            self._links[path] = member
+
+    def _note(self, path: str, thing: Thing) -> None:
+        """Note what is at a path, and that it lies in folders."""
+        self._tree[path] = thing
+        above = path.rpartition("/")[0]
+        while above and above not in self._tree:
+            self._tree[above] = True
+            above = above.rpartition("/")[0]
+
+    def _add_links(self) -> None:
+        for path in self._links.keys() & self._tree.keys():
+            del self._links[path]  # two outputs have the same path in the grader's place
+        for path, member in self._links.items():
+            self._tree[path] = member.linkname
+        kept = kept_links(self._tree, self._names)
+        for path, member in self._links.items():
+            if path in kept:
+                self._archive.addfile(_made(path, member))
+            else:
+                self._leave_out(path, "it is a link, and does not lead to what is copied")
 
     def done(self) -> Sifted:
-        """Add what comes from the original, and say what there is."""
+        """Add what comes from the original, then the links, and say what there is."""
         for path, source in self._originals.items():
+            if self._tree.get(path) is True:
+                continue  # the agent's folder, with the rights that it gave it
             self._archive.add(source, arcname=path, recursive=False, filter=_plain)
+            self._note(path, str(source.readlink()) if source.is_symlink() else source.is_dir())
+        self._add_links()
         self._archive.close()
         self._zipped.close()
         report = self._report
@@ -282,7 +328,15 @@ def _put(place: Path, content: IO[bytes] | None, mode: int) -> None:
     with place.open("xb") as file:
         while data := content.read(1 << 20):
             file.write(data)
-    place.chmod(mode & 0o555)
+    place.chmod(0o555 if mode & 0o100 else 0o444)  # read-only, and to be read by the sandbox's user
+
+
+def _made(path: str, member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """The header of an output in the grader's place."""
+    made = tarfile.TarInfo(path)
+    made.type, made.size, made.mode = member.type, member.size, member.mode
+    made.mtime, made.linkname = member.mtime, member.linkname
+    return made
 
 
 def _plain(info: tarfile.TarInfo) -> tarfile.TarInfo:

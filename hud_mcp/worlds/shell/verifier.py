@@ -18,6 +18,7 @@ import anyio.to_thread
 from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed, GraderFailed
 from hud_mcp.sandbox import Sandbox, SandboxOptions
+from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
 from hud_mcp.worlds.shell.outputs import Originals, Sifted, named_outputs, sift
 from hud_mcp.worlds.shell.stage import Author, Stage
 
@@ -226,7 +227,8 @@ async def open_verifier(
         if source is not None:
             await anyio.to_thread.run_sync(stage.add, source)
         packed = await _gathered(agents, named)
-        work = partial(sift, packed, named=named, authors=stage.files, originals=kept)
+        names = _names_of_folder(agents.options)
+        work = partial(sift, packed, named=named, authors=stage.files, originals=kept, names=names)
         sifted = await anyio.to_thread.run_sync(work)
         options = _options(agents.options, stage, network=network)
         sandbox = await Sandbox.open(options)
@@ -242,6 +244,14 @@ async def open_verifier(
             if sandbox is not None:
                 await sandbox.close()
             await anyio.to_thread.run_sync(stage.close)
+
+
+def _names_of_folder(session: SandboxOptions) -> dict[str, str]:
+    """The absolute paths that lead into a verifier's folder as into the agent's."""
+    if session.isolation != "bwrap":
+        return {}
+    whole = dict.fromkeys((GUEST_ROOT, *map(str, session.places)), "")
+    return {**whole, **{part: part.lstrip("/") for part in session.parts}}
 
 
 async def _gathered(agents: Sandbox, named: Mapping[str, str]) -> bytes:
@@ -272,7 +282,7 @@ def _options(session: SandboxOptions, stage: Stage, *, network: bool) -> Sandbox
     return replace(
         session,
         hosts=session.hosts if network else AllowList(),
-        readonly={**session.readonly, **stage.mounts("/workspace", _SITE)} if isolated else {},
+        readonly={**session.readonly, **stage.mounts(GUEST_ROOT, _SITE)} if isolated else {},
         limits=limits.model_copy(update={"disk_bytes": limits.disk_bytes + _ROOM_BYTES}),
         places=(),
         names=session.places,

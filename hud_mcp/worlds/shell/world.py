@@ -239,10 +239,11 @@ class ShellWorld:
     ) -> AbstractAsyncContextManager[Verifier]:
         """A fresh sandbox for grading, where the agent has not been.
 
-        It has the author's files, and copies of the agent's named outputs, as data: regular files
-        and folders. It copies no links and no pipes. It copies files that programs run
-        automatically (`conftest.py`, `sitecustomize.py`, `*.pth`, git's hooks …) only if you name
-        them. The agent's processes are stopped while it copies.
+        It has the author's files, and copies of the agent's named outputs, as data. Files and
+        folders keep their permissions, without setuid and setgid. A link in a folder is kept if it
+        leads to another copy. It copies files that programs run automatically (`conftest.py`,
+        `sitecustomize.py`, `*.pth`, git's hooks …) only if you name them. The agent's processes are
+        stopped while it copies.
 
         Args:
             files: A file, or a folder whose content is put into the verifier's folder, from the

@@ -100,7 +100,7 @@ async def test_a_command_says_how_it_ended(shell: ShellWorld) -> None:
 
 
 async def test_nothing_of_the_agents_comes_by_itself(shell: ShellWorld) -> None:
-    """Links, pipes, sockets, and what programs run without being told, wherever they lie."""
+    """Links out, pipes, sockets, and what programs run without being told, wherever they lie."""
     await shell.run(
         "mkdir -p d/.git/hooks d/__pycache__ d/.local/bin; cd d; echo x > kept; ln -s kept link;"
         "ln -s /etc/passwd outside; mkfifo pipe; touch conftest.py sitecustomize.py a.pth"
@@ -109,8 +109,8 @@ async def test_nothing_of_the_agents_comes_by_itself(shell: ShellWorld) -> None:
     )
     async with shell.verifier(copy=["d", "d/conftest.py"]) as clean:
         found = (await clean.run("find d ! -type d | sort")).stdout.split()
-        assert found == ["d/.git/HEAD", "d/conftest.py", "d/hard", "d/kept"]
-        assert clean.left_out["d/outside"] == "it is a link"
+        assert found == ["d/.git/HEAD", "d/conftest.py", "d/hard", "d/kept", "d/link"]
+        assert "it is a link" in clean.left_out["d/outside"]
         assert clean.left_out["d/pipe"] == "it is a pipe"
         assert clean.left_out["d/socket"] == "it is a socket"
         assert clean.left_out["d/.git/config"] == "git runs it"
@@ -175,6 +175,72 @@ async def test_its_commands_see_nothing_that_the_agent_set(open_shell: OpenShell
         assert "https_proxy" in (await clean.run("env")).stdout
 
 
+LINKS = {
+    "to": "v2",
+    "file": "v2/x",
+    "chain": "to/../file",
+    "v1/up": "../v2/x",
+    "v1/new": "../absolute",
+    "absolute": "/workspace/v2",
+    "elsewhere": "/testbed/lib",
+    "self": ".",
+}
+"""Links that lead to other outputs."""
+NO_LINKS = {
+    "passwd": "/etc/passwd",
+    "out": "../workspace/v2",
+    "up": "self/..",
+    "root": "/",
+    "nowhere": "none",
+    "later": "wanted",
+    "beneath": "v2/x/y",
+    "key": "key.txt",
+    "key2": "self/key.txt",
+    "key3": "/workspace/self/checks/key",
+    "key4": "/proc/self/cwd/key.txt",
+    "through": "nowhere/../v2",
+    "a": "b",
+    "b": "a",
+    ".git": "v2",
+    "v2/.git": "../v1",
+    "__pycache__": "v2",
+    "setup.cfg": "v2/x",
+    "hidden.so": "v2/x",
+    "checks/mine": "../v2/x",
+}
+"""Links that would show a grader something else than the agent made."""
+
+
+async def test_a_copy_has_the_modes_and_the_links_that_the_agent_made(
+    open_shell: OpenShell, tmp_path: Path
+) -> None:
+    """Bit for bit without setuid and setgid; a link where it leads to what is copied with it."""
+    write(
+        tmp_path, **{"files__key.txt": "the key", "files__checks__key": "k", "files__hidden_": ""}
+    )
+    shell = await open_shell(parts=["/testbed"])
+    await shell.run("mkdir -p v1 v2 checks testbed/lib; echo x > v2/x")
+    for path, target in {**LINKS, **NO_LINKS}.items():
+        await shell.run(["ln", "-sT", target, path])
+    modes = {"0": "0", "640": "640", "1777": "1777", "4755": "755", "2711": "711", "444": "444"}
+    for mode in modes:
+        line = f"touch f.{mode} && mkdir d.{mode} && chmod {mode} ?.{mode}"
+        assert (await shell.run(line)).exit_code == 0
+    async with shell.verifier("files", ".") as clean:
+        seen = (await clean.run("stat -c '%n %a' [fd].[0-9]*")).stdout
+        assert dict(line.split(" ") for line in seen.splitlines()) == {
+            f"{kind}.{mode}": kept for kind in "fd" for mode, kept in modes.items()
+        }
+        found = (await clean.run("find . -type l -printf '%P %l\\n'")).stdout
+        assert dict(line.split(" ") for line in found.splitlines()) == LINKS
+        assert set(clean.left_out) == set(NO_LINKS)
+        assert (await clean.run("cat file chain v1/up v1/new/x")).stdout == "x\n" * 4
+    assert (await shell.run("stat -c %a d.0 f.0 d.640")).output == "0\n0\n640\n", "lent, not given"
+    async with shell.verifier(copy={"to": "to", "v1": "v2", "v2": "v1"}) as clean:
+        assert set(clean.missing) == {"to"}, "what is named itself is no link"
+        assert set(clean.left_out) == {"v2/up", "v2/new", "v1/.git"}, "it leads elsewhere there"
+
+
 async def test_what_still_runs_cannot_change_what_is_copied(shell: ShellWorld) -> None:
     """A daemon swaps a file and a folder all the time: a copy is of one moment, in the folder."""
     await shell.run(
@@ -204,7 +270,7 @@ async def test_an_agent_cannot_keep_a_grader_from_copying(open_shell: OpenShell)
     shell = await open_shell(limits=limits)
     await shell.run("mkdir -p d/e; echo x > d/e/f; chmod 0 d/e/f d/e d")
     async with shell.verifier(copy=["d", "d/e/f"]) as clean:
-        assert (await clean.run("cat d/e/f")).stdout == "x\n"
+        assert (await clean.run("chmod -R u+rwX d && cat d/e/f")).stdout == "x\n"
     assert (await shell.sandbox.files.stat("d")).mode & 0o777 == 0
     await shell.run("chmod -R 700 d; for n in 1 2 3; do truncate -s 2M $n; done")
     with pytest.raises(BrokenByAgent, match="more than 4194304 bytes"):

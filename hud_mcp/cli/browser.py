@@ -5,6 +5,7 @@ import logging
 import click
 
 from hud_mcp.cli.first_browser import ask_for_browser, bring_browser
+from hud_mcp.cli.help import Group
 from hud_mcp.cli.output import asks_here
 from hud_mcp.errors import HudMcpError
 from hud_mcp.machine.need import find_browser_needs
@@ -13,7 +14,7 @@ from hud_mcp.serving.own_command import shown_command
 __all__ = ["command"]
 
 
-@click.group("browser")
+@click.group("browser", Group)
 def command() -> None:
     """Install the Chromium that browser environments need."""
     logging.basicConfig(level=logging.ERROR)  # how it runs is told when it is used

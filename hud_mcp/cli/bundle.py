@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hud_mcp.cli.clients import name_option
+from hud_mcp.cli.help import Command
 from hud_mcp.clients.bundle import Bundle
 from hud_mcp.clients.entry import serve_arguments
 from hud_mcp.clients.wheel import own_wheel
@@ -16,7 +17,7 @@ from hud_mcp.loading.source import load_environments
 __all__ = ["command"]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @click.option(
     "-o",

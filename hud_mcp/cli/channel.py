@@ -8,6 +8,7 @@ import click
 
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.help import Group
 from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.limits import read_limits
 from hud_mcp.cli.operator import read_operator_token
@@ -25,24 +26,28 @@ from hud_mcp.session.log import LineStream, configure_logging
 __all__ = ["command", "serve_command"]
 
 
-@click.group("channel")
+@click.group("channel", Group)
 def command() -> None:
     """Speak the HUD control channel."""
 
 
 @command.command("serve")
 @click.argument("source")
-@click.option("--env", "name", help="The environment's name, if SOURCE has several.")
-@click.option("--host", default="127.0.0.1", help="The address to listen on.")
+@click.option(
+    "--env", "name", metavar="NAME", help="The environment's name, if SOURCE has several."
+)
+@click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="The address to listen on.")
 @click.option(
     "--port",
     "-p",
     type=click.IntRange(0, 65_535),
+    metavar="N",
     default=0,
     help="The port; 0 takes any free port.",
 )
 @click.option(
     "--token",
+    metavar="SECRET",
     envvar="HUD_MCP_CHANNEL_TOKEN",
     help="The token that clients must send in their first frame. HUD's own clients send none.",
 )
@@ -50,8 +55,7 @@ def command() -> None:
 @click.option(
     "--operator-token-file",
     metavar="FILE",
-    help="Accept operator calls, such as evaluate, with the token in FILE or in "
-    "HUD_MCP_OPERATOR_TOKEN. Never give this token to agents.",
+    help="Accept operator calls with the token in FILE. Never give it to agents.",
 )
 @click.option(
     "--taskset",
@@ -68,6 +72,7 @@ def command() -> None:
     "--idle",
     "idle_s",
     type=FiniteFloat(1),
+    metavar="SECONDS",
     default=3600.0,
     help="Close a connection after this many silent seconds. Its task stays alive.",
 )
@@ -75,8 +80,9 @@ def command() -> None:
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
+    metavar="LEVEL",
     default="info",
-    help="The lowest level of messages to log to stderr.",
+    help="Log to stderr from debug, info, warning or error on.",
 )
 def serve_command(**options: Any) -> None:
     """Serve one environment to HUD clients.

@@ -17,7 +17,9 @@ from hud_mcp.checking.probes import read_probe
 from hud_mcp.checking.verdicts import TaskVerdict
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_tasksets
+from hud_mcp.cli.filters import SEED, filter_option, split_option
 from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.help import Command
 from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.interruption import Interruption, watched_signals
 from hud_mcp.cli.output import asks_here, cell, make_console, make_table
@@ -43,40 +45,44 @@ _STYLES = {"proven": "green", "unproven": "yellow", "failed": "red"}
 
 
 @click.command(
+    cls=Command,
     epilog="Exit status: 0 if no task failed. 1 if one failed, or, with --strict, is unproven. "
     "2 for a mistake in the options. 130 (Ctrl-C) or 143 (SIGTERM) after an interrupt; "
-    "--resume continues the check."
+    "--resume continues the check.",
 )
 @click.argument("given", nargs=-1, metavar="SOURCE|TASKSET...", shell_complete=complete_tasksets)
 @click.option(
     "--env", "sources", multiple=True, metavar="SOURCE", help="The source of the environments."
 )
-@click.option(
-    "--only",
-    "--filter",
-    "pattern",
-    metavar="PATTERN",
-    help="Only tasks whose id, environment or template matches this shell pattern, or contains "
-    "this text.",
-)
-@click.option("--split", help="Only tasks of each taskset with this split or difficulty.")
+@filter_option("--only", "--filter")
+@split_option
 @click.option(
     "--repeat",
     type=click.IntRange(1),
+    metavar="N",
     default=2,
     help="How often to play each seed. Every time must give the same prompt and the same grade.",
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0, 2**63 - 1),
+    type=SEED,
+    metavar="N",
     default=0,
-    help="Derive each task's seed from this number. A task with a seed in its row keeps that seed.",
+    help="Derive the seeds of tasks without one from this number.",
 )
 @click.option(
-    "--max-concurrent", type=click.IntRange(1), default=4, help="The most probes at one time."
+    "--max-concurrent",
+    type=click.IntRange(1),
+    metavar="N",
+    default=4,
+    help="The most probes at one time.",
 )
 @click.option(
-    "--timeout", type=FiniteFloat(1), default=120.0, help="The most seconds for one probe."
+    "--timeout",
+    type=FiniteFloat(1),
+    metavar="SECONDS",
+    default=120.0,
+    help="The most seconds for one probe.",
 )
 @click.option("--strict", is_flag=True, help="Also fail if a task is unproven.")
 @click.option(
@@ -86,7 +92,7 @@ _STYLES = {"proven": "green", "unproven": "yellow", "failed": "red"}
 )
 @allow_option
 @store_option
-@click.option("--json", "as_json", is_flag=True, help="Print one object; see docs/check.md.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
     "--verbose", is_flag=True, help="Print notes, and a line for each probe, even on a terminal."
 )

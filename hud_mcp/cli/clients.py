@@ -22,6 +22,7 @@ def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
 
 name_option = click.option(
     "--name",
+    metavar="NAME",
     default="hud-mcp",
     show_default=True,
     callback=_name,

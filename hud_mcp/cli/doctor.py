@@ -12,6 +12,7 @@ import orjson
 
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.first_browser import shown_progress
+from hud_mcp.cli.help import Command
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.machine.examination import examine
@@ -32,6 +33,7 @@ _OF_BROWSERS = {"Playwright's driver", "Chromium"}
 
 @click.command(
     "doctor",
+    Command,
     epilog="Exit status: 0 if everything needed works, 1 if something does not, 2 for a mistake "
     "in the options.",
 )
@@ -45,7 +47,7 @@ _OF_BROWSERS = {"Playwright's driver", "Chromium"}
 @click.option(
     "--store", metavar="URL", help="The store to test. Default: the store that other commands use."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one object; see docs/install.md.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(*, sources: Sequence[str], fix: bool, store: str | None, as_json: bool) -> None:
     """Test what this machine has: start programs, open a page and open a sandbox.
 

@@ -10,13 +10,18 @@ import anyio.to_thread
 import click
 from rich.console import Console
 
+from hud_mcp.agents.ready import READY
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_jobs, complete_sources, complete_tasksets
 from hud_mcp.cli.eval_usage import check_usage
+from hud_mcp.cli.filters import SEED, filter_option, split_option
 from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.help import Command
 from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.interruption import Interruption, watched_signals
 from hud_mcp.cli.models import (
+    MODEL_LIMITS,
+    MODEL_OPTIONS,
     model_limits,
     model_options,
     read_model,
@@ -37,6 +42,7 @@ from hud_mcp.observation import DEFAULT_FORMAT, IMAGE_FORMATS
 from hud_mcp.outcome import NOT_BEGUN
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
+from hud_mcp.rollout.agents import BUILT_IN
 from hud_mcp.rollout.evaluation import Evaluation, report_folder
 from hud_mcp.rollout.plan import RunOptions
 from hud_mcp.rollout.prepared import JobRequest, Prepared, begin_job, resume_job
@@ -49,24 +55,37 @@ from hud_mcp.store.permissions import make_private_file, make_private_folder
 
 __all__ = ["command"]
 
+_GROUPS = {
+    "Agent (give one)": ("agent", "agent_command", "model"),
+    "Model": (*MODEL_OPTIONS[1:], *MODEL_LIMITS),
+    "Tasks": ("sources", "pattern", "split", "contexts", "context_selector", "protocol", "allow"),
+    "Runs": (
+        "group", "seed", "max_concurrent", "max_steps", "timeout", "retries", "workers", "ray",
+        "in_process", "resume",
+    ),
+    "Record and report": ("name", "store", "record", "image", "report_path", "view", "verbose"),
+}  # fmt: skip
+
 
 @click.command(
     "eval",
-    epilog="Exit status: 0 if every run ended as expected. 1 if some did not, or the job could "
-    "not begin. 2 for a mistake in the options. 130 (Ctrl-C) or 143 (SIGTERM) after an "
-    "interrupt; --resume continues the job. The record stays in every case.",
+    Command,
+    groups=_GROUPS,
+    epilog="Exit status: 0 if every run ended as expected. 1 if some did not, or the job did "
+    "not begin. 2 for a wrong option. 130 or 143 after Ctrl-C or SIGTERM.",
 )
 @click.argument("tasksets", nargs=-1, metavar="TASKSET...", shell_complete=complete_tasksets)
 @click.option(
     "--agent",
     metavar="NAME",
-    help="oracle, nop, or an agent in Python: path/to/agent.py:NAME or package.module:NAME.",
+    help=f"{', '.join((*BUILT_IN, *READY))}, or one in Python: path/to/agent.py:NAME or "
+    "package.module:NAME.",
 )
 @click.option(
     "--agent-command",
     metavar="COMMAND",
-    help="Any command as the agent; see docs/eval.md. The record keeps the command, so pass "
-    "secrets by environment variables.",
+    help="A program as the agent. It gets HUD_MCP_URL, HUD_MCP_TOKEN and HUD_MCP_PROMPT. The "
+    "record keeps the command: pass secrets in variables.",
 )
 @model_options
 @click.option(
@@ -77,69 +96,67 @@ __all__ = ["command"]
     shell_complete=complete_sources,
     help="The source of the environments.",
 )
-@click.option(
-    "--filter",
-    "pattern",
-    metavar="PATTERN",
-    help="Only tasks whose id, environment or template matches this shell pattern, or contains "
-    "this text.",
-)
-@click.option("--split", help="Only tasks of one split or difficulty, such as hard.")
-@click.option("--group", type=click.IntRange(1), default=1, help="Runs of each task.")
+@filter_option("--filter")
+@split_option
+@click.option("--group", type=click.IntRange(1), metavar="N", default=1, help="Runs of each task.")
 @click.option(
     "--seed",
-    type=click.IntRange(0, 2**63 - 1),
-    help="Derive each run's seed from this number. A task with a seed in its row keeps that seed.",
+    type=SEED,
+    metavar="N",
+    help="Derive the runs' seeds from this number.",
 )
 @click.option(
     "--contexts",
     metavar="FILE|sample:N",
-    help="Run the tasks under other contexts: those of a .json or .jsonl file, or a number of "
-    "random ones. `sample:8:gravity=5..15` draws 8 values of one feature. The table shows "
-    "the reward for each context.",
+    help="Other contexts: of a file, or N random ones. `sample:8:gravity=5..15` varies one "
+    "feature.",
 )
 @click.option(
     "--context-selector",
     type=click.Choice(SELECTORS),
     default="round-robin",
-    help="Which context a task gets: the next one in turn, a random one, always the first, or "
-    "every one.",
+    metavar="HOW",
+    help=f"The context of a task: {', '.join(SELECTORS)}.",
 )
 @click.option(
-    "--max-concurrent", type=click.IntRange(1), default=4, help="The most runs at one time."
+    "--max-concurrent",
+    type=click.IntRange(1),
+    metavar="N",
+    default=4,
+    help="The most runs at one time.",
 )
 @click.option(
     "--max-steps",
     type=click.IntRange(1),
-    help="Stop the agent after this number of steps; an answer that it has given counts. For a "
-    "command, the count is checked twice a second.",
+    metavar="N",
+    help="Stop the agent after this number of steps.",
 )
 @click.option(
     "--timeout",
     type=FiniteFloat(1),
+    metavar="SECONDS",
     default=600.0,
-    help="The most seconds that the agent may take for one run.",
+    help="The agent's time for one run.",
 )
 @click.option(
     "--retries",
     type=click.IntRange(0),
+    metavar="N",
     default=0,
-    help="How often to repeat a run that failed because of infrastructure. By default such a "
-    "run stays failed, and --resume repeats it.",
+    help="Repeats of a run that the machine failed.",
 )
 @click.option(
     "--protocol",
     type=click.Choice(sorted(PROTOCOLS)),
-    help="Run a benchmark's rows as its authors do: with their steps, window, wording and "
-    "judge. The report says so, or lists the differences.",
+    metavar="NAME",
+    help=f"Run rows as their authors do: {' or '.join(sorted(PROTOCOLS))}.",
 )
-@click.option("--name", help="The job's name.")
+@click.option("--name", metavar="NAME", help="The job's name.")
 @click.option(
     "--resume",
     metavar="JOB",
     shell_complete=complete_jobs,
-    help="Continue the job with this id. Runs that are missing, or that failed because of "
-    "infrastructure, run again.",
+    help="Continue a job: run what is missing in it.",
 )
 @where_options
 @allow_option
@@ -149,28 +166,22 @@ __all__ = ["command"]
     "--report",
     "report_path",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Where to write the report.",
+    help="The report's file.",
 )
 @click.option(
     "--image", type=click.Choice(IMAGE_FORMATS), default=DEFAULT_FORMAT, help="Format of pictures."
 )
-@click.option(
-    "--view", is_flag=True, help="Serve the job's page while it runs, and print its link."
-)
-@click.option(
-    "--verbose", is_flag=True, help="Print a line for each run that ends, even on a terminal."
-)
+@click.option("--view", is_flag=True, help="Serve the job's page while it runs.")
+@click.option("--verbose", is_flag=True, help="Print a line for each run, even on a terminal.")
 @click.pass_context
 def command(ctx: click.Context, **options: Any) -> None:
     """Run an agent through a TASKSET (a .jsonl, .json or .py file, or a shipped set's name).
 
-    Several tasksets form one job. `all` names every shipped set that needs no further software.
-    `hud-mcp tasks` lists the sets.
+    `hud-mcp tasks` lists the sets; `all` names those that need no further software. Several
+    tasksets form one job.
 
-    The agent connects to a server in another process, as any client does. If the server dies, the
-    command starts it again, and its tasks continue. A run ends as expected if it was graded. A run
-    of the oracle or the nop must also get the reward in the row's `validation`. The table shows
-    that reward as `expected`.
+    A run ends as expected if it was graded. A run of the oracle or the nop must also get the reward
+    in the row's `validation`. The table shows that reward as `expected`.
     """
     check_usage(ctx, options)
     with_room(ctx, options)

@@ -7,9 +7,10 @@ import click
 from click.core import ParameterSource
 
 from hud_mcp.agents.command import missing_program
+from hud_mcp.agents.ready import READY
 from hud_mcp.cli.models import MODEL_LIMITS, MODEL_OPTIONS, refuse_without_model
 from hud_mcp.errors import InvalidAgent
-from hud_mcp.rollout.agents import agent_options
+from hud_mcp.rollout.agents import BUILT_IN, agent_options
 from hud_mcp.rollout.plan import RunOptions
 
 __all__ = ["check_usage"]
@@ -65,8 +66,8 @@ def _check_agent(ctx: click.Context, options: dict[str, Any]) -> None:
     given = [name for name in ("agent", "agent_command", "model") if options[name] is not None]
     if len(given) != 1:
         raise click.UsageError(
-            "Give --agent oracle, --agent nop, --agent path/to/agent.py:NAME, --agent-command "
-            "COMMAND, or --model PROVIDER:MODEL."
+            f"Give one agent: --agent {', '.join((*BUILT_IN, *READY))} or path/to/agent.py:NAME; "
+            "--agent-command COMMAND; or --model PROVIDER:MODEL."
         )
     if options["model"] is None:
         refuse_without_model(ctx)

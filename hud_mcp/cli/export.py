@@ -11,6 +11,7 @@ import anyio
 import click
 
 from hud_mcp.cli.completion import complete_records
+from hud_mcp.cli.help import Command
 from hud_mcp.cli.recording import store_option
 from hud_mcp.cli.telling import Telling
 from hud_mcp.errors import HudMcpError, sole_cause
@@ -35,7 +36,7 @@ _ENDINGS = {"jsonl": ".jsonl", "parquet": "-parquet", "atif": "-atif", "html": "
 """What a default path ends in, after the id."""
 
 
-@click.command("export")
+@click.command("export", Command)
 @click.argument("job", shell_complete=complete_records)
 @click.option(
     "--to",
@@ -48,6 +49,7 @@ _ENDINGS = {"jsonl": ".jsonl", "parquet": "-parquet", "atif": "-atif", "html": "
 )
 @click.option(
     "--out",
+    metavar="FILE|FOLDER",
     type=click.Path(path_type=Path),
     help="The file or folder to write. Default: its name is the id.",
 )
@@ -60,6 +62,7 @@ _ENDINGS = {"jsonl": ".jsonl", "parquet": "-parquet", "atif": "-atif", "html": "
     "--width",
     "width_px",
     type=click.IntRange(120, 1920),
+    metavar="N",
     default=WIDTH_PX,
     help="gif: the largest width, in pixels.",
 )

@@ -6,6 +6,7 @@ from typing import Any
 import click
 import orjson
 
+from hud_mcp.cli.help import Command
 from hud_mcp.cli.needs import print_needs
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.environment import Environment
@@ -21,7 +22,7 @@ GYMS = ("qa", "hud-browser", "hud-shell")
 _FIELDS = ("name", "signature", "use", "of", "description", "weak")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("source", required=False, metavar="[ENV|SOURCE]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
 def command(source: str | None, as_json: bool) -> None:  # noqa: FBT001  # click passes it by name

@@ -8,7 +8,6 @@ allow_option = click.option(
     "--allow",
     multiple=True,
     metavar="HOST",
-    help="Let rows of tasks open this host of this machine or of a private network, such as "
-    "localhost:8080. The option alone opens nothing.",
+    help="Let rows of tasks open this local or private host, such as localhost:8080.",
 )
 """The option; the same for each command that holds sessions."""

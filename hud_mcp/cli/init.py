@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from hud_mcp.cli.help import Command
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.source import shipped_folder, shipped_name
 from hud_mcp.serving.own_command import shown_command
@@ -27,7 +28,7 @@ _NAME = "starter"
 _TEST = "test_env.py"
 
 
-@click.command("init")
+@click.command("init", Command)
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
 @click.option(
     "--world",
@@ -36,7 +37,7 @@ _TEST = "test_env.py"
     show_default=True,
     help="The kind of world. " + " ".join(f"{name}: {what}." for name, what in _WORLDS.items()),
 )
-@click.option("--name", help="The environment's name. Default: the folder's name.")
+@click.option("--name", metavar="NAME", help="The environment's name. Default: the folder's name.")
 def command(*, folder: Path, world: str, name: str | None) -> None:
     """Write an environment to begin with into DIR: its tasks, an agent and a test.
 

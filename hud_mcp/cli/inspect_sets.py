@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from hud_mcp.cli.help import Command
 from hud_mcp.cli.output import cell, make_console
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.importers.inspect_sets import FIELDS, SCORERS, InspectChoice, read_inspect
@@ -15,9 +16,14 @@ from hud_mcp.taskset import Taskset
 __all__ = ["command"]
 
 
-@click.command("import-inspect")
+@click.command("import-inspect", Command)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--scorer", type=click.Choice(SCORERS), default="match")
+@click.option(
+    "--scorer",
+    type=click.Choice(SCORERS),
+    default="match",
+    help="The scorer of Inspect that grades answers.",
+)
 @click.option(
     "--field",
     "fields",
@@ -41,7 +47,7 @@ __all__ = ["command"]
 @click.option(
     "--several", is_flag=True, help="For the scorer choice: more than one choice may be right."
 )
-@click.option("--gym", default="qa", help="The environment of the rows.")
+@click.option("--gym", metavar="NAME", default="qa", help="The environment of the rows.")
 @click.option(
     "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="The file to write."
 )

@@ -15,6 +15,7 @@ from hud_mcp.cli.clients import (
     show,
     write,
 )
+from hud_mcp.cli.help import Command
 from hud_mcp.clients.change import Change, Configuration
 from hud_mcp.clients.client import CLIENTS, Client, Machine
 from hud_mcp.clients.entry import Entry, kept_variables, serve_arguments
@@ -37,7 +38,8 @@ def _variables(
 
 
 @click.command(
-    epilog=f"CLIENT is one of: {', '.join(CLIENTS)}. Without one, the command lists them."
+    cls=Command,
+    epilog=f"CLIENT is one of: {', '.join(CLIENTS)}. Without one, the command lists them.",
 )
 @click.argument("client", required=False)
 @click.argument("sources", nargs=-1, metavar="[SOURCE]... [-- OPTION...]")

@@ -17,6 +17,7 @@ from hud_mcp.analysis.task_statistics import TaskStatistics
 from hud_mcp.analysis.tries import counting, outcome_class
 from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.help import Command
 from hud_mcp.cli.job_comparison import comparison_json, load_comparison, print_comparison
 from hud_mcp.cli.job_groups import print_groupings
 from hud_mcp.cli.output import cell, make_console, make_table, number, print_table, tone_style, when
@@ -38,12 +39,15 @@ _PROOF = (
 )
 
 
-@click.command("jobs")
+@click.command("jobs", Command)
 @click.argument("jobs", metavar="[JOB]...", nargs=-1, shell_complete=complete_jobs)
-@click.option("--limit", type=click.IntRange(1), default=20, help="How many jobs to list.")
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="N", default=20, help="How many jobs to list."
+)
 @click.option(
     "--threshold",
     type=FiniteFloat(),
+    metavar="REWARD",
     default=PASS_REWARD,
     help="The lowest reward with which a run passes.",
 )

@@ -57,8 +57,7 @@ _OPTIONS = (
     click.option(
         "--model",
         metavar="PROVIDER:MODEL",
-        help=f"A model as the agent. The providers are {', '.join(PROVIDERS)}. An environment "
-        "variable holds its key; see docs/models.md.",
+        help=f"A model of {', '.join(PROVIDERS)}.",
     ),
     click.option("--base-url", metavar="URL", help="The address of the model's API."),
     click.option(
@@ -70,50 +69,56 @@ _OPTIONS = (
     click.option(
         "--tools",
         type=click.Choice(TOOLS),
+        metavar="NAME",
         default="generic",
-        show_default=True,
-        help="The model's tools: the tools of any client, or the provider's computer tool for "
-        "tasks with a screen.",
+        help=f"generic, or the provider's own: {', '.join(TOOLS[1:])}.",
     ),
     click.option(
         "--system",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="A file with the model's system prompt.",
+        help="The model's system prompt.",
     ),
     click.option(
         "--keep-images",
         type=click.IntRange(0),
+        metavar="N",
         default=3,
-        help="How many of the newest pictures stay in the model's context.",
+        help="Pictures that stay in its context.",
     ),
     click.option(
         "--max-tokens",
         type=click.IntRange(1),
-        help="The largest number of tokens in one reply of the model.",
+        metavar="N",
+        help="The most tokens of one reply.",
     ),
     click.option(
         "--max-cost",
         type=FiniteFloat(_SMALLEST_USD),
         metavar="USD",
-        help="The job's budget. A job that spends it stops; --resume with a larger budget "
-        "continues it.",
+        help="The job's budget; --resume may raise it.",
     ),
     click.option(
         "--max-cost-per-run",
         type=FiniteFloat(_SMALLEST_USD),
         metavar="USD",
-        help="The budget of one run. A run that spends it ends, and its answer counts.",
+        help="The budget of one run.",
     ),
     click.option(
         "--price",
         type=_Price(),
-        help="US dollars for a million input and output tokens, for a model with no known price.",
+        help="US dollars a million tokens, in and out.",
     ),
     click.option(
-        "--rpm", type=click.IntRange(1), help="The most requests per minute, over all runs."
+        "--rpm",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Requests a minute, over all runs.",
     ),
     click.option(
-        "--tpm", type=click.IntRange(1), help="The most tokens per minute, over all runs."
+        "--tpm",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Tokens a minute, over all runs.",
     ),
 )
 

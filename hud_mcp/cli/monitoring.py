@@ -24,35 +24,32 @@ _OPTIONS = (
     click.option(
         "--metrics",
         metavar="[HOST:]PORT",
-        help="Serve /metrics for Prometheus, with /healthz and /readyz, on its own address.",
+        help="Serve /metrics, /healthz and /readyz on this address.",
     ),
     click.option(
         "--metrics-token",
         metavar="SECRET",
         envvar=_TOKEN,
-        help="The bearer token that /metrics needs. Without --metrics, /metrics is at the address "
-        "of --http.",
+        help="The token of /metrics; without --metrics, it is at the address of --http.",
     ),
     click.option(
         "--traces",
         is_flag=True,
-        help="Send traces of calls over OTLP/HTTP. OTEL_EXPORTER_OTLP_ENDPOINT says where to. "
-        "It needs the extra otel.",
+        help="Send traces to OTEL_EXPORTER_OTLP_ENDPOINT.",
     ),
     click.option(
         "--quota",
         "quotas",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Limit each caller over all servers of the store. The quotas are sessions at once, "
-        "starts_per_minute and stored_bytes (such as 5GB). A line of --token-file may set "
-        "its own quotas at its end.",
+        help="Limit each caller over all servers of the store: sessions, starts_per_minute or "
+        "stored_bytes, such as 5GB.",
     ),
     click.option(
         "--log-format",
         type=click.Choice(["text", "json"]),
         default="text",
-        help="The form of the log on stderr; json is one object per line.",
+        help="The form of the log on stderr.",
     ),
 )
 

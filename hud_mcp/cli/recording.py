@@ -1,12 +1,11 @@
 """The options that say where a record is, and how steps are recorded."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hud_mcp.record.place import STORE_VARIABLE, default_store_file, is_store_named
+from hud_mcp.record.place import STORE_VARIABLE, is_store_named
 from hud_mcp.task import RECORD_MODES
 
 if TYPE_CHECKING:
@@ -20,8 +19,7 @@ record_option = click.option(
     "--record",
     type=click.Choice(RECORD_MODES),
     show_default="as the environment says, else durable",
-    help="When the server writes a step: `durable` before it replies, `batched` within 50 ms. "
-    "With `batched`, a session is lost if the server dies before the task's answer.",
+    help="Write each step before its reply, or within 50 ms.",
 )
 
 
@@ -30,8 +28,8 @@ def store_option(function: FunctionT) -> FunctionT:
     option = click.option(
         "--store",
         metavar="URL",
-        show_default=f"{STORE_VARIABLE}, else {_shown(default_store_file())}",
-        help="The store of the record: a SQLite file, or the URL of a PostgreSQL database.",
+        show_default=f"{STORE_VARIABLE}, else your own",
+        help="The record: a SQLite file, or a PostgreSQL URL.",
     )
     return option(function)
 
@@ -49,8 +47,3 @@ def is_there(store: "Store", named: str | None) -> bool:
     if is_store_named(named):
         store.look_for_it()
     return store.exists
-
-
-def _shown(path: Path) -> str:
-    home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

@@ -6,6 +6,7 @@ import anyio
 import click
 
 from hud_mcp.cli.completion import complete_records
+from hud_mcp.cli.help import Command
 from hud_mcp.cli.recording import store_option
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.record.place import check_place
@@ -38,6 +39,7 @@ class _Fields(click.ParamType[tuple[RedactedField, ...]]):
 
 @click.command(
     "redact",
+    Command,
     epilog="Actions, observations, answers and figures stay, because resuming and grading read "
     "them. The command does not change exported files.",
 )

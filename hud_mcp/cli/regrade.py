@@ -14,6 +14,7 @@ from rich.text import Text
 
 from hud_mcp.analysis.tries import choose_runs, counting, outcome_class
 from hud_mcp.cli.completion import complete_jobs
+from hud_mcp.cli.help import Command
 from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.cli.process import raise_file_limit
@@ -44,6 +45,7 @@ _ROWS = 60
 
 @click.command(
     "regrade",
+    Command,
     epilog="Exit status: 0 if every answer was graded again. 1 if one was not, or the job has "
     "none. 2 for a mistake in the options.",
 )
@@ -57,9 +59,13 @@ _ROWS = 60
     "--env", "sources", multiple=True, metavar="SOURCE", help="The source of the environments."
 )
 @click.option(
-    "--max-concurrent", type=click.IntRange(1), default=4, help="The most gradings at one time."
+    "--max-concurrent",
+    type=click.IntRange(1),
+    metavar="N",
+    default=4,
+    help="The most gradings at one time.",
 )
-@click.option("--name", help="The new job's name.")
+@click.option("--name", metavar="NAME", help="The new job's name.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one line for each run.")
 @allow_option
 @store_option

@@ -26,25 +26,22 @@ def replica_options(command: Any) -> Any:
             "--drain-s",
             type=click.FloatRange(0, min_open=True),
             metavar="SECONDS",
-            help="With --replica: how long to wait, when told to stop, for sessions that cannot "
-            "move to another replica. Default: 60.",
+            help="How long to wait at the end for sessions that cannot move. Default: 60.",
         ),
         click.option(
             "--replica-secret-file",
             metavar="FILE",
-            help=f"With --replica: a file that holds the secret of all replicas; or {_SECRET}.",
+            help=f"The secret of all replicas; or {_SECRET}.",
         ),
         click.option(
             "--advertise",
             metavar="URL",
-            help="With --replica: where the other replicas reach this one, such as "
-            "http://10.0.0.2:8000. Default: the address of --http.",
+            help="Where other replicas reach this one. Default: the address of --http.",
         ),
         click.option(
             "--replica",
             metavar="TAG",
-            help="Be one of several servers on this store, each with another TAG: any of them "
-            "takes any call. Replies carry TAG, by which a balancer finds this server again.",
+            help="Be one of several servers on this store, each with another TAG.",
         ),
     ):
         command = option(command)

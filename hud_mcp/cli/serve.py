@@ -9,7 +9,9 @@ import click
 
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_sources
+from hud_mcp.cli.filters import split_option
 from hud_mcp.cli.greeting import configured_arguments, is_watched
+from hud_mcp.cli.help import Command
 from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.monitoring import monitoring_options
 from hud_mcp.cli.recording import record_option, store_option
@@ -25,6 +27,16 @@ from hud_mcp.session.limits import Limits
 __all__ = ["command"]
 
 _LAST_PORT = 65_535
+
+_GROUPS = {
+    "Tasks": ("tasksets", "split", "python", "allow", "tries", "limits", "quotas", "reload"),
+    "HTTP": ("http", "tokens", "token_file", "hosts", "public_url", "operator_token_file"),
+    "Record": ("store", "record", "reward", "image"),
+    "Live pages": ("live", "live_log"),
+    "Other protocols": ("openenv", "channel", "channel_token"),
+    "Monitoring": ("metrics", "metrics_token", "traces", "log_format", "log_level"),
+    "Replicas": ("replica", "advertise", "replica_secret_file", "drain_s"),
+}
 
 
 class _LivePort(click.ParamType[int]):
@@ -64,9 +76,11 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 
 
 @click.command(
+    cls=Command,
+    groups=_GROUPS,
     epilog="Limits: "
     + ", ".join(f"{n} ({f.default})" for n, f in Limits.model_fields.items())
-    + ". The default of SOURCE is ./env.py if it exists, or else the quickstart environments."
+    + ". The default of SOURCE is ./env.py if it exists, or else the quickstart environments.",
 )
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...", shell_complete=complete_sources)
 @click.option(
@@ -76,11 +90,11 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     metavar="FILE",
     help="Offer the tasks of this file by their ids.",
 )
-@click.option("--split", help="Offer only the tasks of --taskset with this split or difficulty.")
+@split_option
 @click.option(
     "--python",
     metavar="FILE",
-    help="The Python interpreter that has `hud` installed; sources of the form hud:… need it.",
+    help="The Python that has `hud`, for sources of the form hud:….",
 )
 @click.option("--http", metavar="HOST:PORT", help="Serve streamable HTTP instead of stdio.")
 @click.option(
@@ -103,8 +117,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     "--public-url",
     metavar="URL",
     callback=_public_url,
-    help="The public address of this server, such as https://tasks.example.com behind a proxy. "
-    "Links to live pages use it.",
+    help="Its public address behind a proxy; links use it.",
 )
 @allow_option
 @store_option
@@ -112,7 +125,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 @click.option(
     "--reward",
     type=click.Choice(["hidden", "on_submit", "per_step"]),
-    help="When agents see rewards. Default: the template's own setting, or else on_submit.",
+    help="When agents see rewards. Default: as the template says, else on_submit.",
 )
 @click.option(
     "--image", type=click.Choice(IMAGE_FORMATS), default=DEFAULT_FORMAT, help="Format of pictures."
@@ -121,7 +134,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     "--tries",
     type=click.IntRange(1),
     metavar="N",
-    help="How often one caller may start the same task. Default: any number of times.",
+    help="How often one caller may start the same task.",
 )
 @click.option("--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
 @click.option(
@@ -130,8 +143,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     type=_LivePort(),
     is_flag=False,
     flag_value=0,
-    help="Serve live pages of sessions on 127.0.0.1. HTTP servers always do. Put this option "
-    "after SOURCE, or name a port; 0 takes any free port.",
+    help="Serve live pages on 127.0.0.1, as HTTP servers always do (put after SOURCE).",
 )
 @click.option(
     "--live-log", is_flag=True, help="Show logs on live pages; agents can read them there."
@@ -139,30 +151,28 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 @click.option(
     "--openenv",
     is_flag=True,
-    help="With --http: also speak OpenEnv's wire (/ws, /reset, /step, …), over the same sessions.",
+    help="With --http: also speak OpenEnv's protocol.",
 )
 @click.option(
     "--channel",
     metavar="[HOST:]PORT",
-    help="Also serve the HUD control channel, over the same sessions. The server must have "
-    "exactly one environment.",
+    help="Also serve one environment on the HUD control channel.",
 )
 @click.option(
     "--channel-token",
+    metavar="SECRET",
     envvar="HUD_MCP_CHANNEL_TOKEN",
-    help="The token that clients of the channel must send. HUD's own clients send none.",
+    help="The token that the channel's clients must send. HUD's own send none.",
 )
 @click.option(
     "--reload",
     is_flag=True,
-    help="Load sources, sites and tasksets again after each edit. New sessions get the new "
-    "version; running sessions keep theirs.",
+    help="Load sources and tasksets again after each edit; running sessions keep theirs.",
 )
 @click.option(
     "--operator-token-file",
     metavar="FILE",
-    help="Accept operator calls, such as evaluate, with the token in FILE or in "
-    "HUD_MCP_OPERATOR_TOKEN. Never give this token to agents.",
+    help="Accept operator calls with the token in FILE. Never give it to agents.",
 )
 @monitoring_options
 @replica_options
@@ -177,7 +187,8 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
-    help="The lowest level of messages to log to stderr.",
+    metavar="LEVEL",
+    help="Log to stderr from debug, info, warning or error on.",
 )
 @click.pass_context
 def command(ctx: click.Context, **options: Any) -> None:

@@ -12,6 +12,7 @@ import click
 import orjson
 
 from hud_mcp.cli import by_hand, surfaces
+from hud_mcp.cli.help import Command
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.recording import store_option
@@ -62,7 +63,7 @@ _image_option = click.option(
 )
 
 
-@click.command("act")
+@click.command("act", Command)
 @click.argument("action")
 @click.argument("fields", nargs=-1, metavar="[NAME=VALUE]...")
 @_image_option
@@ -80,7 +81,7 @@ def act_command(action: str, fields: tuple[str, ...], image: str | None, **optio
     _step(options, [given], image)
 
 
-@click.command("step")
+@click.command("step", Command)
 @click.argument("actions", default="[]", metavar="[JSON]")
 @_image_option
 @_of_session
@@ -108,7 +109,7 @@ def _step(options: dict[str, Any], actions: Any, image: str | None) -> None:
         raise HudMcpError("This environment has no screen; it shows only text.")
 
 
-@click.command("call")
+@click.command("call", Command)
 @click.argument("tool")
 @click.argument("fields", nargs=-1, metavar="[NAME=VALUE]...")
 @_of_session
@@ -118,7 +119,7 @@ def call_command(tool: str, fields: tuple[str, ...], **options: Any) -> None:
     _print(options, result, by_hand.text_of(result))
 
 
-@click.command("screenshot")
+@click.command("screenshot", Command)
 @click.option(
     "--out",
     metavar="FILE",
@@ -138,7 +139,7 @@ def screenshot_command(out: str, **options: Any) -> None:
         click.echo(str(saved))
 
 
-@click.command("tools")
+@click.command("tools", Command)
 @_of_session
 def tools_command(**options: Any) -> None:
     """List the actions with their fields, and the environment's own tools."""
@@ -167,7 +168,7 @@ def _print_tool(usage: str, tool: Any, *, skipped: Sequence[str]) -> None:
         console.print(cell(shown.rstrip()), soft_wrap=True)
 
 
-@click.command("answer")
+@click.command("answer", Command)
 @click.argument("answer", required=False)
 @click.option("--file", metavar="FILE", help="A file with the answer; - is standard input.")
 @_of_session
@@ -183,7 +184,7 @@ def answer_command(answer: str | None, file: str | None, **options: Any) -> None
     _print(options, result, by_hand.text_of(result))
 
 
-@click.command("ps")
+@click.command("ps", Command)
 @click.option("--all", "ended", is_flag=True, help="List ended sessions too.")
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
@@ -208,7 +209,7 @@ def ps_command(*, ended: bool, store: str | None, as_json: bool) -> None:
     console.print(cell(running, "dim"), soft_wrap=True)
 
 
-@click.command("stop")
+@click.command("stop", Command)
 @store_option
 def stop_command(store: str | None) -> None:
     """Stop the background server. The next command that names a session starts it again."""
@@ -223,7 +224,7 @@ def stop_command(store: str | None) -> None:
     click.echo(f"Stopped. {waiting}: the next command for it goes on." if left else "Stopped.")
 
 
-@click.command("skill")
+@click.command("skill", Command)
 @click.option("--path", "shows_path", is_flag=True, help="Print the path of the file instead.")
 def skill_command(*, shows_path: bool) -> None:
     """Print SKILL.md, which tells an agent with a shell how to use these commands."""
@@ -231,7 +232,7 @@ def skill_command(*, shows_path: bool) -> None:
     click.echo(str(path) if shows_path else path.read_text(encoding="utf-8"), nl=shows_path)
 
 
-@click.command("hold", hidden=True)
+@click.command("hold", Command, hidden=True)
 @click.argument("sources", nargs=-1)
 @click.option("--taskset", "tasksets", multiple=True)
 @click.option("--store", required=True)

@@ -12,6 +12,7 @@ import anyio
 import click
 
 from hud_mcp.cli.completion import complete_jobs
+from hud_mcp.cli.help import Group
 from hud_mcp.cli.output import asks_here, cell, make_console
 from hud_mcp.cli.recording import store_option
 from hud_mcp.cli.telling import Telling
@@ -54,7 +55,7 @@ _beside_option = click.option(
 )
 
 
-@click.group("store")
+@click.group("store", Group)
 def command() -> None:
     """Look after a store over the years: measure, verify, shrink, prune and copy it."""
     configure_logging("warning")

@@ -11,6 +11,7 @@ import click
 import orjson
 
 from hud_mcp.cli import by_hand, surfaces
+from hud_mcp.cli.help import Group
 from hud_mcp.cli.recording import store_option
 from hud_mcp.cli.session_commands import (
     act_command,
@@ -37,14 +38,7 @@ _NOTHING_HELD = (-32600, "no task in progress")
 """How a server says that there is nothing to grade, HUD's word for word."""
 
 
-class _InOrder(click.Group):
-    """Lists its commands in the order in which they are used."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-
-@click.group("task", cls=_InOrder)
+@click.group("task", Group)
 def command() -> None:
     """Start, work on and grade single tasks, one command at a time.
 
@@ -97,7 +91,9 @@ def list_command(**options: Any) -> None:
 @command.command("start")
 @click.argument("task")
 @click.option("--args", "-a", "args", metavar="JSON", default="{}", help="The task's arguments.")
-@click.option("--seed", type=int, help="The seed of the world's random choices; not with --url.")
+@click.option(
+    "--seed", type=int, metavar="N", help="The seed of the world's random choices; not with --url."
+)
 @click.option("--context", metavar="JSON", help="Features of the world to change; not with --url.")
 @click.option(
     "--taskset",
@@ -146,7 +142,7 @@ command.add_command(answer_command)
 @command.command("grade")
 @click.argument("task", required=False)
 @click.option("--args", "-a", "args", metavar="JSON", help="With TASK: the task's arguments.")
-@click.option("--answer", help="The answer.")
+@click.option("--answer", metavar="ANSWER", help="The answer.")
 @click.option("--answer-file", metavar="FILE", help="A file with the answer; - is standard input.")
 @click.option("--session", metavar="ID", help="The session of the task.")
 @_placed

@@ -6,6 +6,8 @@ import click
 import orjson
 
 from hud_mcp.cli.completion import complete_tasksets
+from hud_mcp.cli.filters import filter_option, split_option
+from hud_mcp.cli.help import Command
 from hud_mcp.cli.needs import environments_of, print_needs
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.cli.sets import print_sets
@@ -24,15 +26,10 @@ _FOLDED = 200
 _AT_ONCE = 1_000
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("tasksets", nargs=-1, metavar="[TASKSET]...", shell_complete=complete_tasksets)
-@click.option(
-    "--filter",
-    "pattern",
-    metavar="PATTERN",
-    help="Only tasks whose id, environment or template matches this.",
-)
-@click.option("--split", help="Only tasks of one split or difficulty, such as hard.")
+@filter_option("--filter")
+@split_option
 @click.option("--show", metavar="ID", help="Show one full row.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
 def command(

@@ -10,6 +10,7 @@ import click
 import orjson
 
 from hud_mcp.cli import inspect_sets
+from hud_mcp.cli.help import Group
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.errors import HudMcpError, InvalidTask
 from hud_mcp.loading.importers.files import cache_folder
@@ -27,7 +28,7 @@ __all__ = ["command"]
 _SHOWN_REASONS = 12
 
 
-@click.group("taskset")
+@click.group("taskset", Group)
 def command() -> None:
     """Import public sets of tasks; show, check, split and sample sets."""
 
@@ -47,7 +48,7 @@ command.add_command(inspect_sets.command)
 @click.option(
     "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="The file to write."
 )
-@click.option("--split", help="Only the rows of one split.")
+@click.option("--split", metavar="NAME", help="Only the rows of one split.")
 @click.option(
     "--host",
     "hosts",
@@ -62,10 +63,16 @@ command.add_command(inspect_sets.command)
     metavar="NAME=ADDRESS",
     help="The address of a site of WebArena, such as shopping=http://127.0.0.1:7770.",
 )
-@click.option("--gym", help="The environment of the rows, for a set that names none.")
-@click.option("--seed", type=int, default=0, help="The seed of a generated set.")
 @click.option(
-    "--size", type=click.IntRange(1), default=100, help="The number of rows of a generated set."
+    "--gym", metavar="NAME", help="The environment of the rows, for a set that names none."
+)
+@click.option("--seed", type=int, metavar="N", default=0, help="The seed of a generated set.")
+@click.option(
+    "--size",
+    type=click.IntRange(1),
+    metavar="N",
+    default=100,
+    help="The number of rows of a generated set.",
 )
 @click.option("--refresh", is_flag=True, help="Fetch the set's files again, and accept changes.")
 def import_command(name: str, **options: Any) -> None:
@@ -160,9 +167,18 @@ def validate_command(taskset: str, sources: tuple[str, ...]) -> None:
     help="A split and its share of the rows, such as train=0.8. The last split gets the rest.",
 )
 @click.option(
-    "--seed", type=int, default=0, help="The seed of the draw. The same seed draws the same rows."
+    "--seed",
+    type=int,
+    metavar="N",
+    default=0,
+    help="The seed of the draw. The same seed draws the same rows.",
 )
-@click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default=Path())
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    help="The folder to write to.",
+)
 def split_command(taskset: str, parts: tuple[str, ...], seed: int, folder: Path) -> None:
     """Write each split of a TASKSET to its own file.
 
@@ -181,7 +197,11 @@ def split_command(taskset: str, parts: tuple[str, ...], seed: int, folder: Path)
 @click.argument("taskset")
 @click.argument("rows", type=click.IntRange(1))
 @click.option(
-    "--seed", type=int, default=0, help="The seed of the draw. The same seed draws the same rows."
+    "--seed",
+    type=int,
+    metavar="N",
+    default=0,
+    help="The seed of the draw. The same seed draws the same rows.",
 )
 @click.option("--runnable", is_flag=True, help="Only rows that this machine can run.")
 @click.option(

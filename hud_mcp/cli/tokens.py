@@ -30,8 +30,7 @@ _NAMED_TOKEN = re.compile(r"([A-Za-z0-9_-]+)=([^=].*)")
 token_file_option = click.option(
     "--token-file",
     metavar="FILE",
-    help="Read tokens from FILE, one on each line. Other users can read a command line, but not "
-    "your file.",
+    help="Read tokens from FILE, one on each line, as other users can read a command line.",
 )
 """The option; the same for each command that asks for tokens."""
 

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.cli.completion import complete_records
+from hud_mcp.cli.help import Command
 from hud_mcp.cli.output import cell, make_console, make_table, number, print_table, when
 from hud_mcp.cli.recording import is_there, store_option
 from hud_mcp.record.place import check_place
@@ -30,7 +31,7 @@ _STYLES = {
 _LISTED = 20
 
 
-@click.command("trace")
+@click.command("trace", Command)
 @click.argument("trajectory", required=False, shell_complete=complete_records)
 @click.option("--full", is_flag=True, help="Show long texts in full.")
 @click.option(

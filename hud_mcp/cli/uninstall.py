@@ -12,6 +12,7 @@ from hud_mcp.cli.clients import (
     show,
     write,
 )
+from hud_mcp.cli.help import Command
 from hud_mcp.clients.client import CLIENTS
 from hud_mcp.clients.entry import is_own
 from hud_mcp.errors import HudMcpError
@@ -19,7 +20,7 @@ from hud_mcp.errors import HudMcpError
 __all__ = ["command"]
 
 
-@click.command(epilog=f"CLIENT is one of: {', '.join(CLIENTS)}.")
+@click.command(cls=Command, epilog=f"CLIENT is one of: {', '.join(CLIENTS)}.")
 @click.argument("client")
 @name_option
 @config_option

@@ -8,6 +8,7 @@ import anyio
 import click
 
 from hud_mcp.cli import surfaces
+from hud_mcp.cli.help import Command
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.recording import store_option
 from hud_mcp.cli.tokens import read_one_token, token_file_option
@@ -22,9 +23,11 @@ PORT = 8199
 """Taken where none is named, if it is free; else any."""
 
 
-@click.command()
-@click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0 takes any free port.")
-@click.option("--host", default="127.0.0.1", help="The address to listen on.")
+@click.command(cls=Command)
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), metavar="N", help="The port; 0 takes any free port."
+)
+@click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="The address to listen on.")
 @store_option
 @click.option("--open", "opens", is_flag=True, help="Open the page in your browser.")
 @click.option(

@@ -22,16 +22,13 @@ def where_options(function: F) -> F:
         click.option(
             "--in-process",
             is_flag=True,
-            help="Run the environments in this process, without a server. This suits many short "
-            "runs of an agent in this process (oracle, nop, random, a model).",
+            help="Run environments in this process, with no server.",
         ),
         click.option(
             "--workers",
             metavar="N|auto",
             callback=_read,
-            help="Server processes that share the runs, each with its own browser; auto starts "
-            "one for each core. The default of --max-concurrent is then 4 times this "
-            "number.",
+            help="Servers that share the runs; auto is one a core.",
         ),
         click.option(
             "--ray",
@@ -39,8 +36,7 @@ def where_options(function: F) -> F:
             is_flag=False,
             flag_value=AUTO,
             callback=_read_cluster,
-            help="Run the servers on the nodes of a Ray cluster: the one at ADDRESS, or the one "
-            "that is there. Put it after TASKSET. Each node has one server by default.",
+            help="Run servers on a Ray cluster (put after TASKSET).",
         ),
     ):
         function = option(function)

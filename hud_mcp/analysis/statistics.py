@@ -18,12 +18,15 @@ from hud_mcp.outcome import (
     NOT_BEGUN,
     UNFINISHED,
     Counts,
+    Outcome,
     OutcomeClass,
     outcome_classes,
 )
 from hud_mcp.record.model_use import ModelUse
 
 __all__ = ["JobStatistics", "job_statistics"]
+
+_BUSY = "calls were refused while the machine was busy: run fewer at once"
 
 
 class JobStatistics(Value):
@@ -87,7 +90,8 @@ class JobStatistics(Value):
 
     def __str__(self) -> str:
         """The figures as lines of text, each with its denominator."""
-        return "\n".join([*self._figures(), *self._used(), "", *self._classes()])
+        classes = self._classes()
+        return "\n".join([*self._figures(), *self._used(), *([""] if classes else []), *classes])
 
     def _number(self, classes: Iterable[OutcomeClass]) -> int:
         return sum(self.outcomes.get(each, 0) for each in classes)
@@ -132,31 +136,20 @@ class JobStatistics(Value):
         return f"{estimate.value:.3f} ({self.confidence:.0%}: {interval}{of})"
 
     def _classes(self) -> list[str]:
-        digits = len(str(self.wanted))
-        lines: list[str] = []
+        """A line for each class that some run is in; none where every run was graded."""
         notes = {each.value: each.note for each in outcome_classes()}
-        for name, number in self.outcomes.items():
-            note = notes.get(name, "") if number else ""
-            lines.append(f"{name.ljust(18)}  {number:>{digits}}  {note}".rstrip())
-        if self.earlier_tries:
-            tries = "earlier tries".ljust(18)
-            lines.append(f"{tries}  {self.earlier_tries:>{digits}}  later runs stand in for them")
-        if self.overloaded:
-            label = "overloaded".ljust(18)
-            lines.append(
-                f"{label}  {self.overloaded:>{digits}}  calls were refused while the machine was "
-                "busy: run fewer at once"
-            )
-        if self.foreign:
-            label = "foreign".ljust(18)
-            lines.append(
-                f"{label}  {self.foreign:>{digits}}  not in the job's plan: counted nowhere"
-            )
-        if self.pruned:
-            label = "pruned".ljust(18)
-            lines.append(
-                f"{label}  {self.pruned:>{digits}}  their grades are gone: counted nowhere"
-            )
+        rows = [(name, number, notes.get(name, "")) for name, number in self.outcomes.items()]
+        rows += [
+            ("earlier tries", self.earlier_tries, "later runs stand in for them"),
+            ("overloaded", self.overloaded, _BUSY),
+            ("foreign", self.foreign, "not in the job's plan: counted nowhere"),
+            ("pruned", self.pruned, "their grades are gone: counted nowhere"),
+        ]
+        rows = [row for row in rows if row[1]]
+        if [name for name, *_ in rows] == [Outcome.GRADED.value]:
+            rows = []
+        digits = len(str(self.wanted))
+        lines = [f"{name.ljust(18)}  {number:>{digits}}  {note}" for name, number, note in rows]
         if self.planned is False:
             lines.append("unplanned: the job has no plan, so every session begun in it counts")
         return lines

@@ -1,6 +1,5 @@
 """`hud-mcp check`: proves tasks before anyone spends money on them."""
 
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,11 +21,11 @@ from hud_mcp.cli.finite import FiniteFloat
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.interruption import Interruption, watched_signals
-from hud_mcp.cli.output import asks_here, cell, make_console, make_table
+from hud_mcp.cli.output import asks_here, cell, make_console, make_table, print_table
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.proved import Found, find_wanted
-from hud_mcp.cli.recording import store_option
+from hud_mcp.cli.recording import in_store, store_option
 from hud_mcp.egress.hosts import read_hosts
 from hud_mcp.record.place import check_place
 from hud_mcp.rollout.attempt import Rollout
@@ -215,10 +214,8 @@ def _conclude(
     if proof.lost is not None:
         console.print(cell(f"{proof.lost} Server log: {log_path}", "red"))
     if interruption.signal is not None or proof.lost is not None:
-        store = f" --store {shlex.quote(options['store'])}" if options["store"] else ""
-        console.print(
-            f"Interrupted. To go on:\nhud-mcp check --resume {proof.job.id}{store}", soft_wrap=True
-        )
+        again = in_store(f"hud-mcp check --resume {proof.job.id}", options["store"])
+        console.print(f"Interrupted. To go on:\n{again}", markup=False, soft_wrap=True)
 
 
 def _by_set(proof: Proof, verdicts: Sequence[TaskVerdict]) -> dict[str, dict[str, int]]:
@@ -239,7 +236,7 @@ def _print_sets(console: Console, sets: dict[str, dict[str, int]]) -> None:
         shown = [cell(str(n), _STYLES[v] if n else "") for v, n in counts.items()]
         table.add_row(cell(name), str(sum(counts.values())), *shown)
     console.print()
-    console.print(table)
+    print_table(console, table, whole="set")
 
 
 def _counts(verdicts: Sequence[TaskVerdict]) -> dict[str, int]:
@@ -268,7 +265,7 @@ def _print(console: Console, verdicts: Sequence[TaskVerdict], *, notes: bool) ->
             cell(each.verdict, _STYLES[each.verdict]),
             f"{passed}/{len(each.probes)}" if each.probes else "",
         )
-    console.print(table)
+    print_table(console, table, whole="task", least=("environment",))
     for same in _alike(verdicts):
         first, more = same[0], len(same) - 1
         if first.reasons or (notes and first.notes):

@@ -20,7 +20,7 @@ from hud_mcp.machine.finding import Finding
 from hud_mcp.machine.installing import install, still_missing
 from hud_mcp.machine.need import BUBBLEWRAP, FONTS, OPENGL, Need, find_browser_needs
 from hud_mcp.machine.packages import PackageManager
-from hud_mcp.machine.places import OPENGL_FINDING, look_at_fonts
+from hud_mcp.machine.places import EXTRA, OPENGL_FINDING, look_at_fonts
 from hud_mcp.session.log import configure_logging
 from hud_mcp.worlds.gymnasium.opengl import choose_opengl
 
@@ -111,9 +111,21 @@ def _as_json(findings: Sequence[Finding]) -> dict[str, Any]:
 def _print(findings: Sequence[Finding]) -> None:
     table = make_table("", "", "")
     table.show_header = False
-    for each in findings:
+    for each in _in_short(findings):
         said = f"{each.said.rstrip('.')}. {each.do}" if each.do else each.said
         table.add_row(
             cell(each.state.ljust(_STATE_CHARS), _STYLES[each.state]), cell(each.name), cell(said)
         )
     make_console().print(table)
+
+
+def _in_short(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """The findings, first those that fail; the extras that nothing here needs are two lines."""
+    extras = [each for each in findings if each.name.startswith(EXTRA) and each.state != "failed"]
+    others = [each for each in findings if each not in extras]
+    yield from sorted(others, key=lambda each: each.state != "failed")
+    for state in ("ok", "absent"):
+        names = [each.name.removeprefix(EXTRA) for each in extras if each.state == state]
+        if names:
+            do = "Run `pip install 'hud-mcp[NAME]'` for one." if state == "absent" else ""
+            yield Finding(name="extras", state=state, said=", ".join(names), do=do)

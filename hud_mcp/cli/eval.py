@@ -1,6 +1,5 @@
 """`hud-mcp eval`: an agent through a taskset, with progress, a table and a report."""
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from hud_mcp.cli.models import (
 from hud_mcp.cli.output import asks_here, cell, make_console
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.progress import Progress
-from hud_mcp.cli.recording import record_option, store_option
+from hud_mcp.cli.recording import in_store, record_option, store_option
 from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.cli.watching import job_page
 from hud_mcp.cli.where import where_options, with_room
@@ -289,10 +288,12 @@ async def _evaluate(
         with log_path.open("a" if options["resume"] else "w") as log, progress:
             await interruption.run(lambda: evaluation.run(log, watch))
     results = await _load(store, prepared, progress)
-    print_results(console, results, told=progress.told)
+    print_results(console, results, told=progress.told, store=options["store"])
     await write_report(store, job.id, report, expected=results.expected)
     console.print(f"Job {job.id}. Server log: {log_path}", style="dim", soft_wrap=True)
     console.print(f"Report: {report}", soft_wrap=True)
+    jobs = in_store(f"hud-mcp jobs {job.id}", options["store"])
+    console.print(cell(f"Next: `{jobs}` lists each run.", "dim"), soft_wrap=True)
     if interruption.signal is not None and results.to_resume:
         console.print(cell(_interrupted(results, evaluation.cut_off), "red"))
     elif results.unexpected:
@@ -341,9 +342,9 @@ def _conclude(
     if lost is not None:
         console.print(cell(lost, "red"))
     if results.to_resume:
-        store = f" --store {shlex.quote(options['store'])}" if options["store"] else ""
         text = f"{results.to_resume} of {results.wanted} say nothing of the agent. To run them:"
-        console.print(f"{text}\nhud-mcp eval --resume {results.job.id}{store}", soft_wrap=True)
+        again = in_store(f"hud-mcp eval --resume {results.job.id}", options["store"])
+        console.print(f"{text}\n{again}", markup=False, soft_wrap=True)
 
 
 def _interrupted(results: Results, cut_off: int) -> str:

@@ -5,10 +5,13 @@ from typing import Any
 
 import click
 import orjson
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.needs import print_needs
-from hud_mcp.cli.output import cell, make_console, make_table
+from hud_mcp.cli.output import cell, make_console
 from hud_mcp.environment import Environment
 from hud_mcp.environment.answers import ANSWER_FUNCTIONS
 from hud_mcp.function import Function
@@ -19,6 +22,7 @@ __all__ = ["command"]
 GYMS = ("qa", "hud-browser", "hud-shell")
 """The gyms that come with the package; between them they have every function of the package."""
 
+_INDENT = 4
 _FIELDS = ("name", "signature", "use", "of", "description", "weak")
 
 
@@ -39,15 +43,21 @@ def command(source: str | None, as_json: bool) -> None:  # noqa: FBT001  # click
         for row in rows:
             click.echo(orjson.dumps(row))
         return
-    table = make_table("function", "use", "of", "description", "weak")
-    for row in rows:
-        shown = [row[name] for name in ("signature", "use", "of", "description", "weak")]
-        table.add_row(*(cell(text or "") for text in shown))
     console = make_console()
-    console.print(table)
+    for row in rows:
+        _print_one(console, row)
     names = ", ".join(environment.name for environment in environments)
     console.print(cell(f"{len(rows)} functions of {names}.", "dim"))
     print_needs(console, environments)
+
+
+def _print_one(console: Console, row: dict[str, Any]) -> None:
+    """Print a function's signature, and below it what it does."""
+    whose = cell(f"  {row['use']}, of {row['of']}", "dim")
+    console.print(Text.assemble(cell(row["signature"], "bold"), whose))
+    console.print(Padding(cell(row["description"]), (0, 0, 0, _INDENT)))
+    if row["weak"]:
+        console.print(Padding(cell(f"Weak: {row['weak']}", "yellow"), (0, 0, 0, _INDENT)))
 
 
 def _rows(environments: Iterable[Environment]) -> Iterable[dict[str, Any]]:

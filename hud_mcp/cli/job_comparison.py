@@ -96,7 +96,7 @@ def print_comparison(jobs: Sequence[Job], found: Comparison) -> None:
         else:
             told = _beside(difference)
         table.add_row(cell(job.id), cell(job.agent or job.name), *told)
-    print_table(console, table, whole="job")
+    print_table(console, table, whole="job", least=("up", "down", "tasks", "agent"))
     for job, difference in zip(jobs[1:], found.differences, strict=True):
         if difference.rewards is not None:
             said = f"{job.id}: mean reward {_words(difference.rewards)}"

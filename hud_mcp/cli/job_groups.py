@@ -71,7 +71,7 @@ def _print_table(console: Console, grouping: Grouping) -> None:
             cell(_others(group)),
             *([cell(str(group.use or ""))] if has_use else []),
         )
-    print_table(console, table, whole=grouping.by)
+    print_table(console, table, whole=grouping.by, least=("others", "model"))
 
 
 def _interval(estimate: Estimate | None) -> str:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import click
@@ -21,7 +21,7 @@ from hud_mcp.cli.help import Command
 from hud_mcp.cli.job_comparison import comparison_json, load_comparison, print_comparison
 from hud_mcp.cli.job_groups import print_groupings
 from hud_mcp.cli.output import cell, make_console, make_table, number, print_table, tone_style, when
-from hud_mcp.cli.recording import is_there, store_option
+from hud_mcp.cli.recording import in_store, is_there, store_option
 from hud_mcp.loading.protocols import PROTOCOL, recorded_protocol
 from hud_mcp.loading.provenance import LEFT_OUT, SETS, clusters_of, recorded_left_out
 from hud_mcp.outcome import NOT_BEGUN
@@ -35,7 +35,7 @@ __all__ = ["command"]
 
 _PROOF = (
     "Its runs are probes of tasks and no agent's results, so no mean is made of them. "
-    "`hud-mcp check --resume {}` shows the verdicts."
+    "`{}` shows the verdicts."
 )
 
 
@@ -122,7 +122,7 @@ async def _list(store: Store, options: dict[str, Any]) -> None:
         for row in rows:
             click.echo(_json(_listed(*row)))
         return
-    _print_list(rows, more=more)
+    _print_list(rows, more=more, store=options["store"])
 
 
 def _listed(job: Job, figures: JobStatistics, damaged: int) -> dict[str, Any]:
@@ -144,7 +144,9 @@ def _listed(job: Job, figures: JobStatistics, damaged: int) -> dict[str, Any]:
     }
 
 
-def _print_list(rows: list[tuple[Job, JobStatistics, int]], *, more: bool) -> None:
+def _print_list(
+    rows: list[tuple[Job, JobStatistics, int]], *, more: bool, store: str | None
+) -> None:
     console = make_console()
     if not rows:
         console.print("There are no jobs; `hud-mcp eval` runs one.")
@@ -164,8 +166,10 @@ def _print_list(rows: list[tuple[Job, JobStatistics, int]], *, more: bool) -> No
             number(figures.mean.value) if figures.mean and not job.is_proof else "",
             Text(str(failed) if failed else "", style="red"),
         )
-    print_table(console, table, whole="job")
-    text = "mean: over graded runs; infra: runs that failed for infrastructure, and are not in it."
+    print_table(console, table, whole="job", least=("agent", "begun (UTC)"))
+    text = "mean: over graded runs."
+    if any(figures.infrastructure for _, figures, _ in rows):
+        text += " infra: runs that failed because of infrastructure, which are not in it."
     console.print(text, style="dim")
     if more:
         console.print(f"These are the newest {len(rows)}; --limit shows more.", style="dim")
@@ -174,7 +178,9 @@ def _print_list(rows: list[tuple[Job, JobStatistics, int]], *, more: bool) -> No
             console.print(cell(job.damage, "red"))
         elif damaged:
             rows_of = f"{damaged} damaged {'row' if damaged == 1 else 'rows'}"
-            console.print(cell(f"{job.id}: {rows_of}; `hud-mcp jobs {job.id}` says which.", "red"))
+            which = in_store(f"hud-mcp jobs {job.id}", store)
+            text = f"{job.id}: {rows_of}; `{which}` says which."
+            console.print(cell(text, "red"), soft_wrap=True)
 
 
 def _beside(figures: JobStatistics) -> str:
@@ -219,7 +225,7 @@ async def _show(store: Store, job_id: str, options: dict[str, Any]) -> None:
         }
         click.echo(_json(whole))
         return
-    _print_job(job, figures, by_id, groupings)
+    _print_job(job, figures, by_id, groupings, options["store"])
 
 
 def _task(row: TaskStatistics, by_id: dict[str, TrajectorySummary]) -> dict[str, Any]:
@@ -251,6 +257,7 @@ def _print_job(
     figures: JobStatistics,
     by_id: dict[str, TrajectorySummary],
     groupings: Sequence[Grouping],
+    store: str | None,
 ) -> None:
     console = make_console()
     console.print(cell(job.name, "bold"))
@@ -259,7 +266,10 @@ def _print_job(
     parts = [*(part for part in known if part), f"{job.created_at:%Y-%m-%d %H:%M:%S} UTC"]
     console.print(cell("  ".join(parts), "dim"))
     if job.is_proof:
-        console.print(f"\n{_PROOF.format(job.id)}\n", markup=False)
+        console.print(
+            f"\n{_PROOF.format(in_store(f'hud-mcp check --resume {job.id}', store))}\n",
+            markup=False,
+        )
     else:
         _print_metadata(console, job)
         console.print(f"\n{figures}\n", markup=False)
@@ -268,7 +278,7 @@ def _print_job(
     if groupings:
         print_groupings(console, groupings)
     else:
-        _print_tasks(console, figures, by_id)
+        _print_tasks(console, figures, by_id, store)
     for damage in (job.damage, *(run.damage for run in by_id.values())):
         if damage:
             console.print(cell(damage, "red"))
@@ -285,7 +295,10 @@ def _removed(job: Job, runs: Iterable[TrajectorySummary]) -> Iterable[str]:
 
 
 def _print_tasks(
-    console: Console, figures: JobStatistics, by_id: dict[str, TrajectorySummary]
+    console: Console,
+    figures: JobStatistics,
+    by_id: dict[str, TrajectorySummary],
+    store: str | None,
 ) -> None:
     table = make_table("task", "reward", "outcome", "steps", "seconds", "trajectory",
                        right=("reward", "steps", "seconds"))  # fmt: skip
@@ -297,14 +310,15 @@ def _print_tasks(
             table.add_row(cell(run.task_id, "dim"), *_line(run, label="foreign, not counted"))
         elif run.erased:
             table.add_row(cell(run.task_id, "dim"), *_line(run, label="pruned, not counted"))
-    print_table(console, table, whole="trajectory")
-    console.print("`hud-mcp trace TRAJECTORY` shows one.", style="dim")
+    print_table(console, table, whole="trajectory", least=("seconds", "steps"))
+    trace = in_store("hud-mcp trace TRAJECTORY", store)
+    console.print(cell(f"`{trace}` shows one.", "dim"), soft_wrap=True)
 
 
 def _print_metadata(console: Console, job: Job) -> None:
     for name, value in job.metadata.items():
         if name not in (LEFT_OUT, PROTOCOL, SETS):
-            console.print(cell(f"{name}: {value}", "dim"))
+            console.print(cell(f"{name}: {_in_words(value)}", "dim"), soft_wrap=True)
     if (protocol := recorded_protocol(job.metadata)) is not None:
         console.print(cell(str(protocol), "dim"), soft_wrap=True)
     for each in recorded_left_out(job.metadata):
@@ -312,6 +326,17 @@ def _print_metadata(console: Console, job: Job) -> None:
         names = ", ".join(each.names) + (f" and {more} more" if more else "")
         text = f"left out, not counted: {each.count}  {each.reason}: {names}"
         console.print(cell(text, "dim"), soft_wrap=True)
+
+
+def _in_words(value: Any) -> str:
+    """A value of a job's metadata; a record as its fields, without those that say nothing."""
+    if isinstance(value, dict):
+        fields: dict[str, Any] = value
+        shown = {n: _in_words(v) for n, v in fields.items() if v not in (None, False, [], {}, "")}
+        return ", ".join(f"{name} {text}".strip() for name, text in shown.items())
+    if isinstance(value, list):
+        return " ".join(map(_in_words, cast("list[Any]", value)))
+    return "" if value is True else str(value)
 
 
 def _lines(row: TaskStatistics, by_id: dict[str, TrajectorySummary]) -> Iterable[list[Text]]:

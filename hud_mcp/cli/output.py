@@ -1,10 +1,14 @@
 """How commands print: tables that fit a terminal, and whole lines where nobody looks."""
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Self
 
-from rich.console import Console
-from rich.table import Table
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod
+from rich.table import Column, Table
 from rich.text import Text
 
 from hud_mcp.cli.process import discard_output
@@ -26,8 +30,11 @@ __all__ = [
 WHY_CHARS = 240
 """Of a reason: it takes three lines of a terminal."""
 
-_NARROW = 72
-"""Columns below which a table with ids is not a table any more."""
+_BETWEEN = 2
+_LEAST_CHARS = 10
+"""A text that is cut to fewer says nothing; then a table is not a table any more."""
+_AT_ONCE_CHARS = 4
+"""So that several long texts are cut alike."""
 
 _UNFOLDED = 100_000
 """Columns of a pipe: a line that is folded cannot be searched or cut."""
@@ -78,30 +85,92 @@ def make_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
     return table
 
 
-def print_table(console: Console, table: Table, *, whole: str) -> None:
-    """Print a table in which no id is broken, so that it can be copied.
+def print_table(console: Console, table: Table, *, whole: str, least: Sequence[str] = ()) -> None:
+    """Print a line for each row, in which no id is broken, so that it can be copied.
+
+    Columns without a value are left out. On a narrow terminal, the columns in `least` are left out
+    too, then texts are cut. Where ids alone are too wide, each row is an id and a line for the
+    rest, which the terminal folds itself.
 
     Args:
-        console: Where to. Where it is narrow, each row is an id and a line for the rest, which
-            the terminal folds itself.
+        console: Where to.
         table: As `make_table` makes it.
         whole: The column of ids.
+        least: The headings of the columns that are missed least, the least first.
     """
-    named = next(column for column in table.columns if column.header == whole)
-    if console.width >= _NARROW:
-        named.no_wrap = True
-        console.print(table)
+    columns = [each for each in map(_Shown.of, table.columns) if each.width or each.name == whole]
+    for name in least:
+        if _width(columns) > console.width:
+            columns = [each for each in columns if each.name != name]
+    fitting = _cut_to(columns, console.width, whole)
+    if fitting is None:
+        _print_blocks(console, [_Shown.of(each) for each in table.columns], whole)
         return
-    others = [column for column in table.columns if column is not named]
-    rows = zip(named.cells, *(column.cells for column in others), strict=True)
-    for shown, *cells in rows:
+    shown = Table(box=None, pad_edge=False, header_style=table.header_style)
+    for each in fitting:
+        shown.add_column(
+            each.name, justify=each.justify, width=each.wide, no_wrap=True, overflow="ellipsis"
+        )
+    for row in zip(*(each.cells for each in fitting), strict=True):
+        shown.add_row(*row)
+    console.print(shown)
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A column as it is printed; `wide` is its heading's and its cells' width, or what is left."""
+
+    name: str
+    cells: Sequence[Text]
+    justify: JustifyMethod
+    wide: int
+
+    @classmethod
+    def of(cls, column: Column) -> Self:
+        cells = [_as_text(each) for each in column.cells]
+        name = str(column.header)
+        widest = max((each.cell_len for each in cells), default=0)
+        return cls(name, cells, column.justify, max(widest, cell_len(name)))
+
+    @property
+    def width(self) -> int:
+        """The width of its widest cell; 0 where it has no value."""
+        return max((each.cell_len for each in self.cells), default=0)
+
+
+def _width(columns: Sequence[_Shown]) -> int:
+    """The columns that a table takes, with what is between them."""
+    return sum(each.wide + _BETWEEN for each in columns) - _BETWEEN
+
+
+def _cut_to(columns: list[_Shown], width: int, whole: str) -> list[_Shown] | None:
+    """Cut texts, the widest first, until a table is so wide; None where ids and numbers are wider.
+
+    Numbers are never cut: half of one is another one.
+    """
+    columns = list(columns)
+    while (excess := _width(columns) - width) > 0:
+        texts = [each for each in columns if each.name != whole and each.justify == "left"]
+        place = columns.index(max(texts, key=lambda each: each.wide)) if texts else -1
+        if place < 0 or columns[place].wide <= _LEAST_CHARS:
+            return None
+        cut = max(_LEAST_CHARS, columns[place].wide - min(excess, _AT_ONCE_CHARS))
+        columns[place] = replace(columns[place], wide=cut)
+    return columns
+
+
+def _print_blocks(console: Console, columns: Sequence[_Shown], whole: str) -> None:
+    """Print for each row a line with its id, and one with everything else."""
+    named = next(each for each in columns if each.name == whole)
+    others = [each for each in columns if each.name != whole]
+    for shown, *cells in zip(named.cells, *(each.cells for each in others), strict=True):
         said = [
-            Text.assemble((f"{column.header} ", "dim"), _as_text(each))
+            Text.assemble((f"{column.name} ", "dim"), each)
             for column, each in zip(others, cells, strict=True)
-            if _as_text(each).plain
+            if each.plain
         ]
-        if _as_text(shown).plain:
-            console.print(_as_text(shown), soft_wrap=True)
+        if shown.plain:
+            console.print(shown, soft_wrap=True)
         console.print(Text("  ") + Text("  ").join(said), soft_wrap=True)
 
 

@@ -29,6 +29,8 @@ _SHOWN = 4
 """Runs under way that are named."""
 _PAUSE_S = 10.0
 """After so long without an end, a pipe is told what goes on."""
+_QUICK = 1.0
+"""Runs a second from which a tenth of a run a minute is nothing."""
 _RECENT = 64
 """Ends of runs that the rate is of."""
 
@@ -212,4 +214,5 @@ def _clock(seconds: float) -> str:
 
 
 def _per(rate: float) -> str:
-    return f"{rate:.1f}/s" if rate >= 1 else f"{60 * rate:.1f}/min"
+    """Runs a minute, in one unit however quick they are."""
+    return f"{60 * rate:,.0f}/min" if rate >= _QUICK else f"{60 * rate:.1f}/min"

@@ -1,5 +1,6 @@
 """The options that say where a record is, and how steps are recorded."""
 
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,7 +12,7 @@ from hud_mcp.task import RECORD_MODES
 if TYPE_CHECKING:
     from hud_mcp.store import Store
 
-__all__ = ["is_there", "record_option", "store_option"]
+__all__ = ["in_store", "is_there", "record_option", "store_option"]
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -32,6 +33,16 @@ def store_option(function: FunctionT) -> FunctionT:
         help="The record: a SQLite file, or a PostgreSQL URL.",
     )
     return option(function)
+
+
+def in_store(command: str, named: str | None) -> str:
+    """A command as a person types it next, so that it reads the store of this one.
+
+    Args:
+        command: Without `--store`.
+        named: What `--store` named here, or None.
+    """
+    return command if named is None else f"{command} --store {shlex.quote(named)}"
 
 
 def is_there(store: "Store", named: str | None) -> bool:

@@ -16,9 +16,9 @@ from hud_mcp.analysis.tries import choose_runs, counting, outcome_class
 from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.hosts import allow_option
-from hud_mcp.cli.output import cell, make_console, make_table
+from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.cli.process import raise_file_limit
-from hud_mcp.cli.recording import store_option
+from hud_mcp.cli.recording import in_store, store_option
 from hud_mcp.cli.telling import Telling
 from hud_mcp.egress.hosts import read_hosts
 from hud_mcp.errors import HudMcpError
@@ -111,7 +111,7 @@ async def _run(options: dict[str, Any]) -> int:
         for row in done:
             click.echo(orjson.dumps(_fields(row)))
     else:
-        _print(console, done, old, new)
+        _print(console, done, old, new, options["store"])
     failed = [row for row in done if not row.is_graded and row.outcome != NO_ANSWER]
     return 1 if failed or not any(row.is_graded for row in done) else 0
 
@@ -197,11 +197,14 @@ def _fields(row: Regraded) -> dict[str, Any]:
     }
 
 
-def _print(console: Console, done: Sequence[Regraded], old: Job, new: Job) -> None:
+def _print(
+    console: Console, done: Sequence[Regraded], old: Job, new: Job, store: str | None
+) -> None:
     rows = done
+    jobs = in_store(f"hud-mcp jobs {new.id}", store)
     if len(rows) > _ROWS:
         rows = [row for row in done if row.has_changed or not row.is_graded][:_ROWS]
-    table = make_table("task", "old", "new", "change", "", right=("old", "new", "change"))
+    table = make_table("task", "old", "new", "change", "why", right=("old", "new", "change"))
     for row in rows:
         style = "" if row.is_graded and not row.has_changed else "yellow"
         table.add_row(
@@ -212,15 +215,15 @@ def _print(console: Console, done: Sequence[Regraded], old: Job, new: Job) -> No
             cell(row.reason or "", "yellow"),
         )
     if rows:
-        console.print(table)
+        print_table(console, table, whole="task")
     if len(rows) < len(done):
         telling = sum(row.has_changed or not row.is_graded for row in done)
         text = f"Not shown: {len(done) - telling} that did not change"
         text += f", and {telling - len(rows)} more like these." if telling > len(rows) else "."
-        console.print(cell(f"{text} `hud-mcp jobs {new.id}` lists all new grades.", "dim"))
+        console.print(cell(f"{text} `{jobs}` lists all new grades.", "dim"))
     for line in _summary(done):
         console.print(cell(line, "bold"))
-    console.print(cell(f"Job {new.id}: `hud-mcp jobs {new.id}` shows it.", "dim"))
+    console.print(cell(f"Job {new.id}: `{jobs}` shows it.", "dim"))
     if old.damage:
         console.print(cell(old.damage, "red"))
 

@@ -13,6 +13,7 @@ from hud_mcp.analysis.task_statistics import TaskStatistics
 from hud_mcp.analysis.tries import counting, outcome_class
 from hud_mcp.cli.job_groups import print_means
 from hud_mcp.cli.output import WHY_CHARS, cell, make_table, print_table, tone_style
+from hud_mcp.cli.recording import in_store
 from hud_mcp.clipping import clip
 from hud_mcp.loading.protocols import recorded_protocol
 from hud_mcp.loading.provenance import clusters_of, recorded_left_out, recorded_unused
@@ -31,8 +32,8 @@ _NAMED = 4
 _EXPECTED = "expected: what the taskset's `validation` says that this agent gets."
 _REASONS = 8
 """Why tasks were left out: more reasons are in the job's own page."""
-_ROWS = 60
-"""A longer table is not read; then only what was not expected is shown, up to as many rows."""
+_ROWS = 20
+"""A longer table is not read; then only failures are shown, up to as many rows."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,11 @@ class Results:
     def unexpected_of(self, row: TaskStatistics) -> int:
         """How many of a task's runs did not end as expected, or did not begin."""
         return row.not_begun + sum(not self._is_expected(self.runs[i]) for i in row.runs)
+
+    def failures_of(self, row: TaskStatistics) -> int:
+        """How many of a task's runs are unexpected; or, where any reward will do, did not pass."""
+        missed = row.scored - row.passed if self.expected.get(row.task) is None else 0
+        return max(self.unexpected_of(row), missed)
 
     def is_telling(self, row: TaskStatistics) -> bool:
         """Whether there is more to say of a task than that it had no turn yet."""
@@ -139,7 +145,11 @@ async def load_results(
 
 
 def print_results(
-    console: Console, results: Results, *, told: Collection[tuple[str, str]] = ()
+    console: Console,
+    results: Results,
+    *,
+    told: Collection[tuple[str, str]] = (),
+    store: str | None = None,
 ) -> None:
     """Print a row a task, the figures with their denominators, and what to do next.
 
@@ -147,16 +157,18 @@ def print_results(
         console: Where to.
         results: What is printed.
         told: What was printed while it ran, and is not said again: a task's id and a reason each.
+        store: What `--store` named, or None.
     """
-    rows = results.figures.tasks
+    every = results.figures.tasks
+    rows = list(every)
     if len(rows) > _ROWS:
-        rows = [row for row in rows if results.unexpected_of(row) and results.is_telling(row)]
+        rows = [row for row in rows if results.failures_of(row) and results.is_telling(row)]
     _print_table(console, results, rows[:_ROWS], told)
-    left = len(rows) - _ROWS
-    if left > 0 or len(rows) < len(results.figures.tasks):
-        others = f"{left} more like these, and all others" if left > 0 else "The other tasks"
-        text = f"{others} are in `hud-mcp jobs {results.job.id}`."
-        console.print(cell(text, "dim"))
+    jobs = in_store(f"hud-mcp jobs {results.job.id}", store)
+    if hidden := len(every) - len(rows[:_ROWS]):
+        more = len(rows) - _ROWS
+        like = f", {more} of them like these" if more > 0 else ""
+        console.print(cell(f"{hidden} tasks are not shown{like}; `{jobs}` has all.", "dim"))
     if (protocol := recorded_protocol(results.job.metadata)) is not None:
         console.print("\n", cell(str(protocol)), sep="", soft_wrap=True)
     console.print(f"\n{results.figures}\n", markup=False, soft_wrap=True)
@@ -169,7 +181,7 @@ def print_results(
             console.print(cell(f"  {each}"), soft_wrap=True)
         if (more := len(left_out) - _REASONS) > 0:
             console.print(f"  … {more} more reasons")
-        console.print(f"`hud-mcp jobs {results.job.id}` names them.\n", style="dim")
+        console.print(cell(f"`{jobs}` names them.\n", "dim"))
     if results.by_context is not None:
         rewards = visible(str(results.by_context))
         console.print(f"Reward by context\n{rewards}\n", markup=False, soft_wrap=True)
@@ -198,7 +210,7 @@ def _print_table(
             _mean([float(run.step_count) for run in runs], 0 if group == 1 else 1),
             _mean([s for run in runs if (s := _seconds(run)) is not None], 1),
         )
-    print_table(console, table, whole="task")
+    print_table(console, table, whole="task", least=("seconds", "steps"))
     if any(results.expected.get(row.task) is not None for row in rows):
         console.print(cell(_EXPECTED, "dim"))
     _print_reasons(console, results, rows, told)

@@ -203,7 +203,7 @@ def ps_command(*, ended: bool, store: str | None, as_json: bool) -> None:
         table = make_table("session", "state", "since (UTC)", "task")
         for row in shown:
             table.add_row(*(cell(row[name]) for name in ("session", "state", "since", "task")))
-        print_table(console, table, whole="session")
+        print_table(console, table, whole="session", least=("since (UTC)",))
     else:
         console.print("No session is open.")
     console.print(cell(running, "dim"), soft_wrap=True)

@@ -84,7 +84,7 @@ def _print_list(chosen: Taskset, tasks: Taskset) -> None:
         table = make_table(*_COLUMNS)
         for row in rows:
             table.add_row(*map(cell, row))
-        print_table(console, table, whole="task")
+        print_table(console, table, whole="task", least=("template", "environment"))
     console.print(f"{len(chosen)} of {len(tasks)} tasks; --show ID prints one.", style="dim")
     if not len(chosen):
         text = f"Nothing is like that; * matches anything. Some ids: {', '.join(tasks.ids[:5])}."

@@ -11,7 +11,7 @@ import orjson
 
 from hud_mcp.cli import inspect_sets
 from hud_mcp.cli.help import Group
-from hud_mcp.cli.output import cell, make_console, make_table
+from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.errors import HudMcpError, InvalidTask
 from hud_mcp.loading.importers.files import cache_folder
 from hud_mcp.loading.importers.imported import Imported, import_published
@@ -120,7 +120,7 @@ def list_command(*, as_json: bool) -> None:
     table = make_table("set", "kind", "what", "licence")
     for row in rows:
         table.add_row(row["name"], row["kind"], row["about"], row["licence"])
-    make_console().print(table)
+    print_table(make_console(), table, whole="set", least=("kind", "licence"))
 
 
 @command.command("show")

@@ -102,5 +102,5 @@ async def _list(store: Store, options: dict[str, Any]) -> None:
             str(run.step_count),
             when(run.started_at),
         )
-    print_table(console, table, whole="trajectory")
+    print_table(console, table, whole="trajectory", least=("steps", "begun (UTC)"))
     console.print(f"The newest of those without a job, {_LISTED} at most.", style="dim")

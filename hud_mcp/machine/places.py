@@ -23,6 +23,7 @@ from hud_mcp.store import Store
 from hud_mcp.worlds.gymnasium.opengl import OPENGL_VARIABLE, choose_opengl
 
 __all__ = [
+    "EXTRA",
     "OPENGL_FINDING",
     "look_at_clock",
     "look_at_extras",
@@ -32,6 +33,8 @@ __all__ = [
     "look_at_store",
 ]
 
+EXTRA = "extra "
+"""How the name of a finding begins that is about an optional part of the package."""
 OPENGL_FINDING = "MuJoCo's OpenGL"
 """How the finding is called that says what MuJoCo draws with."""
 
@@ -46,7 +49,7 @@ _FONTS = {
     "win32": ("C:/Windows/Fonts",),
 }
 _EXTRA = re.compile(r"^(?P<package>[A-Za-z0-9._-]+).*;.*\bextra\s*==\s*['\"](?P<extra>[^'\"]+)")
-_OF_DEVELOPERS = frozenset({"test", "check", "release"})
+_OF_DEVELOPERS = frozenset({"test", "check", "docs", "release"})
 
 
 async def look_at_store(url: str | None) -> Finding:
@@ -164,9 +167,9 @@ def look_at_extras(wanted: Iterable[str] = ()) -> Generator[Finding]:
         if missing:
             do = f"Run `pip install 'hud-mcp[{extra}]'`."
             said = f"without {', '.join(missing)}"
-            yield Finding.lack(f"extra {extra}", said, do, needed=extra in needed)
+            yield Finding.lack(f"{EXTRA}{extra}", said, do, needed=extra in needed)
         else:
-            yield Finding.ok(f"extra {extra}", ", ".join(names))
+            yield Finding.ok(f"{EXTRA}{extra}", ", ".join(names))
 
 
 def _is_installed(name: str) -> bool:

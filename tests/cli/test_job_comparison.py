@@ -118,8 +118,9 @@ def test_what_cannot_be_compared_is_refused(path: Path) -> None:
 
 
 def test_a_narrow_terminal_breaks_no_id(path: Path) -> None:
-    """Each row is an id and a line for the rest."""
+    """A table that fits stays one; of another one, each row is an id and a line for the rest."""
     shown = run(path, SMALL.id, LARGE.id, columns=50)
     assert shown.exit_code == 0
     assert f"{LARGE.id}\n" in shown.output
-    assert "lamp\n" in shown.output
+    assert "\nlamp  failed 0.000" in shown.output
+    assert "lamp\n  1. small " in run(path, SMALL.id, LARGE.id, columns=24).output

@@ -126,7 +126,7 @@ def test_a_job_is_shown_with_its_figures_and_a_row_for_each_task(path: Path) -> 
         "mug environment_failed 0 2.0 traj-aabb22-mug-0",
         "unfinished 0 traj-aabb22-mug-1",
         "chair not_begun, 2 runs",
-        "`hud-mcp trace TRAJECTORY` shows one.",
+        f"`hud-mcp trace TRAJECTORY --store {path}` shows one.",
     ]
 
 
@@ -195,7 +195,8 @@ def test_a_damaged_row_is_named_and_hides_no_other(path: Path) -> None:
         connection.execute("UPDATE sessions SET receipt = '{oh' WHERE id = 'traj-aabb22-lamp-1'")
         connection.commit()
     listed = run(path).output
-    assert "job-aabb22: 1 damaged row; `hud-mcp jobs job-aabb22` says which." in listed
+    which = f"`hud-mcp jobs job-aabb22 --store {path}` says which."
+    assert f"job-aabb22: 1 damaged row; {which}" in " ".join(listed.split())
     assert "0.500" in listed
     shown = run(path, "job-aabb22").output
     assert "The record is damaged: session traj-aabb22-lamp-1: receipt" in shown

@@ -8,9 +8,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
-import orjson
-
-__all__ = ["admits", "drop_absent", "is_empty", "read_texts"]
+__all__ = ["admits", "drop_absent", "is_empty"]
 
 Schema = Mapping[str, Any]
 
@@ -78,32 +76,6 @@ def _dropped(
         elif name not in others:
             kept[name] = _without_absent(value, schema.get("additionalProperties"), definitions)
     return kept
-
-
-def read_texts(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """Read fields that came as their JSON text, where the schema of an object has no texts.
-
-    Where two things are shown as one field, and differ in its kind, it is shown as a text.
-    """
-    fields: Schema = schema.get("properties", {})
-    return {
-        name: _from_text(value)
-        if isinstance(value, str) and _is_no_text(fields.get(name))
-        else value
-        for name, value in given.items()
-    }
-
-
-def _is_no_text(schema: Any) -> bool:
-    kind = cast("Schema", schema).get("type") if isinstance(schema, Mapping) else None
-    return kind in ("integer", "number", "boolean", "array", "object")
-
-
-def _from_text(text: str) -> Any:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return text
 
 
 def _without_absent(value: Any, schema: Any, definitions: Schema) -> Any:

@@ -22,13 +22,13 @@ from pydantic_core import PydanticSerializationError, PydanticUndefined, to_json
 from hud_mcp.clipping import clip_repr
 from hud_mcp.context import Context
 from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean, shorten_choices
+from hud_mcp.schema import fault_words, plain_schema, read_texts
 from hud_mcp.world.live import World
 
 __all__ = [
     "Arguments",
     "clip_value",
     "is_world",
-    "plain_schema",
     "source_line",
     "withhold_answers",
 ]
@@ -125,40 +125,17 @@ class Arguments:
     def parse_text(self, given: Mapping[str, str]) -> dict[str, Any]:
         """Read arguments that arrive as strings, as a prompt's do, into JSON arguments.
 
-        A string that fits as it is, stays; otherwise it is read as JSON. Empty strings
+        A string of an argument that takes strings stays; another is read as JSON. Empty strings
         of arguments that have a default count as absent.
 
         Raises:
             InvalidTask: As `parse` does.
         """
-        read: dict[str, Any] = {}
-        for name, text in given.items():
-            if text == "" and name in self.names and name not in self.required:
-                continue
-            read[name] = text if name not in self.names else self._read_text(name, text)
+        optional = frozenset(self.names) - self.required
+        kept = {n: text for n, text in given.items() if text != "" or n not in optional}
+        read = read_texts(kept, self.schema)
         self.parse(read)
         return read
-
-    def _read_text(self, name: str, text: str) -> Any:
-        if self._takes_text(name, text):
-            return text
-        field = self._schema["properties"][name]
-        lowered = text.strip().lower()
-        if field.get("type") == "boolean" and lowered in ("true", "false"):
-            return lowered == "true"
-        try:
-            return orjson.loads(text)
-        except orjson.JSONDecodeError:
-            return text
-
-    def _takes_text(self, name: str, text: str) -> bool:
-        try:
-            self._model.model_validate_json(orjson.dumps({name: text}), strict=True)
-        except ValidationError as exc:
-            return all(error["loc"][:1] != (name,) for error in exc.errors(include_url=False))
-        except TypeError:  # not text that JSON can hold; `parse` says so
-            return True
-        return True
 
     def _refuse_non_finite(self, plain: Mapping[str, Any]) -> None:
         for name, value in plain.items():
@@ -234,8 +211,7 @@ class Arguments:
             elif error["type"] == "missing":
                 parts.append(f"argument {path!r} is required")
             else:
-                said = error["msg"].removeprefix("Input ").strip()
-                expected, hint = shorten_choices(said, given)
+                expected, hint = shorten_choices(fault_words(error), given)
                 parts.append(f"argument {path!r} {expected}, got {clip_value(given)}")
                 hints.append(hint)
         return f"{self.noun}: {'; '.join(parts)}.{''.join(hints)}"
@@ -312,44 +288,6 @@ def is_world(hint: type) -> bool:
     if hint is World or getattr(hint, "_is_protocol", False):
         return hint is World
     return all(callable(getattr(hint, name, None)) for name in ("act", "observe", "close"))
-
-
-_VALUES = frozenset({"const", "default", "enum", "examples"})
-"""What these keywords hold is data, not a schema."""
-
-
-def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Inline what is referred to, and drop titles: hosts reject `$ref`, models skip titles."""
-    schema = dict(schema)
-    definitions: dict[str, Any] = schema.pop("$defs", {})
-
-    def inline(node: Any, depth: int = 0) -> Any:
-        if isinstance(node, list):
-            return [inline(item, depth) for item in cast("list[Any]", node)]
-        if not isinstance(node, dict):
-            return node
-        node = cast("dict[str, Any]", node)
-        if "$ref" in node and depth < 8:  # noqa: PLR2004  # a type that contains itself ends here
-            name = node["$ref"].rsplit("/", 1)[-1]
-            rest = {k: v for k, v in node.items() if k != "$ref"}
-            return inline({**definitions.get(name, {}), **rest}, depth + 1)
-        if "$ref" in node:
-            return {"type": "object"}
-        return {
-            k: (
-                {n: inline(p, depth) for n, p in v.items()}
-                if k == "properties"
-                else v
-                if k in _VALUES
-                else inline(v, depth)
-            )
-            for k, v in node.items()
-            if k != "title" or not isinstance(v, str)
-        }
-
-    plain = inline(schema)
-    plain.setdefault("properties", {})
-    return plain
 
 
 def withhold_answers(schema: Mapping[str, Any]) -> None:

@@ -304,8 +304,62 @@ _LONGEST_NAME = 1000
 """Of those that are compared with others: each comparison costs as much as both are long."""
 
 
+_ELSEWHERE: Mapping[str, str] = {
+    "click": "left_click double_click triple_click right_click middle_click mouse_click tap",
+    "move": "hover mouse_move move_mouse move_to",
+    "press": "key key_press send_keys hotkey press_key",
+    "type": "fill input write enter_text type_text input_text set_value",
+    "wait": "sleep pause",
+    "drag": "left_click_drag drag_and_drop drag_to swipe",
+    "scroll": "wheel mouse_wheel",
+    "response": "answer finish done submit terminate complete stop final_answer",
+    "position": "cursor_position",
+    "goto": "navigate go_to_url open_url visit open",
+    "back": "go_back navigate_back",
+    "custom": "goto navigate back forward reload switch_tab close_tab select_option run bash",
+    "scroll_x": "dx delta_x wheel_x scroll_dx",
+    "scroll_y": "dy delta_y wheel_y scroll_dy amount scroll_amount distance pixels direction",
+    "offset_x": "dx delta_x",
+    "offset_y": "dy delta_y",
+    "x": "coordinate coordinates coords position pos location",
+    "path": "points from start start_coordinate",
+    "keys": "key hotkey combo shortcut key_combination",
+    "hold_keys": "modifiers modifier_keys",
+    "text": "content value string input input_text message answer response",
+    "answer": "text response result final_answer value message content",
+    "time": "duration ms milliseconds seconds timeout delay time_ms",
+    "ref": "element element_id element_ref id uid node node_id index target",
+    "selector": "css xpath locator",
+    "enter_after": "submit press_enter enter",
+    "button": "mouse_button btn",
+    "pattern": "click_count count clicks num_clicks double_click",
+    "action": "command name tool function method",
+    "args": "arguments params parameters kwargs input",
+    "arguments": "args params parameters kwargs input",
+    "task": "id task_id",
+    "template": "template_id name",
+    "session": "session_id id",
+    "environment": "env env_id",
+}
+"""The names that other frameworks have for ours, which may resemble others of ours more."""
+
+
+def _bare(name: str) -> str:
+    """A name without what differs between ways to write it: `scrollY`, `scroll-y`, `scroll_y`."""
+    return re.sub(r"[\W_]", "", name).lower()
+
+
+_OURS: dict[str, list[str]] = {}
+for _ours, _theirs in _ELSEWHERE.items():
+    for _other in _theirs.split():
+        _OURS.setdefault(_bare(_other), []).append(_ours)
+
+
 def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """Return ``" Did you mean 'x'?"`` for the closest known name, or an empty string.
+    """Return ``" Did you mean 'x'?"`` for the name that was meant, or an empty string.
+
+    It is the same name written in another way, our name for what another framework calls so, or
+    the closest one.
 
     Args:
         given: The name that was not found; what is not text, or a long one, resembles none.
@@ -313,8 +367,11 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
     """
     if not isinstance(given, str) or len(given) > _LONGEST_NAME:
         return ""
-    close = get_close_matches(given, list(known), n=1, cutoff=0.6)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    names, bare = list(known), _bare(given)
+    meant = [name for name in names if bare and _bare(name) == bare]
+    meant += [name for name in _OURS.get(bare, ()) if name in names]
+    meant = meant or get_close_matches(given, names, n=1, cutoff=0.6)
+    return f" Did you mean {meant[0]!r}?" if meant else ""
 
 
 def did_you_mean_file(given: Path) -> str:

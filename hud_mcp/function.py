@@ -20,6 +20,7 @@ from pydantic.errors import PydanticUserError
 from hud_mcp.arguments import clip_value, is_world, source_line
 from hud_mcp.call import FunctionConfig
 from hud_mcp.errors import InvalidEnvironment, InvalidTask, shorten_choices
+from hud_mcp.schema import fault_words
 from hud_mcp.template import Answer
 
 __all__ = ["USES", "Function", "History", "Phase", "Situation", "Use"]
@@ -267,8 +268,8 @@ class _Argument:
         except (ValidationError, TypeError) as exc:
             why, hint = str(exc), ""
             if isinstance(exc, ValidationError):
-                said = exc.errors(include_url=False)[0]["msg"].removeprefix("Input ")
-                why, hint = shorten_choices(said, given)
+                first = exc.errors(include_url=False)[0]
+                why, hint = shorten_choices(fault_words(first), given)
             raise InvalidTask(
                 f"{signature}: argument {self.name!r} {why}, got {clip_value(given)}.{hint}"
             ) from None

@@ -162,29 +162,30 @@ def test_an_action_passes_through_as_it_is() -> None:
         ("click", "action: expected an object with a 'type', got 'click'."),
         ({"type": "click"}, "'click' needs x and y, a ref, or a selector"),
         ({"type": "click", "x": 3}, "'click' needs y"),
-        ({"type": "click", "x": "left", "y": 1}, "x: input should be a valid number"),
-        ({"type": "click", "x": float("inf"), "y": 1}, "x: input should be a finite number"),
-        ({"type": "click", "ref": "e1", "button": "up"}, "button: input should be 'left',"),
+        ({"type": "click", "x": "left", "y": 1}, "x: should be a valid number"),
+        ({"type": "click", "x": float("inf"), "y": 1}, "x: should be a finite number"),
+        ({"type": "click", "ref": "e1", "button": "up"}, "button: should be 'left',"),
         ({"type": "click", "ref": "e1", "buton": "left"}, "no field 'buton'. Did you mean 'button"),
-        ({"type": "wait", "ms": 300}, "no field 'ms'. It takes time."),
-        ({"type": "click", "ref": "e1", "pattern": [9999]}, "pattern.0: input should be less"),
+        ({"type": "wait", "ms": 300}, "no field 'ms'. Did you mean 'time'?"),
+        ({"type": "click", "ref": "e1", "pattern": [9999]}, "pattern.0: should be less"),
         ({"type": "press"}, "'press' needs keys"),
         ({"type": "press", "keys": []}, "'press' needs keys"),
-        ({"type": "press", "keys": "enter"}, "keys: input should be a valid tuple, got 'enter'"),
+        ({"type": "press", "keys": "enter"}, """should be an array, such as ["enter"], got"""),
+        ({"type": "press", "keys": [1]}, "action: keys.0: should be a valid string, got 1."),
         ({"type": "type"}, "'type' needs text"),
         ({"type": "scroll"}, "'scroll' needs scroll_x or scroll_y"),
-        ({"type": "scroll", "scroll": "down"}, "action: scroll: input should be a valid"),
-        ({"type": "scroll", "scroll_y": "down"}, "action: scroll_y: input should be a valid"),
+        ({"type": "scroll", "scroll": "down"}, "action: scroll: should be"),
+        ({"type": "scroll", "scroll_y": "down"}, "action: scroll_y: should be a valid"),
         ({"type": "move"}, "'move' needs x and y, a ref, a selector, or an offset"),
         ({"type": "wait"}, "'wait' needs time"),
         ({"type": "wait", "time": MAX_WAIT_MS + 1}, "less than or equal to 30000, got 30001"),
-        ({"type": "wait", "time": -1}, "time: input should be greater than or equal to 0, got -1"),
-        ({"type": "drag", "path": [{"x": 0, "y": 0}]}, "path: tuple should have at least 2 items"),
+        ({"type": "wait", "time": -1}, "time: should be greater than or equal to 0, got -1"),
+        ({"type": "drag", "path": [{"x": 0, "y": 0}]}, "path: should have at least 2 items"),
         ({"type": "response"}, "'response' needs text"),
         ({"type": "custom"}, "'custom' needs action"),
         (
             {"type": "custom", "action": "a", "args": "x"},
-            "args: input should be a valid dictionary",
+            "args: should be an object",
         ),
     ],
 )
@@ -193,6 +194,36 @@ def test_a_bad_action_is_told_what_came_and_what_was_expected(raw: Any, said: st
     with pytest.raises(InvalidAction) as caught:
         parse_action(raw)
     assert said in str(caught.value)
+
+
+def test_a_name_of_another_framework_s_is_told_ours() -> None:
+    """Also where another name of ours looks more like it."""
+    meant = {
+        "scroll": "dy scroll_y, deltaY scroll_y, dx scroll_x, scrollX scroll_x, amount scroll_y",
+        "move": "dx offset_x, delta_y offset_y, coordinate x",
+        "press": "key keys, combo keys, hotkey keys",
+        "type": "content text, value text, pressEnter enter_after, elementId ref",
+        "click": "clicks pattern, uid ref, css selector, modifiers hold_keys, buton button",
+        "wait": "ms time, seconds time",
+        "drag": "points path",
+        "custom": "arguments args, name action",
+        "left_click": "type click",
+        "keypress": "type press",
+        "hover": "type move",
+        "sleep": "type wait",
+        "goto": "type custom",
+        "finish": "type response",
+        "clik": "type click",
+    }
+    wrong: list[str] = []
+    for kind, pairs in meant.items():
+        for pair in pairs.split(", "):
+            given, ours = pair.split()
+            with pytest.raises(InvalidAction) as caught:
+                parse_action({"type": kind, given: kind if given == "type" else 1})
+            if f"Did you mean '{ours}'?" not in str(caught.value):
+                wrong.append(f"{kind} {pair}: {caught.value}")
+    assert wrong == []
 
 
 def test_an_error_does_not_repeat_a_long_value() -> None:
@@ -204,7 +235,16 @@ def test_an_error_does_not_repeat_a_long_value() -> None:
 
 @pytest.mark.parametrize(
     ("raw", "count"),
-    [(None, 0), ([], 0), ({"type": "screenshot"}, 1), ([{"type": "screenshot"}] * 3, 3)],
+    [
+        (None, 0),
+        ([], 0),
+        ("[]", 0),
+        ({"type": "screenshot"}, 1),
+        ('{"type": "screenshot"}', 1),
+        (['{"type": "screenshot"}'], 1),
+        ([{"type": "screenshot"}] * 3, 3),
+        ('[{"type": "screenshot"}, {"type": "screenshot"}]', 2),
+    ],
 )
 def test_a_list_one_action_and_nothing_are_lists_of_actions(raw: Any, count: int) -> None:
     """One action counts as a list of one, and none as an empty list."""
@@ -217,7 +257,7 @@ def test_a_bad_action_in_a_list_is_named_by_its_place() -> None:
         parse_actions([{"type": "screenshot"}, {"type": "jump"}])
 
 
-@pytest.mark.parametrize("raw", ["click", b"click", 3, True])
+@pytest.mark.parametrize("raw", ["click", "3", "{", b"click", 3, True])
 def test_what_is_no_list_of_actions_is_refused(raw: Any) -> None:
     """Text is a sequence to Python, and no list of actions."""
     with pytest.raises(InvalidAction, match="actions: expected a list of actions, got"):

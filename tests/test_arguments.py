@@ -160,7 +160,7 @@ def test_values_arrive_as_the_annotated_types() -> None:
         ({"strict": "true"}, "argument 'strict' should be a valid boolean, got 'true' (string)"),
         ({"size": "l"}, "argument 'size' should be 's' or 'm', got 'l' (string)"),
         ({"colour": "green"}, "argument 'colour' should be 'red' or 'blue', got 'green' (string)"),
-        ({"items": "a"}, "argument 'items' should be a valid array, got 'a' (string)"),
+        ({"items": "a"}, "argument 'items' should be an array, such as [\"a\"], got 'a'"),
         ({"items": [1]}, "argument 'items.0' should be a valid string, got 1 (integer)"),
         ({"place": []}, "argument 'place' should be an object, got [] (array)"),
         ({"place": {"x": "1"}}, "argument 'place.x' should be a valid integer, got '1' (string)"),

@@ -27,6 +27,7 @@ LAYERS = (
         "clipping",
         "core_tools",
         "outcome",
+        "schema",
         "action",
         "call",
         "contention",

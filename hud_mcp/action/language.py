@@ -4,9 +4,8 @@ Field names are the HUD SDK's. A class has all that is known of its action; whoe
 it here, and to the worlds that perform it.
 """
 
-import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -44,17 +43,6 @@ _CLICKS = {1: "click", 2: "double-click", 3: "triple-click"}
 def _button(given: Any) -> Any:
     """The HUD SDK's first releases spelled the middle button `wheel`."""
     return "middle" if given == "wheel" else given
-
-
-def _arguments(given: Any) -> Any:
-    """Several clients send an object as its JSON text, which is clear."""
-    if not isinstance(given, str):
-        return given
-    try:
-        read = json.loads(given)
-    except ValueError:
-        return given
-    return cast("Any", read) if isinstance(read, dict) else given
 
 
 def _while_holding(words: str, keys: tuple[str, ...] | None) -> str:
@@ -308,9 +296,7 @@ class CustomAction(Action):
 
     type: Literal["custom"] = "custom"
     action: str = Field(min_length=1, description="Its name.")
-    args: Annotated[dict[str, Any] | None, BeforeValidator(_arguments)] = Field(
-        default=None, description="Its arguments."
-    )
+    args: dict[str, Any] | None = Field(default=None, description="Its arguments.")
 
     def words(self, names: Mapping[str, str]) -> str:  # noqa: ARG002  # as all actions are asked
         """Say its name and its arguments."""

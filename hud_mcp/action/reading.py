@@ -6,27 +6,29 @@ from functools import cache
 from types import UnionType
 from typing import Any, Union, cast, get_args, get_origin
 
+import orjson
 from pydantic import ValidationError
 
 from hud_mcp.absent import admits, is_empty
 from hud_mcp.action.action import ACTION_CLASSES, ACTION_TYPES, Action, Point, needs_target
 from hud_mcp.clipping import clip_repr
 from hud_mcp.errors import InvalidAction, did_you_mean
+from hud_mcp.schema import fault_words, plain_field, plain_schema, read_texts
 
 __all__ = ["flat_fields", "flat_schemas", "parse_action", "parse_actions"]
 
 
 def parse_action(
-    raw: Mapping[str, Any] | Action, *, where: str = "action", pointed: bool = True
+    raw: Mapping[str, Any] | str | Action, *, where: str = "action", pointed: bool = True
 ) -> Action:
     """Read one action in the HUD form (`point: {x, y}`) or the flat form (`x`, `y`).
 
     `None` counts as absent, and so do `""`, `[]` and `{}` where the field does not admit them.
     Fields that belong to another type of action are ignored: several frameworks fill in every
-    property of a schema.
+    property of a schema. A field that has no texts may come as its JSON text.
 
     Args:
-        raw: The action's fields, or an action, which is returned as it is.
+        raw: The action's fields, or their JSON text, or an action, which is returned as it is.
         where: What to call it in an error, such as ``actions[2]``.
         pointed: Whether a click must say where; a caller that follows the pointer knows.
 
@@ -35,7 +37,9 @@ def parse_action(
     """
     if isinstance(raw, Action):
         return raw
-    if not isinstance(raw, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # it is JSON from outside
+    if isinstance(raw, str):
+        raw = _from_text(raw)
+    if not isinstance(raw, Mapping):
         raise InvalidAction(f"{where}: expected an object with a 'type', got {clip_repr(raw)}.")
     kind = raw.get("type")
     known = ACTION_CLASSES.get(kind) if isinstance(kind, str) else None
@@ -52,17 +56,34 @@ def parse_action(
             f"{where}: {kind!r} has no field {unknown[0]!r}.{did_you_mean(unknown[0], takes)} "
             f"It takes {', '.join(sorted(takes)) or 'no field'}."
         )
-    try:
-        action = known.model_validate(form.nested_of(raw))
-    except ValidationError as exc:
-        raise InvalidAction(f"{where}: {_explain(exc, known)}") from None
+    action = _validated(known, form.nested_of(raw), where)
     if pointed and action.is_aimless:
         raise InvalidAction(f"{where}: {needs_target(action.type)}.")
     return action
 
 
+def _validated(known: type[Action], fields: Mapping[str, Any], where: str) -> Action:
+    try:
+        return known.model_validate(fields)
+    except ValidationError:
+        read = read_texts(fields, known.model_json_schema())
+    try:
+        return known.model_validate(read)
+    except ValidationError as exc:
+        raise InvalidAction(f"{where}: {_explain(exc, known)}") from None
+
+
+def _from_text(text: str) -> Any:
+    """The JSON of a text; the text itself, where it is not JSON of an object or a list."""
+    try:
+        read: Any = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    return cast("Any", read) if isinstance(read, dict | list) else text
+
+
 def parse_actions(raw: Any, *, pointed: bool = True) -> tuple[Action, ...]:
-    """Read a list of actions; one action alone counts as a list of one, None as an empty one.
+    """Read a list of actions, or its JSON text; one alone is a list of one, None an empty one.
 
     Args:
         raw: What was given.
@@ -73,6 +94,8 @@ def parse_actions(raw: Any, *, pointed: bool = True) -> tuple[Action, ...]:
     """
     if raw is None:
         return ()
+    if isinstance(raw, str):
+        raw = _from_text(raw)
     if isinstance(raw, Mapping | Action):
         return (parse_action(cast("Mapping[str, Any] | Action", raw), pointed=pointed),)
     if not isinstance(raw, Sequence) or isinstance(raw, str | bytes):
@@ -92,7 +115,7 @@ def flat_schemas(kind: str) -> dict[str, dict[str, Any]]:
     """What one type of action takes in the flat form: a JSON schema for each of its own fields."""
     known = ACTION_CLASSES[kind]
     form = _form(known)
-    given = known.model_json_schema()["properties"]
+    given = plain_schema(known.model_json_schema())["properties"]
     found: dict[str, dict[str, Any]] = {}
     for name in known.model_fields:
         if name == "type" or name in Action.model_fields:
@@ -102,17 +125,8 @@ def flat_schemas(kind: str) -> dict[str, dict[str, Any]]:
         if axes is not None:
             found |= {axis: {"type": "number", "description": said} for axis in axes}
         else:
-            found[name] = {**_plain_schema(given[name]), "description": said}
+            found[name] = {**plain_field(given[name]), "description": said}
     return found
-
-
-def _plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema without what some models' APIs reject: alternatives, references, defaults."""
-    one = next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), schema)
-    kept = {name: one[name] for name in ("type", "enum", "items") if name in one}
-    if "$ref" in str(kept) or "anyOf" in str(kept):
-        kept.pop("items", None)
-    return kept
 
 
 _EMPTIES = frozenset((str, list, dict))
@@ -214,13 +228,15 @@ def _explain(exc: ValidationError, known: type[Action]) -> str:
     flat = {f"{name}.{axis}": each for name, x, y in _form(known).places
             for axis, each in (("x", x), ("y", y))}  # fmt: skip
     parts: list[str] = []
-    for error in exc.errors(include_url=False)[:5]:
+    wrong = exc.errors(include_url=False)
+    inside = {each["loc"][:-1] for each in wrong}
+    for error in [e for e in wrong if e["type"] != "too_short" or e["loc"] not in inside][:5]:
         path = ".".join(str(part) for part in error["loc"])
         path = flat.get(path, path)
         if error["type"] == "missing":
             parts.append(f"{kind!r} needs {path}")
         elif error["type"] == "value_error":
-            parts.append(str(error["ctx"]["error"]) if "ctx" in error else error["msg"])
+            parts.append(fault_words(error))
         else:
-            parts.append(f"{path}: {error['msg'].lower()}, got {clip_repr(error['input'])}")
+            parts.append(f"{path}: {fault_words(error)}, got {clip_repr(error['input'])}")
     return "; ".join(parts) + "."

@@ -13,6 +13,7 @@ import orjson
 
 from hud_mcp.absent import is_empty
 from hud_mcp.errors import InvalidTask, LimitReached, clipped, did_you_mean
+from hud_mcp.schema import read_texts, such_as
 from hud_mcp.server.schemas import object_schema
 
 __all__ = ["Argument", "Arguments"]
@@ -75,6 +76,14 @@ class Arguments:
             if argument.schema is not None
         }
 
+        self._read_by = {
+            "properties": {
+                name: {**(argument.schema or {}), "type": argument.kind}
+                for name, argument in arguments.items()
+                if argument.kind is not None and not argument.has_parser
+            }
+        }
+
     @property
     def schema(self) -> dict[str, Any]:
         """The input schema that clients see."""
@@ -104,10 +113,11 @@ class Arguments:
                 "Nothing was done."
             )
         kept = {
-            name: _whole(value, self._arguments.get(name))
+            name: value
             for name, value in given.items()
             if name in self._required or self._is_given(name, value)
         }
+        kept = read_texts(kept, self._read_by)
         wrong = [self._problem(name, value) for name, value in kept.items()]
         wrong += [f"{name!r} is required" for name in self._required if kept.get(name) is None]
         found = [w for w in wrong if w][:_MOST_PROBLEMS]
@@ -135,26 +145,13 @@ class Arguments:
         if argument.has_parser or kind is None or value is None:
             return None
         if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
-            return f"{name!r} must be {_article(kind)}, got {clipped(value)}"
+            wanted = f"{_article(kind)}{such_as(value) if kind == 'array' else ''}"
+            return f"{name!r} must be {wanted}, got {clipped(value)}"
         if kind == "integer" and not -(2**63) <= value < 2**63:
             return f"{name!r} must be an integer of 64 bits, got {clipped(value)}"
         if not argument.may_be_negative and value < 0:
             return f"{name!r} must not be negative, got {value}"
         return None
-
-
-def _whole(value: Any, argument: Argument | None) -> Any:
-    """What was meant by an integer sent as 5.0, or an object or a list sent as its JSON text."""
-    kind = None if argument is None else argument.kind
-    if kind == "integer" and isinstance(value, float) and value.is_integer():
-        return int(value)
-    if kind in ("object", "array") and isinstance(value, str):
-        try:
-            read = orjson.loads(value)
-        except orjson.JSONDecodeError:
-            return value
-        return read if isinstance(read, _TYPES[kind]) else value
-    return value
 
 
 def _article(kind: str) -> str:

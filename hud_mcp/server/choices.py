@@ -7,7 +7,8 @@ import orjson
 
 from hud_mcp.clipping import clip
 from hud_mcp.context import ContextFeature
-from hud_mcp.server.schemas import either_field, object_schema, plain_field, string_schema
+from hud_mcp.schema import plain_field
+from hud_mcp.server.schemas import either_field, object_schema, string_schema
 from hud_mcp.server.view import View
 
 __all__ = ["arguments_schema", "context_schema"]

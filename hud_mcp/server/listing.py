@@ -5,6 +5,7 @@ from typing import Any
 
 import mcp_types as types
 
+from hud_mcp.schema import plain_schema
 from hud_mcp.server.own_tools import OwnTool
 from hud_mcp.server.tools import CORE, CoreTool
 from hud_mcp.server.view import View
@@ -64,8 +65,9 @@ def _listed(
         name=name,
         title=title,
         description=description,
-        input_schema=schema,
-        output_schema=None if returns is None else dict(returns),
+        # Also those of worlds, whose authors write the schemas of custom actions themselves.
+        input_schema=plain_schema(schema),
+        output_schema=None if returns is None else plain_schema(returns),
         annotations=types.ToolAnnotations(
             title=title,
             read_only_hint=read_only,

@@ -6,6 +6,7 @@ from typing import Any
 from hud_mcp.absent import drop_absent
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidEnvironment, InvalidTask, LimitReached
+from hud_mcp.schema import read_texts
 from hud_mcp.server.call import Call
 from hud_mcp.server.names import safe_names
 from hud_mcp.server.results import step_result
@@ -56,7 +57,7 @@ class OwnTool:
         return {**schema, "properties": {**schema["properties"], "session": session}}
 
     def parse(self, given: Mapping[str, Any], *, max_bytes: int) -> dict[str, Any]:
-        """Drop what counts as absent; the tool itself reads the rest.
+        """Read what came as text, and drop what counts as absent; the tool checks the rest.
 
         Raises:
             InvalidTask: The session is not text.
@@ -69,7 +70,7 @@ class OwnTool:
             raise InvalidTask(f"{self.name}: 'session' must be a string.")
         taken = self.tool.arguments.schema
         known = {k: v for k, v in given.items() if v is not None or k in taken["properties"]}
-        kept = drop_absent(known, taken)
+        kept = drop_absent(read_texts(known, taken), taken)
         if not session:
             kept.pop("session", None)
         return kept

@@ -17,6 +17,7 @@ from hud_mcp.record.masking import masked
 from hud_mcp.record.model_turn import MODEL, ModelTurn
 from hud_mcp.record.recorded_turn import TURN_BYTES_IN_ALL, TURNS, bounded
 from hud_mcp.record.trajectory import Receipt
+from hud_mcp.schema import fault_words
 from hud_mcp.server.call import Call
 
 if TYPE_CHECKING:
@@ -109,7 +110,9 @@ def _fault(exc: Exception) -> str:
     if first["type"] == "extra_forbidden":
         return masked(f"there is no {where!r}; it takes {', '.join(ModelTurn.model_fields)}")
     given = first["input"]  # with a key perhaps, which the log and the reply must not have
-    said = f"{first['msg']}, got {clipped(masked(given) if isinstance(given, str) else given)}"
+    said = (
+        f"{fault_words(first)}, got {clipped(masked(given) if isinstance(given, str) else given)}"
+    )
     return masked(f"{where!r}: {said}" if where else said)
 
 

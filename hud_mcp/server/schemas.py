@@ -5,7 +5,7 @@ of an object, so every property but the necessary is optional.
 """
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from hud_mcp.action import ACTION_TYPES, MAX_WAIT_MS
 
@@ -16,7 +16,6 @@ __all__ = [
     "number_schema",
     "object_schema",
     "open_schema",
-    "plain_field",
     "string_schema",
 ]
 
@@ -49,37 +48,6 @@ def string_schema(description: str, **more: Any) -> dict[str, Any]:
 def list_schema(items: Mapping[str, Any], description: str) -> dict[str, Any]:
     """A list of one kind of item."""
     return {"type": "array", "items": items, "description": description}
-
-
-_PLAIN = ("type", "enum", "minimum", "maximum", "items", "properties", "required")
-
-
-def plain_field(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A field's schema without what some model APIs reject; one that has more is a JSON text.
-
-    Its description is left out: whoever shows the field writes one.
-    """
-    choices = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
-    one = choices[0] if len(choices) == 1 else schema
-    kind = one.get("type")
-    if "anyOf" in one or "oneOf" in one or not isinstance(kind, str) or "const" in one:
-        return {"type": "string"}
-    kept = {name: one[name] for name in _PLAIN if name in one}
-    if kind == "array":
-        items = one.get("items")
-        if not isinstance(items, Mapping) or "type" not in items:
-            return {"type": "string"}
-        return {**kept, "items": plain_field(cast("Mapping[str, Any]", items))}
-    if kind != "object":
-        return kept
-    fields: Mapping[str, Any] = one.get("properties", {})
-    if not fields:
-        return {"type": "string"}
-    kept["properties"] = {
-        name: {**plain_field(each), "description": each.get("description", name)}
-        for name, each in fields.items()
-    }
-    return {**kept, "additionalProperties": False}
 
 
 def either_field(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hud_mcp.absent import drop_absent, read_texts
+from hud_mcp.absent import drop_absent
 from hud_mcp.action import Action, CustomAction, ResponseAction
 from hud_mcp.environment import Environment
 from hud_mcp.errors import SessionEnded
 from hud_mcp.grade import Outcome
 from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import Receipt
+from hud_mcp.schema import read_texts
 from hud_mcp.server.arguments import Argument
 from hud_mcp.server.call import PLAIN, VALUES, Call, one_of
 from hud_mcp.server.results import receipt_text, step_result
@@ -142,8 +143,8 @@ def as_taken(
     def taken(action: Action) -> Action:
         if not isinstance(action, CustomAction) or not action.args or action.action not in known:
             return action
-        args = drop_absent(action.args, known[action.action], others=every)
-        args = read_texts(args, known[action.action])
+        schema = known[action.action]
+        args = drop_absent(read_texts(action.args, schema), schema, others=every)
         return action if args == action.args else action.model_copy(update={"args": args})
 
     return tuple(taken(action) for action in actions)

@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 
 from hud_mcp.record.trajectory import Receipt, live_url
+from hud_mcp.schema import plain_schema
 from hud_mcp.server.results import receipt_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
@@ -42,7 +43,9 @@ def begun_text(session: Session) -> str:
 def answer_schema(session: Session) -> dict[str, Any]:
     """What the answer must be, where its template says so; any text is a text."""
     schema = session.template.returns_schema
-    return {} if schema is None or schema.get("type") == "string" else {"answer_schema": schema}
+    if schema is None or schema.get("type") == "string":
+        return {}
+    return {"answer_schema": plain_schema(schema)}
 
 
 def screen_size(session: Session) -> dict[str, Any]:

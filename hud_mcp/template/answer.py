@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
 from hud_mcp.errors import InvalidTemplate
+from hud_mcp.schema import fault_words
 
 __all__ = ["Answer", "AnswerType", "type_schema"]
 
@@ -88,7 +89,7 @@ class AnswerType:
             first = exc.errors(include_url=False)[0]
             path = ".".join(str(part) for part in first["loc"])
             if path:
-                problem = f" In it, {path}: {first['msg'].lower()}."
+                problem = f" In it, {path}: {fault_words(first)}."
         return f"The answer should be {kind} (JSON), got {got}.{problem}"
 
 

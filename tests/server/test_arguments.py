@@ -66,14 +66,18 @@ def test_what_was_meant_is_kept(
         ("response", {"anwser": "5"}, "there is no 'anwser'. Did you mean 'answer'? It takes answ"),
         ("act", {}, "'type' is required"),
         ("act", {"type": 3}, "'type' must be a string, got 3"),
-        ("act", {"type": "click", "x": "12"}, "'x' must be a number, got '12'"),
+        ("act", {"type": "click", "x": "12px"}, "'x' must be a number, got '12px'"),
         ("act", {"type": "click", "x": True}, "'x' must be a number, got True"),
-        ("act", {"type": "press", "keys": "enter"}, "'keys' must be an array, got 'enter'"),
+        (
+            "act",
+            {"type": "press", "keys": "a"},
+            """'keys' must be an array, such as ["a"], got 'a'""",
+        ),
         ("act", {"type": "wait", "time": 0.5}, "'time' must be an integer, got 0.5"),
         ("act", {"type": "wait", "time": float("inf")}, "'time' must be an integer, got inf"),
         ("act", {"type": "type", "enter_after": 1}, "'enter_after' must be a boolean, got 1"),
         ("step", {"point": {"x": 1, "y": 1}}, "there is no 'point'"),
-        ("start_task", {"seed": "7"}, "'seed' must be an integer, got '7'"),
+        ("start_task", {"seed": "7.5"}, "'seed' must be an integer, got '7.5'"),
         ("start_task", {"seed": True}, "'seed' must be an integer, got True"),
         ("start_task", {"seed": 2**70}, "Invalid arguments for start_task: Integer exceeds 64-bit"),
         ("start_task", {"context": {"a": 2**70}}, "Integer exceeds 64-bit range"),
@@ -96,7 +100,7 @@ def test_a_wrong_argument_is_named_with_what_came(
 def test_several_wrong_arguments_are_named_at_once() -> None:
     """And only a few of very many."""
     with pytest.raises(InvalidTask) as caught:
-        clean("act", {"x": "1", "y": "2", **{f"nope{i}": 1 for i in range(50)}})
+        clean("act", {"x": "a", "y": "b", **{f"nope{i}": 1 for i in range(50)}})
     assert "'x' must be" in str(caught.value)
     assert "'y' must be" in str(caught.value)
     assert str(caught.value).count("; ") == 4
@@ -135,7 +139,22 @@ def test_any_json_is_cleaned_or_refused(data: st.DataObject, tool: str) -> None:
         assert kind != "boolean" or type(value) is bool
 
 
-def test_an_object_or_a_list_may_come_as_its_json_text() -> None:
-    """Several frameworks send nested arguments as text; what is meant is clear."""
-    assert clean("step", {"actions": '[{"type": "wait"}]'}) == {"actions": [{"type": "wait"}]}
-    assert clean("start_task", {"arguments": '{"a": 1}'}) == {"arguments": {"a": 1}}
+def test_what_is_no_text_may_come_as_its_json_text() -> None:
+    """Several frameworks send nested arguments, numbers and flags as text; the meaning is clear."""
+    cases: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        ("start_task", {"arguments": '{"a": 1}'}, {"arguments": {"a": 1}}),
+        ("start_task", {"seed": "7"}, {"seed": 7}),
+        ("start_task", {"task": "7"}, {"task": "7"}),
+        ("list_tasks", {"offset": "100.0"}, {"offset": 100}),
+        ("response", {"answer": "[1]"}, {"answer": "[1]"}),
+        ("response", {"answer": "true"}, {"answer": "true"}),
+        ("act", {"type": "click", "x": "12", "y": "0.5"}, {"type": "click", "x": 12, "y": 0.5}),
+        ("act", {"type": "press", "keys": '["a"]'}, {"type": "press", "keys": ["a"]}),
+        ("act", {"type": "click", "pattern": '["9"]'}, {"type": "click", "pattern": [9]}),
+        ("act", {"type": "drag", "path": '[{"x": "1"}]'}, {"type": "drag", "path": [{"x": 1}]}),
+        ("act", {"type": "type", "enter_after": "True"}, {"type": "type", "enter_after": True}),
+        ("act", {"type": "type", "text": "[1]"}, {"type": "type", "text": "[1]"}),
+        ("act", {"type": "custom", "args": '{"a": "1"}'}, {"type": "custom", "args": {"a": "1"}}),
+    ]
+    wrong = [(tool, sent) for tool, sent, meant in cases if clean(tool, sent) != meant]
+    assert not wrong

@@ -1,19 +1,37 @@
 """What clients and models read before they call: flat schemas that every model API takes."""
 
 import re
-from typing import Any
+from collections.abc import Iterator
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
 
 import pytest
 from jsonschema import Draft202012Validator
+from mcp import Client
+from pydantic import BaseModel
+from refused_schemas import refused
 
 from hud_mcp import Browser, Environment, Gymnasium, Shell
-from hud_mcp.action import ACTION_TYPES, MAX_WAIT_MS, flat_fields, parse_action
+from hud_mcp.action import (
+    ACTION_CLASSES,
+    ACTION_TYPES,
+    MAX_WAIT_MS,
+    Action,
+    Point,
+    flat_fields,
+    parse_action,
+)
 from hud_mcp.core_tools import CORE_TOOLS
 from hud_mcp.errors import InvalidAction
+from hud_mcp.server.app import build_server
 from hud_mcp.server.instructions import instructions
 from hud_mcp.server.listing import listed_core_tools
 from hud_mcp.server.schemas import ACTION
 from hud_mcp.server.view import View
+from hud_mcp.session.registry import Sessions
+from hud_mcp.store import Store
+from hud_mcp.worlds.none import NoWorld
 
 EVERYBODY, AGENT = View.of(), View.of(one_session=True)
 TOOLS = [
@@ -46,7 +64,7 @@ def test_a_schema_is_valid_and_flat(tool: Any) -> None:
         assert isinstance(node["type"], str)
         if node["type"] == "array":
             assert "items" in node
-        if node["type"] == "object" and "properties" in node:
+        if node["type"] == "object" and node["properties"]:
             assert node["additionalProperties"] is False
 
 
@@ -274,3 +292,101 @@ def test_the_instructions_name_every_core_tool(served: str) -> None:
     assert numbers == [str(i + 1) for i in range(len(numbers))]
     assert "{" not in text.replace('{"type"', "").replace("{…}", "")
     assert len(text) < 2000
+
+
+class Segment(BaseModel):
+    """A type of an author's, with what libraries write in their own ways."""
+
+    ends: tuple[int, int]
+    tags: list[tuple[str, int]] = []
+    inner: list["Segment"] = []
+    anything: list[Any] | None = None
+
+
+class Written(NoWorld):
+    """A world whose author wrote the schemas of its actions by hand."""
+
+    actions = frozenset({"custom", "dig"})
+    custom_actions = MappingProxyType(
+        {
+            "mark": {"properties": {"at": {"type": "array"}, "on": {"type": ["array", "null"]}}},
+            "pair": {"properties": {"at": {"type": "array", "prefixItems": [{"type": "number"}]}}},
+        }
+    )
+
+
+@pytest.fixture
+def dig() -> Iterator[None]:
+    """An action of an author's, which is there for one test."""
+
+    class Dig(Action):  # pyright: ignore[reportUnusedClass]  # declaring it adds it
+        type: Literal["dig"] = "dig"
+        places: tuple[tuple[int, int], ...] = ()
+        path: tuple[Point, Point] | None = None
+        rest: dict[str, list[Any]] | None = None
+
+    yield
+    del ACTION_CLASSES["dig"]
+
+
+def odd_types() -> Environment:
+    """An environment with types that libraries and hosts write in their own ways."""
+    environment = Environment("odd", world=Written())
+
+    @environment.tool
+    async def segment(
+        ends: tuple[int, int], all_of: list[Segment], rest: list[Any] | None = None, word: str = ""
+    ) -> str:
+        return f"{ends} {[each.ends for each in all_of]} {rest} {word}"
+
+    @environment.template(id="odd", returns=Segment)
+    async def template(ends: tuple[int, int] = (1, 2), parts: list[Segment] = []):  # noqa: ANN202, B006
+        yield f"{ends} {parts}"
+        yield 1.0
+
+    return environment
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("dig")
+async def test_no_schema_that_a_client_is_given_has_what_a_host_refuses(tmp_path: Path) -> None:
+    """Whatever an author's types are: in tools, in actions, in lists, in what an answer is."""
+    sessions = Sessions([odd_types()], store=Store(tmp_path / "s.db"))
+    async with Client(build_server(sessions)) as client:
+        tools = (await client.list_tools()).tools
+        listed = await client.call_tool("list_tasks", {"template": "odd"})
+        begun = await client.call_tool("start_task", {"template": "odd"})
+    given = {
+        f"{t.name}: {kind}": each
+        for t in tools
+        for kind, each in (("input", t.input_schema), ("output", t.output_schema))
+        if each
+    }
+    assert begun.structured_content is not None
+    given["the answer"] = begun.structured_content["answer_schema"]
+    assert listed.structured_content is not None
+    for each in listed.structured_content["templates"]:
+        given[f"template {each['id']}"] = each["arguments"]
+    wrong = {name: said for name, schema in given.items() if (said := refused(schema))}
+    assert wrong == {}
+    assert "segment: input" in given
+
+
+@pytest.mark.anyio
+async def test_what_hosts_send_as_text_is_taken_by_tools_of_an_environment_and_by_prompts(
+    tmp_path: Path,
+) -> None:
+    """As by the core tools; what cannot be taken is refused without a library's words."""
+    sent = {"ends": "[1, 2]", "all_of": '{"ends": ["3", 4]}', "rest": '["5"]', "word": "[6]"}
+    async with Client(
+        build_server(Sessions([odd_types()], store=Store(tmp_path / "s.db")))
+    ) as client:
+        begun = await client.get_prompt("odd", {"ends": "[7, 8]", "parts": '[{"ends": [9, 9]}]'})
+        assert "(7, 8) [Segment(ends=(9, 9)" in begun.messages[0].content.text  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+        taken = await client.call_tool("segment", sent)
+        refused_call = await client.call_tool("segment", {"ends": "1 to 2", "all_of": "[]"})
+    assert taken.content[0].text == "(1, 2) [(3, 4)] ['5'] [6]"  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    assert refused_call.is_error
+    said = refused_call.content[0].text  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+    assert "'ends' should be an array" in said
+    assert "tuple" not in said

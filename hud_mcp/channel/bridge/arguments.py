@@ -8,8 +8,9 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError
 from referencing import Registry
 
-from hud_mcp.arguments import Arguments, clip_value, plain_schema, withhold_answers
+from hud_mcp.arguments import Arguments, clip_value, withhold_answers
 from hud_mcp.errors import InvalidEnvironment, InvalidTask, did_you_mean
+from hud_mcp.schema import plain_schema
 
 __all__ = ["SchemaArguments"]
 
@@ -46,7 +47,7 @@ class SchemaArguments(Arguments):
         given = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
         try:
             Draft202012Validator.check_schema(given)
-            plain = plain_schema(given)
+            plain = plain_schema({"type": "object", **given})
         except (SchemaError, RecursionError) as exc:
             reason = getattr(exc, "message", None) or "it contains itself"
             raise InvalidEnvironment(f"{where}: {noun} has no usable schema: {reason}") from None
@@ -77,9 +78,6 @@ class SchemaArguments(Arguments):
 
     def _errors(self, given: Mapping[str, Any]) -> "Iterator[ValidationError]":
         return cast("Iterator[ValidationError]", self._check.iter_errors(given))  # pyright: ignore[reportUnknownMemberType]
-
-    def _takes_text(self, name: str, text: str) -> bool:
-        return all(list(e.absolute_path)[:1] != [name] for e in self._errors({name: text}))
 
     def _explanation(self, error: ValidationError) -> str:
         path = ".".join(str(part) for part in error.absolute_path)

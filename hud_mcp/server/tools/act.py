@@ -7,6 +7,7 @@ from hud_mcp.action import ScreenshotFetch, parse_action
 from hud_mcp.server.arguments import Argument
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
+from hud_mcp.server.schemas import ACTION
 from hud_mcp.server.stepping import AFTER_STEP, OBSERVE, take_step
 from hud_mcp.server.view import View
 
@@ -38,7 +39,11 @@ def _description(view: View) -> str:
 
 
 def _arguments(view: View) -> Mapping[str, Argument]:
-    fields = {name: Argument(schema) for name, schema in view.action.items()}
+    # The parser checks what an author's own action has besides, and is shown as a text perhaps.
+    fields = {
+        name: Argument(schema, has_parser=name not in ACTION)
+        for name, schema in view.action.items()
+    }
     if "args" in fields:  # some are shown the text that an object can be sent as
         fields["args"] = Argument(view.action["args"], kind="object")
     # To type nothing empties a field, and an answer may be nothing.

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hud_mcp.absent import drop_absent, is_empty, read_texts
+from hud_mcp.absent import drop_absent, is_empty
 from hud_mcp.context import ContextSpace
 from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
 from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
+from hud_mcp.schema import read_texts
 from hud_mcp.server.arguments import Argument
 from hud_mcp.server.call import Call
 from hud_mcp.server.choices import arguments_schema, context_schema
@@ -170,7 +171,7 @@ def _taken(sessions: Sessions, template: Template, given: Mapping[str, Any]) -> 
         for name in each.arguments.names
         if name in given and name not in template.arguments.names and _is_filler(given[name])
     }
-    return read_texts(drop_absent(given, schema, others=others), schema)
+    return drop_absent(read_texts(given, schema), schema, others=others)
 
 
 def _need_template(sessions: Sessions, name: str) -> None:

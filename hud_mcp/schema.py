@@ -1,0 +1,314 @@
+"""JSON schemas as every host takes them, and values as hosts send them.
+
+Hosts refuse `$ref`, a list of types, an array without `items`, an object without `properties`, and
+`true` in place of a schema. Several send a list, an object, a number or a flag as its JSON text.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias, cast
+
+import orjson
+from pydantic_core import ErrorDetails
+
+__all__ = ["fault_words", "plain_field", "plain_schema", "read_texts", "such_as"]
+
+Schema: TypeAlias = Mapping[str, Any]
+
+_MOST_REFERENCES = 8
+"""A type that contains itself ends there."""
+_MOST_DEPTH = 64
+"""Of what is read as texts; what lies deeper stays as it came."""
+
+_DATA = frozenset({"const", "default", "enum", "examples"})
+"""The value of one of these keywords is data, not a schema."""
+_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
+"""The value of one of these keywords is an object of schemas, by name."""
+_OF_KIND: Mapping[str, frozenset[str]] = {
+    "array": frozenset({"items", "prefixItems", "minItems", "maxItems", "uniqueItems"}),
+    "object": frozenset(
+        {"properties", "required", "additionalProperties", "minProperties", "maxProperties"}
+    ),
+    "string": frozenset({"minLength", "maxLength", "pattern", "format"}),
+}
+"""The keywords that say something of one kind of value only."""
+
+_KINDS: tuple[tuple[type, str], ...] = (
+    (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"),
+    (dict, "object"), (list, "array"), (type(None), "null"),
+)  # fmt: skip
+"""The JSON name of a value's kind; a boolean is an integer to Python, so it comes first."""
+_WORDS: Mapping[str, Any] = {"true": True, "false": False, "null": None, "none": None}
+"""Texts of values, in any case: Python writes `True` and `None`."""
+
+
+def plain_schema(schema: Schema) -> dict[str, Any]:
+    """The same schema without what some hosts refuse, and without titles.
+
+    Args:
+        schema: A JSON schema; its own definitions are put in place of the references to them.
+    """
+    schema = dict(schema)
+    definitions: Schema = schema.pop("$defs", {})
+    return _plain(schema, definitions, 0)
+
+
+def _plain(node: Any, definitions: Schema, depth: int) -> dict[str, Any]:
+    if not isinstance(node, Mapping):
+        return {"not": {}} if node is False else {}
+    known = dict(cast("Schema", node))
+    while "$ref" in known:
+        name = str(known.pop("$ref")).rsplit("/", 1)[-1]
+        depth += 1
+        if depth > _MOST_REFERENCES:
+            return {"type": "object", "properties": {}}
+        known = {**definitions.get(name, {}), **known}
+    plain = {
+        keyword: _plain_value(keyword, value, definitions, depth)
+        for keyword, value in known.items()
+        if keyword != "title" or not isinstance(value, str)
+    }
+    return _of_one_kind(plain)
+
+
+def _plain_value(keyword: str, value: Any, definitions: Schema, depth: int) -> Any:
+    if keyword in _DATA:
+        return value
+    if keyword in _NAMED and isinstance(value, Mapping):
+        named = cast("Schema", value)
+        return {name: _plain(each, definitions, depth) for name, each in named.items()}
+    if isinstance(value, Mapping) or (keyword == "items" and isinstance(value, bool)):
+        return _plain(value, definitions, depth)
+    if isinstance(value, list):
+        several = cast("list[Any]", value)
+        return [_plain(e, definitions, depth) if isinstance(e, Mapping) else e for e in several]
+    return value
+
+
+def _of_one_kind(plain: dict[str, Any]) -> dict[str, Any]:
+    """A schema whose `type` is one, and which says what its items and its properties are."""
+    kinds = plain.get("type")
+    if isinstance(kinds, list):
+        several = cast("list[str]", kinds)
+        if len(several) > 1 and "anyOf" not in plain:
+            return _choice(plain, several)
+        plain = {**plain, "type": several[0]} if len(several) == 1 else _without(plain, "type")
+    if plain.get("type") == "array":
+        return _with_items(plain)
+    if plain.get("type") == "object":
+        return {**plain, "properties": plain.get("properties", {})}
+    return plain
+
+
+def _choice(plain: Schema, kinds: list[str]) -> dict[str, Any]:
+    """The schema of a list of types: one choice for each, with the keywords of its kind."""
+    moved = frozenset[str]().union(*(_OF_KIND.get(kind, ()) for kind in kinds))
+    choices = [
+        _of_one_kind({"type": kind, **_only(plain, _OF_KIND.get(kind, frozenset()))})
+        for kind in kinds
+    ]
+    return {**_without(plain, "type", *moved), "anyOf": choices}
+
+
+def _with_items(plain: Schema) -> dict[str, Any]:
+    """An array that says of which kind its items are, also where each place has its own."""
+    places = plain.get("prefixItems", plain.get("items"))
+    if not isinstance(places, list) or not places:
+        items: Any = {} if isinstance(places, list) else plain.get("items", {})
+        return {**_without(plain, "prefixItems"), "items": items}
+    several = cast("list[dict[str, Any]]", places)
+    choices = [each for i, each in enumerate(several) if each not in several[:i]]
+    one = choices[0] if len(choices) == 1 else {"anyOf": choices}
+    if plain.get("maxItems") != len(several):  # there may be more, of a kind of their own
+        rest = plain.get("items") if "prefixItems" in plain else None
+        return {**plain, "prefixItems": several, "items": rest or {}}
+    if len(choices) == 1:
+        return {**_without(plain, "prefixItems"), "items": one}
+    return {**plain, "prefixItems": several, "items": one}
+
+
+def _without(schema: Schema, *keywords: str) -> dict[str, Any]:
+    return {name: value for name, value in schema.items() if name not in keywords}
+
+
+def _only(schema: Schema, keywords: frozenset[str]) -> dict[str, Any]:
+    return {name: value for name, value in schema.items() if name in keywords}
+
+
+_PLAIN = ("type", "enum", "minimum", "maximum", "items", "properties", "required")
+
+
+def plain_field(schema: Schema) -> dict[str, Any]:
+    """A field's schema without what some model APIs reject; one that has more is a JSON text.
+
+    Its description is left out: whoever shows the field writes one.
+    """
+    choices = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    one = choices[0] if len(choices) == 1 else schema
+    kind = one.get("type")
+    if "anyOf" in one or "oneOf" in one or not isinstance(kind, str) or "const" in one:
+        return {"type": "string"}
+    kept = {name: one[name] for name in _PLAIN if name in one}
+    if kind == "array":
+        items = one.get("items")
+        if not isinstance(items, Mapping) or "type" not in items:
+            return {"type": "string"}
+        return {**kept, "items": plain_field(cast("Schema", items))}
+    if kind != "object":
+        return kept
+    fields: Schema = one.get("properties", {})
+    if not fields:
+        return {"type": "string"}
+    kept["properties"] = {
+        name: {**plain_field(each), "description": each.get("description", name)}
+        for name, each in fields.items()
+    }
+    return {**kept, "additionalProperties": False}
+
+
+def read_texts(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    """Read what came as its JSON text where a schema has no texts, at any depth.
+
+    A text stays a text wherever the schema admits one, even if it looks like JSON. A whole number
+    that came as 5.0 becomes 5, and one object alone where a list is asked becomes a list of one.
+    What can be read as nothing that the schema admits stays as it came, for its reader to refuse.
+
+    Args:
+        given: The fields of an object, as a client sent them.
+        schema: The JSON schema of the object.
+    """
+    return cast("dict[str, Any]", _read(dict(given), schema, schema.get("$defs", {}), 0))
+
+
+def _read(value: Any, schema: Any, definitions: Schema, depth: int) -> Any:
+    schema = _resolved(schema, definitions)
+    kinds = _kinds(schema, definitions)
+    if kinds is not None:
+        value = _of_kinds(value, kinds)
+    if depth > _MOST_DEPTH or not isinstance(value, dict | list):
+        return value
+    schema = _chosen(schema, _kind(value), definitions)
+    if isinstance(value, dict):
+        fields: Schema = schema.get("properties", {})
+        rest = schema.get("additionalProperties")
+        known = cast("dict[str, Any]", value)
+        return {
+            name: _read(each, fields.get(name, rest), definitions, depth + 1)
+            for name, each in known.items()
+        }
+    places: list[Any] = schema.get("prefixItems", [])
+    items = schema.get("items")
+    return [
+        _read(each, places[i] if i < len(places) else items, definitions, depth + 1)
+        for i, each in enumerate(cast("list[Any]", value))
+    ]
+
+
+def _of_kinds(value: Any, kinds: frozenset[str]) -> Any:
+    """A value as one of these kinds, if it can be read as one; else as it came."""
+    if isinstance(value, str) and "string" not in kinds:
+        value = _from_text(value, kinds)
+    if isinstance(value, float) and value.is_integer() and "number" not in kinds:
+        return int(value) if "integer" in kinds else value
+    if isinstance(value, dict) and "array" in kinds and "object" not in kinds:
+        return [cast("Any", value)]
+    return cast("Any", value)
+
+
+def _from_text(text: str, kinds: frozenset[str]) -> Any:
+    stripped = text.strip()
+    try:
+        read: Any = _WORDS[stripped.lower()]
+    except KeyError:
+        try:
+            read = orjson.loads(stripped)
+        except orjson.JSONDecodeError:
+            return text
+    fits = _kind(read) in kinds or (isinstance(read, int | float) and _is_number(read, kinds))
+    fits = fits or (isinstance(read, dict) and "array" in kinds)
+    return cast("Any", read) if fits else text
+
+
+def _is_number(read: float, kinds: frozenset[str]) -> bool:
+    if isinstance(read, bool):
+        return False
+    return "number" in kinds or ("integer" in kinds and float(read).is_integer())
+
+
+def _kind(value: Any) -> str:
+    return next((name for kind, name in _KINDS if isinstance(value, kind)), "")
+
+
+def _kinds(schema: Schema, definitions: Schema) -> frozenset[str] | None:
+    """The kinds of values that a schema admits; None for all of them."""
+    kind = schema.get("type")
+    if kind is not None:
+        return frozenset([kind] if isinstance(kind, str) else kind)
+    if "enum" in schema:
+        return frozenset(map(_kind, schema["enum"]))
+    if "const" in schema:
+        return frozenset([_kind(schema["const"])])
+    choices = _choices(schema, definitions)
+    each = [_kinds(choice, definitions) for choice in choices]
+    known = [kinds for kinds in each if kinds is not None]
+    return frozenset[str]().union(*known) if known and len(known) == len(each) else None
+
+
+def _choices(schema: Schema, definitions: Schema) -> list[Schema]:
+    several = schema.get("anyOf") or schema.get("oneOf") or ()
+    return [_resolved(each, definitions) for each in several]
+
+
+def _chosen(schema: Schema, kind: str, definitions: Schema) -> Schema:
+    """The only choice of a schema that is of a kind; the schema itself, where it has none."""
+    choices = _choices(schema, definitions)
+    if not choices:
+        return schema
+    fitting = [each for each in choices if kind in (_kinds(each, definitions) or ())]
+    return fitting[0] if len(fitting) == 1 else {}
+
+
+def _resolved(schema: Any, definitions: Schema) -> Schema:
+    for _ in range(_MOST_REFERENCES):
+        if not isinstance(schema, Mapping) or "$ref" not in schema:
+            break
+        name = str(cast("Schema", schema)["$ref"]).rsplit("/", 1)[-1]
+        schema = definitions.get(name)
+    return cast("Schema", schema) if isinstance(schema, Mapping) else {}
+
+
+_LISTS = frozenset({"list_type", "tuple_type", "set_type", "frozen_set_type", "iterable_type"})
+_OBJECTS = frozenset({"dict_type", "model_type", "model_attributes_type", "dataclass_type",
+                      "mapping_type", "arguments_type"})  # fmt: skip
+
+
+def fault_words(error: ErrorDetails) -> str:
+    """Say what a value should be, in JSON's words and not in those of a library or of Python.
+
+    Args:
+        error: One of the errors that pydantic found.
+
+    Returns:
+        Words that go on from the name of the value, such as `should be an array`.
+    """
+    kind, context = error["type"], error.get("ctx", {})
+    if kind in _LISTS:
+        return f"should be an array{such_as(error['input'])}"
+    if kind in _OBJECTS:
+        return "should be an object"
+    if kind in ("too_short", "too_long"):
+        most = kind == "too_long"
+        count = context["max_length" if most else "min_length"]
+        unit = "item" if count == 1 else "items"
+        return f"should have at {'most' if most else 'least'} {count} {unit}"
+    return error["msg"].removeprefix("Input ").removeprefix("Value error, ").strip()
+
+
+def such_as(value: object) -> str:
+    """Show a short text as the only item of the list that it should have been; else nothing."""
+    if not isinstance(value, str) or not value.strip() or len(value) > _SHORT_CHARS:
+        return ""
+    return "" if value.strip()[0] in "[{" else f", such as {orjson.dumps([value]).decode()}"
+
+
+_SHORT_CHARS = 40
+"""A longer text is not shown a second time."""

@@ -52,6 +52,7 @@ __all__ = [
     "did_you_mean",
     "did_you_mean_file",
     "failed_by",
+    "name_known",
     "shorten_choices",
     "sole_cause",
 ]
@@ -60,6 +61,8 @@ __all__ = [
 _CHOICE = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(?<= )(-?[\d.]+)(?=,| or |$)""")
 _CHOICES = 8
 """How many values an error lists of those that are admitted."""
+_FEW = 5
+"""How many names an error lists where there are more than that."""
 
 
 class HudMcpError(Exception):
@@ -372,6 +375,23 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
     meant += [name for name in _OURS.get(bare, ()) if name in names]
     meant = meant or get_close_matches(given, names, n=1, cutoff=0.6)
     return f" Did you mean {meant[0]!r}?" if meant else ""
+
+
+def name_known(given: object, known: Iterable[str], *, what: str, listing: str = "") -> str:
+    """Return what there is in place of a name that was not found: the closest, else a few.
+
+    Args:
+        given: The name that was not found.
+        known: The names that exist.
+        what: What comes before the few, such as `"There are"`.
+        listing: The sentence that says what lists all of them; for few names it is left out.
+    """
+    names = list(known)
+    hint = did_you_mean(given, names)
+    if len(names) <= _CHOICES:
+        return f"{hint} {what}: {', '.join(names) or 'none'}."
+    few = f" {what}: {', '.join(names[:_FEW])} and {len(names) - _FEW} more."
+    return f"{hint or few} {listing}".rstrip()
 
 
 def did_you_mean_file(given: Path) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hud_mcp.environment import Environment
-from hud_mcp.errors import InvalidTask, did_you_mean
+from hud_mcp.errors import InvalidTask, name_known
 from hud_mcp.session.registry import Sessions
 from hud_mcp.task import Task
 
@@ -56,5 +56,5 @@ class Startable:
                 )
             return tasks[task_id]
         ids = [str(each["id"]) for each in self.listed()]
-        hint, known = did_you_mean(task_id, ids), ", ".join(ids) or "none"
-        raise InvalidTask(f"unknown task: {task_id!r}.{hint} There are: {known}.")
+        known = name_known(task_id, ids, what="There are")
+        raise InvalidTask(f"unknown task: {task_id!r}.{known}")

@@ -13,7 +13,7 @@ from hud_mcp import __version__
 from hud_mcp.cli.operator import hide_operator_token
 from hud_mcp.cli.process import discard_output
 from hud_mcp.cli.startup import without_collecting
-from hud_mcp.errors import HudMcpError, did_you_mean, sole_cause
+from hud_mcp.errors import HudMcpError, name_known, sole_cause
 
 __all__ = ["main"]
 
@@ -56,11 +56,10 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS and ctx.resilient_parsing:  # of a shell that completes
             return None
         if cmd_name not in _COMMANDS:
-            hint = did_you_mean(cmd_name, _COMMANDS)
-            raise click.UsageError(
-                f"There is no command {cmd_name!r}.{hint} There are: {', '.join(_COMMANDS)}.",
-                ctx,
+            known = name_known(
+                cmd_name, _COMMANDS, what="There are", listing="`hud-mcp --help` lists all."
             )
+            raise click.UsageError(f"There is no command {cmd_name!r}.{known}", ctx)
         with without_collecting():
             return import_module(f"hud_mcp.cli.{cmd_name}").command
 

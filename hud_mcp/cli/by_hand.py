@@ -1,8 +1,10 @@
 """How the commands of `hud-mcp task` reach sessions that a server in the background holds."""
 
 import base64
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +19,25 @@ from hud_mcp.record.place import check_place
 from hud_mcp.session.log import configure_logging
 from hud_mcp.show.transcript import visible_line
 
-__all__ = ["call", "error_of", "own_tools", "read_fields", "read_text", "save_image", "text_of"]
+__all__ = [
+    "call",
+    "error_of",
+    "in_commands",
+    "own_tools",
+    "read_fields",
+    "read_text",
+    "save_image",
+    "text_of",
+]
+
+_COMMANDS = {
+    "list_tasks": "`hud-mcp task list`",
+    "start_task": "`hud-mcp task start`",
+    "task_status": "`hud-mcp task ps`",
+    "cancel_task": "`hud-mcp task cancel`",
+}
+"""What a person types in place of a tool."""
+_TOOL = re.compile(rf"`?\b({'|'.join(_COMMANDS)})\b`?")
 
 
 def call(
@@ -49,36 +69,47 @@ def call(
     configure_logging("warning")
     check_place(options["store"])
     place = surfaces.place_of(options["store"])
-    report = _report()
-    with surfaces.reached(
-        place,
-        starts=starts,
-        is_named=options.get("session") is not None,
-        sources=sources,
-        tasksets=tasksets,
-        report=report,
+    with (
+        _reporting() as report,
+        surfaces.reached(
+            place,
+            starts=starts,
+            is_named=options.get("session") is not None,
+            sources=sources,
+            tasksets=tasksets,
+            report=report,
+        ),
     ):
         given = dict(arguments)
         if "session" in options:
             given["session"] = _chosen(place, options["session"], report)
         result = anyio.run(partial(surfaces.ask, place, name, given, meta=meta, report=report))
     if name != "tools/list" and result.is_error:
-        raise surfaces.Asked(text_of(result))
+        raise surfaces.Asked(in_commands(text_of(result)))
     return result
 
 
-def _report() -> Callable[[str], None]:
-    """Tells on standard error how long something takes: one line that changes, on a terminal."""
-    if sys.stderr.isatty():
-        return lambda text: click.echo(f"\r\x1b[K{text}", nl=False, err=True)
+@contextmanager
+def _reporting() -> Generator[Callable[[str], None]]:
+    """Tell on standard error how long something takes.
+
+    On a terminal, that is one line that changes, and is gone at the end.
+    """
     told: set[str] = set()
+    is_terminal = sys.stderr.isatty()
 
     def tell(text: str) -> None:
-        if text not in told:
-            told.add(text)
+        if is_terminal:
+            click.echo(f"\r\x1b[K{text}", nl=False, err=True)
+        elif text not in told:
             click.echo(text, err=True)
+        told.add(text)
 
-    return tell
+    try:
+        yield tell
+    finally:
+        if is_terminal and told:
+            click.echo("\r\x1b[K", nl=False, err=True)
 
 
 def _list_own(place: Any, report: Callable[[str], None]) -> list[dict[str, Any]]:
@@ -112,6 +143,11 @@ def _chosen(place: Any, given: str | None, report: Callable[[str], None]) -> str
             f"{len(found)} sessions are open: {', '.join(found)}. Say which with --session."
         )
     return found[0]
+
+
+def in_commands(text: str) -> str:
+    """A text of the server, which names tools for agents, with the commands that a person types."""
+    return _TOOL.sub(lambda tool: _COMMANDS[tool[1]], text)
 
 
 def text_of(result: Any) -> str:

@@ -7,7 +7,7 @@ import anyio
 import click
 
 from hud_mcp.cli import surfaces
-from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.finite import FiniteFloat, WholeNumber
 from hud_mcp.cli.help import Group
 from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.limits import read_limits
@@ -40,7 +40,7 @@ def command() -> None:
 @click.option(
     "--port",
     "-p",
-    type=click.IntRange(0, 65_535),
+    type=WholeNumber(0, 65_535),
     metavar="N",
     default=0,
     help="The port; 0 takes any free port.",

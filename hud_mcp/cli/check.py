@@ -17,7 +17,7 @@ from hud_mcp.checking.verdicts import TaskVerdict
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_tasksets
 from hud_mcp.cli.filters import SEED, filter_option, split_option
-from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.finite import FiniteFloat, WholeNumber
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.interruption import Interruption, watched_signals
@@ -57,7 +57,7 @@ _STYLES = {"proven": "green", "unproven": "yellow", "failed": "red"}
 @split_option
 @click.option(
     "--repeat",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="N",
     default=2,
     help="How often to play each seed. Every time must give the same prompt and the same grade.",
@@ -71,7 +71,7 @@ _STYLES = {"proven": "green", "unproven": "yellow", "failed": "red"}
 )
 @click.option(
     "--max-concurrent",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="N",
     default=4,
     help="The most probes at one time.",

@@ -14,7 +14,7 @@ from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_jobs, complete_sources, complete_tasksets
 from hud_mcp.cli.eval_usage import check_usage
 from hud_mcp.cli.filters import SEED, filter_option, split_option
-from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.finite import FiniteFloat, WholeNumber
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.interruption import Interruption, watched_signals
@@ -97,7 +97,7 @@ _GROUPS = {
 )
 @filter_option("--filter")
 @split_option
-@click.option("--group", type=click.IntRange(1), metavar="N", default=1, help="Runs of each task.")
+@click.option("--group", type=WholeNumber(1), metavar="N", default=1, help="Runs of each task.")
 @click.option(
     "--seed",
     type=SEED,
@@ -119,14 +119,14 @@ _GROUPS = {
 )
 @click.option(
     "--max-concurrent",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="N",
     default=4,
     help="The most runs at one time.",
 )
 @click.option(
     "--max-steps",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="N",
     help="Stop the agent after this number of steps.",
 )
@@ -139,7 +139,7 @@ _GROUPS = {
 )
 @click.option(
     "--retries",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     metavar="N",
     default=0,
     help="Repeats of a run that the machine failed.",

@@ -11,6 +11,7 @@ import anyio
 import click
 
 from hud_mcp.cli.completion import complete_records
+from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.recording import store_option
 from hud_mcp.cli.telling import Telling
@@ -42,7 +43,7 @@ _ENDINGS = {"jsonl": ".jsonl", "parquet": "-parquet", "atif": "-atif", "html": "
     "--to",
     "kind",
     type=click.Choice([*_ENDINGS, "gif", "otel"]),
-    required=True,
+    default="jsonl",
     help="jsonl: everything, one line for each trajectory. parquet: two tables for training. "
     "atif: ATIF v1.7, one file for each trajectory. html: a page in one file. gif: one "
     "moving picture for each trajectory. otel: send OpenTelemetry spans.",
@@ -61,7 +62,7 @@ _ENDINGS = {"jsonl": ".jsonl", "parquet": "-parquet", "atif": "-atif", "html": "
 @click.option(
     "--width",
     "width_px",
-    type=click.IntRange(120, 1920),
+    type=WholeNumber(120, 1920),
     metavar="N",
     default=WIDTH_PX,
     help="gif: the largest width, in pixels.",

@@ -5,11 +5,13 @@ from typing import Any, TypeVar
 
 import click
 
+from hud_mcp.cli.finite import WholeNumber
+
 __all__ = ["SEED", "filter_option", "split_option"]
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
-SEED = click.IntRange(0, 2**63 - 1)
+SEED = WholeNumber(0, 2**63 - 1)
 """A seed as a record can hold it."""
 
 split_option = click.option(

@@ -1,11 +1,17 @@
-"""A number of an option that a comparison and a record can hold."""
+"""Numbers of options: what a comparison and a record can hold, refused in words of people."""
 
 import math
 from typing import Any
 
 import click
 
-__all__ = ["FiniteFloat"]
+__all__ = ["FiniteFloat", "WholeNumber"]
+
+
+class WholeNumber(click.IntRange):
+    """A range of integers; what is none is refused as no whole number."""
+
+    name = "whole number"
 
 
 class FiniteFloat(click.FloatRange):

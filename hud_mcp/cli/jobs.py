@@ -16,7 +16,7 @@ from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.task_statistics import TaskStatistics
 from hud_mcp.analysis.tries import counting, outcome_class
 from hud_mcp.cli.completion import complete_jobs
-from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.finite import FiniteFloat, WholeNumber
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.job_comparison import comparison_json, load_comparison, print_comparison
 from hud_mcp.cli.job_groups import print_groupings
@@ -42,7 +42,7 @@ _PROOF = (
 @click.command("jobs", Command)
 @click.argument("jobs", metavar="[JOB]...", nargs=-1, shell_complete=complete_jobs)
 @click.option(
-    "--limit", type=click.IntRange(1), metavar="N", default=20, help="How many jobs to list."
+    "--limit", type=WholeNumber(1), metavar="N", default=20, help="How many jobs to list."
 )
 @click.option(
     "--threshold",

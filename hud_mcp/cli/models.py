@@ -9,7 +9,7 @@ from click.core import ParameterSource
 from pydantic import ValidationError
 
 from hud_mcp.agents.model.options import LOOKS, PROVIDERS, TOOLS, ModelOptions, read_system
-from hud_mcp.cli.finite import FiniteFloat
+from hud_mcp.cli.finite import FiniteFloat, WholeNumber
 from hud_mcp.errors import HudMcpError
 
 __all__ = [
@@ -80,14 +80,14 @@ _OPTIONS = (
     ),
     click.option(
         "--keep-images",
-        type=click.IntRange(0),
+        type=WholeNumber(0),
         metavar="N",
         default=3,
         help="Pictures that stay in its context.",
     ),
     click.option(
         "--max-tokens",
-        type=click.IntRange(1),
+        type=WholeNumber(1),
         metavar="N",
         help="The most tokens of one reply.",
     ),
@@ -110,13 +110,13 @@ _OPTIONS = (
     ),
     click.option(
         "--rpm",
-        type=click.IntRange(1),
+        type=WholeNumber(1),
         metavar="N",
         help="Requests a minute, over all runs.",
     ),
     click.option(
         "--tpm",
-        type=click.IntRange(1),
+        type=WholeNumber(1),
         metavar="N",
         help="Tokens a minute, over all runs.",
     ),

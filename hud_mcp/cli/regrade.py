@@ -14,6 +14,7 @@ from rich.text import Text
 
 from hud_mcp.analysis.tries import choose_runs, counting, outcome_class
 from hud_mcp.cli.completion import complete_jobs
+from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
@@ -60,7 +61,7 @@ _ROWS = 60
 )
 @click.option(
     "--max-concurrent",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="N",
     default=4,
     help="The most gradings at one time.",

@@ -10,6 +10,7 @@ import click
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_sources
 from hud_mcp.cli.filters import split_option
+from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.greeting import configured_arguments, is_watched
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.hosts import allow_option
@@ -132,7 +133,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 )
 @click.option(
     "--tries",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="N",
     help="How often one caller may start the same task.",
 )

@@ -73,6 +73,8 @@ def run(options: dict[str, Any], streams: Any) -> int:
         return 1
     finally:
         sys.stdout = sys.__stdout__
+        if streams is None:
+            printed.close()
 
 
 def private_stdout() -> TextIO:

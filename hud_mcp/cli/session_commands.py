@@ -12,6 +12,7 @@ import click
 import orjson
 
 from hud_mcp.cli import by_hand, surfaces
+from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.cli.process import raise_file_limit
@@ -181,7 +182,7 @@ def answer_command(answer: str | None, file: str | None, **options: Any) -> None
         raise click.UsageError("Give either ANSWER or --file.")
     text = answer if file is None else by_hand.read_text(file)
     result = _call(options, "response", {"answer": text})
-    _print(options, result, by_hand.text_of(result))
+    _print(options, result, by_hand.in_commands(by_hand.text_of(result)))
 
 
 @click.command("ps", Command)
@@ -236,7 +237,9 @@ def skill_command(*, shows_path: bool) -> None:
 @click.argument("sources", nargs=-1)
 @click.option("--taskset", "tasksets", multiple=True)
 @click.option("--store", required=True)
-@click.option("--ready", type=int, required=True, help="Where to say that commands are answered.")
+@click.option(
+    "--ready", type=WholeNumber(), required=True, help="Where to say that commands are answered."
+)
 def hold_command(sources: tuple[str, ...], tasksets: tuple[str, ...], **options: Any) -> None:
     """Be the server in the background."""
     configure_logging("info")

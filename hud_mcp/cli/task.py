@@ -11,6 +11,7 @@ import click
 import orjson
 
 from hud_mcp.cli import by_hand, surfaces
+from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Group
 from hud_mcp.cli.recording import store_option
 from hud_mcp.cli.session_commands import (
@@ -92,7 +93,10 @@ def list_command(**options: Any) -> None:
 @click.argument("task")
 @click.option("--args", "-a", "args", metavar="JSON", default="{}", help="The task's arguments.")
 @click.option(
-    "--seed", type=int, metavar="N", help="The seed of the world's random choices; not with --url."
+    "--seed",
+    type=WholeNumber(),
+    metavar="N",
+    help="The seed of the world's random choices; not with --url.",
 )
 @click.option("--context", metavar="JSON", help="Features of the world to change; not with --url.")
 @click.option(

@@ -12,7 +12,7 @@ from hud_mcp.cli.needs import environments_of, print_needs
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.cli.sets import print_sets
 from hud_mcp.cli.startup import without_collecting
-from hud_mcp.errors import InvalidTask
+from hud_mcp.errors import InvalidTask, SourceNotFound
 from hud_mcp.loading.json_lines import json_lines
 from hud_mcp.loading.named_sets import find_sets
 from hud_mcp.show.transcript import visible_line
@@ -27,10 +27,12 @@ _AT_ONCE = 1_000
 
 
 @click.command(cls=Command)
-@click.argument("tasksets", nargs=-1, metavar="[TASKSET]...", shell_complete=complete_tasksets)
+@click.argument(
+    "tasksets", nargs=-1, metavar="[TASKSET]... [TASK]", shell_complete=complete_tasksets
+)
 @filter_option("--filter")
 @split_option
-@click.option("--show", metavar="ID", help="Show one full row.")
+@click.option("--show", metavar="ID", help="Show one full row, as TASK does.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
 def command(
     tasksets: tuple[str, ...],
@@ -40,7 +42,7 @@ def command(
     *,
     as_json: bool,
 ) -> None:
-    """List the available sets of tasks, or the tasks of TASKSETS.
+    """List the available sets of tasks, or the tasks of TASKSETS; or show one TASK of them.
 
     A TASKSET is a .jsonl, .json or .py file, or the name of a shipped or public set. `all` names
     every shipped set that needs no further software. `hud-mcp functions` explains the functions
@@ -51,6 +53,8 @@ def command(
             raise click.UsageError("Name a TASKSET whose tasks are meant, such as quickstart.")
         print_sets(as_json=as_json)
         return
+    if show is None:
+        tasksets, show = _split_off_task(tasksets)
     found = find_sets(tasksets)
     with without_collecting():
         read = found.read()
@@ -73,6 +77,18 @@ def command(
     print_needs(make_console(), environments_of(chosen, list(read.files.values())))
     if found.left_out:
         make_console().print(cell(found.left_out, "dim"), soft_wrap=True)
+
+
+def _split_off_task(names: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
+    """The sets, and the task after them: a last name that is no set's."""
+    *sets, last = names
+    if not sets:
+        return names, None
+    try:
+        find_sets([last])
+    except SourceNotFound:
+        return tuple(sets), last
+    return names, None
 
 
 def _print_list(chosen: Taskset, tasks: Taskset) -> None:

@@ -10,6 +10,7 @@ import click
 import orjson
 
 from hud_mcp.cli import inspect_sets
+from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Group
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.errors import HudMcpError, InvalidTask
@@ -66,10 +67,12 @@ command.add_command(inspect_sets.command)
 @click.option(
     "--gym", metavar="NAME", help="The environment of the rows, for a set that names none."
 )
-@click.option("--seed", type=int, metavar="N", default=0, help="The seed of a generated set.")
+@click.option(
+    "--seed", type=WholeNumber(), metavar="N", default=0, help="The seed of a generated set."
+)
 @click.option(
     "--size",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="N",
     default=100,
     help="The number of rows of a generated set.",
@@ -168,7 +171,7 @@ def validate_command(taskset: str, sources: tuple[str, ...]) -> None:
 )
 @click.option(
     "--seed",
-    type=int,
+    type=WholeNumber(),
     metavar="N",
     default=0,
     help="The seed of the draw. The same seed draws the same rows.",
@@ -195,10 +198,10 @@ def split_command(taskset: str, parts: tuple[str, ...], seed: int, folder: Path)
 
 @command.command("sample")
 @click.argument("taskset")
-@click.argument("rows", type=click.IntRange(1))
+@click.argument("rows", type=WholeNumber(1))
 @click.option(
     "--seed",
-    type=int,
+    type=WholeNumber(),
     metavar="N",
     default=0,
     help="The seed of the draw. The same seed draws the same rows.",

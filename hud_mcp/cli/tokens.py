@@ -46,9 +46,10 @@ def read_tokens(given: Sequence[str], file: str | None) -> dict[str, str]:
         HudMcpError: A secret is too short to be one, two have one, or the file cannot be read.
     """
     tokens: dict[str, str] = {}
-    for item in (*given, *_lines(file)):
+    of_file = _lines(file)
+    for number, item in enumerate((*given, *of_file)):
         name, secret = _split(item)
-        _check_length(secret)
+        _check_length(secret, None if number < len(given) else file)
         if tokens.setdefault(secret, name) != name:
             raise HudMcpError(
                 f"{tokens[secret]!r} and {name!r} have the same --token; give each name its own."
@@ -93,14 +94,15 @@ def read_one_token(given: str | None, file: str | None, *, check: bool = True) -
     Raises:
         HudMcpError: It is given twice or too short, or the file cannot be read.
     """
-    found = [*([given] if given is not None else []), *_lines(file)]
+    of_file = _lines(file)
+    found = [*([given] if given is not None else []), *of_file]
     if len(found) > 1:
         raise HudMcpError(
             f"There are {len(found)} tokens, and this command takes one: give --token, its "
             "environment variable or a --token-file of one line."
         )
     if found and check:
-        _check_length(found[0])
+        _check_length(found[0], file if of_file else None)
     return found[0] if found else None
 
 
@@ -142,9 +144,10 @@ def _whole_lines(file: str | None) -> list[str]:
     return found
 
 
-def _check_length(secret: str) -> None:
+def _check_length(secret: str, file: str | None) -> None:
     if len(secret) < _TOKEN_CHARS:
+        place = "A --token" if file is None else f"Each token of --token-file {file}"
         raise HudMcpError(
-            f"A --token needs at least {_TOKEN_CHARS} characters; make one with `openssl rand "
+            f"{place} needs at least {_TOKEN_CHARS} characters. Make one with `openssl rand "
             "-hex 32`."
         )

@@ -8,6 +8,7 @@ import anyio
 import click
 
 from hud_mcp.cli import surfaces
+from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.recording import store_option
@@ -25,7 +26,7 @@ PORT = 8199
 
 @click.command(cls=Command)
 @click.option(
-    "--port", type=click.IntRange(0, 65_535), metavar="N", help="The port; 0 takes any free port."
+    "--port", type=WholeNumber(0, 65_535), metavar="N", help="The port; 0 takes any free port."
 )
 @click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="The address to listen on.")
 @store_option

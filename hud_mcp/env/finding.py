@@ -9,8 +9,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from hud_mcp.environment import Environment, declared_environment
-from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
+from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean, name_known
 from hud_mcp.loading.source import (
+    LISTING,
     declared_tasks,
     default_sources,
     gymnasium_source,
@@ -188,10 +189,10 @@ def find_source(name: str) -> str:
         return source
     if (remote := why_remote(name)) is not None:
         raise SourceNotFound(remote)
-    known = [*shipped, *own]
+    known = name_known(name, [*own, *shipped], what="There are", listing=LISTING)
     raise SourceNotFound(
-        f"There is no gym {name!r}.{did_you_mean(name, known)} There are: {', '.join(known)}; any "
-        "Gymnasium id, such as CartPole-v1; or the path of a file that declares an environment."
+        f"There is no gym {name!r}.{known} A gym is also any Gymnasium id, such as CartPole-v1, or "
+        "the path of a file that declares an environment."
     )
 
 

@@ -10,7 +10,7 @@ from hud_mcp.errors import (
     InvalidEnvironment,
     InvalidTask,
     InvalidTemplate,
-    did_you_mean,
+    name_known,
 )
 from hud_mcp.function import Function, Use
 from hud_mcp.template import Template
@@ -206,11 +206,8 @@ class Declarations:
             InvalidTask: There is none of that id.
         """
         if template_id not in self._templates:
-            hint = did_you_mean(template_id, self._templates)
-            known = ", ".join(self._templates) or "none"
-            raise InvalidTask(
-                f"Environment {self.name!r} has no template {template_id!r}.{hint} It has: {known}."
-            )
+            known = name_known(template_id, self._templates, what="It has")
+            raise InvalidTask(f"Environment {self.name!r} has no template {template_id!r}.{known}")
         return self._templates[template_id]
 
     def _add_template(self, made: Template) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hud_mcp.environment.environment import Environment, declared_environment
-from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
+from hud_mcp.errors import InvalidTask, SourceNotFound, name_known
 from hud_mcp.loading.source import (
+    LISTING,
     gymnasium_source,
     lasting_source,
     shipped_environments,
@@ -53,8 +54,8 @@ def find_sources(given: Sequence[str], tasks: Taskset, place: Path) -> list[str]
             where = tasks.place_of(first[name]) or tasks.name
             raise SourceNotFound(
                 f"{where} needs environment {name!r}, which is neither shipped nor in "
-                f"{beside}.{did_you_mean(name, shipped)} Say where it is with --env "
-                f"path/to/env.py. Shipped are: {', '.join(shipped)}."
+                f"{beside}. Say where it is with --env path/to/env.py."
+                f"{name_known(name, shipped, what='The shipped ones are', listing=LISTING)}"
             )
     return list(dict.fromkeys(found))
 

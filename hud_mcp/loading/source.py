@@ -18,6 +18,7 @@ from hud_mcp.errors import (
     NotInstalled,
     SourceNotFound,
     did_you_mean,
+    name_known,
 )
 from hud_mcp.loading import libraries
 from hud_mcp.loading.author_files import load_module, loaded_module
@@ -25,6 +26,7 @@ from hud_mcp.loading.importers.published import PUBLISHED, find_published
 from hud_mcp.task import Task
 
 __all__ = [
+    "LISTING",
     "declared_tasks",
     "default_sources",
     "find_taskset",
@@ -37,6 +39,9 @@ __all__ = [
     "task_files",
 ]
 
+
+LISTING = "`hud-mcp tasks` lists the sets of tasks with their environments."
+"""What lists all shipped environments."""
 
 _GYM = "gym:"
 _GYM_NAME = re.compile(r"CARL[A-Z][A-Za-z0-9]*|[A-Za-z0-9_-]+-v\d+")
@@ -155,14 +160,13 @@ def find_taskset(name: str) -> Path:
                 return candidate
     if find_published(name) is not None:
         return _import(name)
-    known = sorted(p.stem for p in folder.glob("*.jsonl"))
-    titles = [each.title for each in PUBLISHED]
+    known = [*sorted(p.stem for p in folder.glob("*.jsonl")), *(p.title for p in PUBLISHED)]
     is_folder = bool(name) and path.is_dir()
     bare = " The folder has neither an env.py nor a .jsonl or .json file." if is_folder else ""
     raise SourceNotFound(
-        f"There is no taskset at {name!r}.{did_you_mean(name, [*known, *titles])}{bare} Name a "
-        f"file of tasks (.jsonl, .json or .py), one of the shipped sets ({', '.join(known)}), or a "
-        f"public one ({', '.join(titles)})."
+        f"There is no taskset at {name!r}.{did_you_mean(name, known)}{bare} Name a file of tasks "
+        "(.jsonl, .json or .py) or a set: `hud-mcp tasks` lists the shipped sets, and `hud-mcp "
+        "taskset list` the public ones."
     )
 
 
@@ -296,10 +300,10 @@ def _find_file(place: str) -> Path:
         return shipped[place]
     if (path / "env.py").is_file():
         return path / "env.py"
+    known = name_known(place, shipped, what="The shipped ones are", listing=LISTING)
     raise SourceNotFound(
-        f"There is no environment at {place!r}.{did_you_mean(place, shipped)} Name a Python file, "
-        f"a folder with an env.py, one of the shipped ones ({', '.join(shipped)}), or a Gymnasium "
-        "environment, such as gym:CartPole-v1."
+        f"There is no environment at {place!r}.{known} A source is also a Python file, a folder "
+        "with an env.py, or a Gymnasium environment, such as gym:CartPole-v1."
     )
 
 

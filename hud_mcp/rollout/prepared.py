@@ -125,9 +125,9 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
     if how.agent == "human":  # a person does one thing at a time, and takes their time
         more_s = request.own_timeout_s or TIMEOUT_S
         how = how.model_copy(update={"max_concurrent": 1, "timeout_s": more_s})
+    chosen = _bound(chosen, how)  # first, as it names the file and the line of a wrong row
     chosen, unsolved = solvable(how, chosen)
     left_out = [*left_out, *unsolved]
-    chosen = _bound(chosen, how)
     unused: UnusedContexts | None = None
     if how.contexts is not None:
         chosen, unused = _spread(chosen, how, how.contexts)

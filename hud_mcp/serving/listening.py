@@ -50,11 +50,11 @@ def read_address(given: str, *, option: str) -> tuple[str, int]:
         HudMcpError: It is neither.
     """
     host, _, port = given.rpartition(":")
-    if not _HOST.fullmatch(host) or not port.isdigit() or int(port) > _LAST_PORT:
-        raise HudMcpError(
-            f"{option} {given}: write HOST:PORT, such as {LOOPBACK}:8000. "
-            f"The last port is {_LAST_PORT}."
-        )
+    if not _HOST.fullmatch(host) or not port.isdecimal():
+        wrong = f"{host!r} is not a host" if port.isdecimal() else f"{port!r} is not a port"
+        raise HudMcpError(f"{option} {given}: {wrong}. Write HOST:PORT, as in {LOOPBACK}:8000.")
+    if int(port) > _LAST_PORT:
+        raise HudMcpError(f"{option} {given}: there is no port {port}. The last is {_LAST_PORT}.")
     return host.strip("[]") or LOOPBACK, int(port)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hud_mcp.environment import Environment
-from hud_mcp.errors import InvalidContext, InvalidTask, did_you_mean
+from hud_mcp.errors import InvalidContext, InvalidTask, did_you_mean, name_known
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
 from hud_mcp.types import why_remote
@@ -100,10 +100,8 @@ class Catalogue:
             names = ", ".join(e.name for e in having)
             raise InvalidTask(f"Several environments have {template!r}; name one: {names}.")
         known = [t for e in self.environments.values() for t in e.templates]
-        raise InvalidTask(
-            f"There is no template {template!r}.{did_you_mean(template, known)} list_tasks shows "
-            f"them; there are: {', '.join(known)}."
-        )
+        listed = name_known(template, known, what="There are", listing="list_tasks shows all.")
+        raise InvalidTask(f"There is no template {template!r}.{listed}")
 
     def mint(
         self,

@@ -308,7 +308,7 @@ class Archive(Outlines):
         """
         hint = "`hud-mcp jobs` lists them."
         if text.startswith("traj-"):
-            hint = f"It is a trajectory's: `hud-mcp trace {printable(text)}`."
+            hint = f"Trajectories have such ids: `hud-mcp trace {printable(text)}`."
         self._database.look_for_it()
         return await self._database.read(
             lambda c: sql.reading.find_id(c, "job", text, try_next=hint)
@@ -323,7 +323,7 @@ class Archive(Outlines):
         """
         hint = "`hud-mcp jobs ID` lists those of a job."
         if text.startswith("job-"):
-            hint = f"It is a job's: `hud-mcp jobs {printable(text)}` lists its trajectories."
+            hint = f"Jobs have such ids: `hud-mcp jobs {printable(text)}` lists its trajectories."
         self._database.look_for_it()
         return await self._database.read(
             lambda c: sql.reading.find_id(c, "trajectory", text, try_next=hint)

@@ -187,7 +187,11 @@ def test_files_of_another_kind_are_named_as_what_they_are(tmp_path: Path) -> Non
             ("serve", "--limit", "sessions=abc"),
             "--limit sessions=abc: it should be a valid integer",
         ),
-        (("serve", "--http", "127.0.0.1:70000"), "The last port is 65535."),
+        (("serve", "--http", "127.0.0.1:70000"), "there is no port 70000. The last is 65535."),
+        (("serve", "--http", "foo"), "'foo' is not a port. Write HOST:PORT"),
+        (("serve", "--http", "a b:1"), "'a b' is not a host. Write HOST:PORT"),
+        (("view", "--port", "abc"), "'abc' is not a valid whole number."),
+        (("eval", "quickstart", "--agent", "nop", "--group", "abc"), "not a valid whole number."),
         (("serve", "--http", "0", "--token-file", "/"), "cannot be read: Is a directory."),
         (("jobs", "--store", "/dev/null"), "/dev/null is not a file. Name another one."),
         (("eval", "quickstart", "--agent", "nop", "--split", "dev"), "It has: easy, medium, hard."),
@@ -209,7 +213,81 @@ def test_an_id_of_the_other_kind_is_led_to_its_command(tmp_path: Path) -> None:
     """A job's to `jobs`, a trajectory's to `trace`."""
     store = tmp_path / "s.sqlite3"
     record_job(store, Job(id="job-abc", name="a", created_at=AT), [], {})
-    assert (
-        "It is a job's: `hud-mcp jobs job-abc`" in run("trace", "job-abc", "--store", store).stderr
-    )
+    assert "`hud-mcp jobs job-abc`" in run("trace", "job-abc", "--store", store).stderr
     assert "`hud-mcp trace traj-1`" in run("jobs", "traj-1", "--store", store).stderr
+
+
+TYPOS = (
+    (("srve",), "'serve'"),
+    (("serve", "browsr"), "'browser'"),
+    (("check", "browsr"), "'browser'"),
+    (("eval", "quickstrt", "--agent", "nop"), "'quickstart'"),
+    (("tasks", "quickstart", "shop-price-lam"), "'shop-price-lamp'"),
+    (("functions", "hud-browsr"), "'hud-browser'"),
+    (("install", "claude-dsktop"), "'claude-desktop'"),
+    (("serve", "zzz"), "12 more. `hud-mcp tasks`"),
+    (("tasks", "zzz"), "`hud-mcp tasks` lists the shipped sets"),
+    (("zzz",), "`hud-mcp --help` lists all"),
+)
+"""What is typed, and what is named that was meant, or that lists all."""
+
+
+def test_a_name_that_there_is_not_is_answered_with_the_one_that_was_meant() -> None:
+    """Or with a few and what lists all: no error is a list that nobody reads."""
+    wrong: list[tuple[tuple[str, ...], str]] = []
+    for typed, meant in TYPOS:
+        result = run(*typed)
+        said = " ".join(result.stderr.partition("Error: ")[2].split())
+        if result.exit_code not in (1, 2) or meant not in said or len(said) > 320:
+            wrong.append((typed, said))
+    assert wrong == []
+
+
+def test_a_row_with_an_unknown_template_is_named_with_its_file_and_line(tmp_path: Path) -> None:
+    """By every command that plays rows, whatever its agent."""
+    write_env(tmp_path)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"env": "shop", "template": "visit"}\n{"env": "shop", "template": "vist"}\n')
+    store = tmp_path / "s.sqlite3"
+    commands = [("eval", rows, "--agent", name) for name in ("oracle", "nop", "random")]
+    for command in (*commands, ("check", rows), ("taskset", "validate", rows)):
+        given = ("--store", store) if command[0] != "taskset" else ()
+        result = run(*command, *given)
+        assert result.exit_code == 1
+        assert "rows.jsonl:2: " in result.output, command
+        assert "Did you mean 'visit'?" in result.output
+
+
+def test_a_task_after_its_set_is_shown() -> None:
+    """As `--show` shows it."""
+    shown = run("tasks", "quickstart", "shop-price-lamp")
+    assert shown.exit_code == 0
+    assert shown.output == run("tasks", "quickstart", "--show", "shop-price-lamp").output
+    several = run("tasks", "quickstart", "web", "shop-price-lamp").output
+    assert '"id": "shop-price-lamp"' in several
+
+
+def test_an_export_needs_no_kind_and_says_once_what_is_not_there(tmp_path: Path) -> None:
+    """An id that says its kind is looked for as that kind alone."""
+    store = tmp_path / "s.sqlite3"
+    record_job(store, Job(id="job-abc", name="a", created_at=AT), [], {})
+    for given, said, not_said in (
+        ("job-xyz", "no job 'job-xyz'", "trajectory"),
+        ("traj-xyz", "no trajectory 'traj-xyz'", "no job"),
+        ("xyz", "no trajectory 'xyz'", "Missing option"),
+    ):
+        error = run("export", given, "--store", store).stderr
+        assert said in error
+        assert not_said not in error
+
+
+def test_a_token_that_is_too_short_is_named_by_where_it_was_given(tmp_path: Path) -> None:
+    """The option, or the file."""
+    file = tmp_path / "tokens"
+    file.write_text("short\n")
+    file.chmod(0o600)
+    for options, said in ((("--token", "short"), "A --token "), (("--token-file", file), file)):
+        error = run("serve", "qa", "--http", "0", "--store", tmp_path / "s", *options).stderr
+        assert str(said) in error
+        assert "at least 8 characters" in error
+        assert ("--token-file" in error) == (said == file)

@@ -88,7 +88,7 @@ async def test_a_gym_is_named_in_every_way(
     for wrong, said in (
         (
             "two-of-to",
-            "There is no gym 'two-of-to'. Did you mean 'two-of-two'? There are: ",
+            "There is no gym 'two-of-to'. Did you mean 'two-of-two'? ",
         ),
         ("OSWorld-Ubuntu", "'OSWorld-Ubuntu' was a desktop"),
         ("missing/env.py", "There is no environment at 'missing/env.py'"),

@@ -152,7 +152,7 @@ def test_a_file_that_raises_can_be_mended_and_loaded(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("letter_cuont", "no environment at 'letter_cuont'. Did you mean 'letter_count'? Name a P"),
+        ("letter_cuont", "no environment at 'letter_cuont'. Did you mean 'letter_count'? "),
         ("missing.py", "There is no environment at 'missing.py'"),
         ("missing/", "There is no environment at 'missing/'"),
         ("notes.txt", "There is no environment at 'notes.txt'"),

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
-from hud_mcp.errors import InvalidTask, NotInstalled, did_you_mean
+from hud_mcp.errors import InvalidTask, NotInstalled, name_known
 from hud_mcp.loading.importers.files import Files
 from hud_mcp.loading.importers.reasoning_known import REFUSED
 from hud_mcp.loading.importers.rows import Choice, row, row_id
@@ -37,8 +37,8 @@ def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every i
     name = choice.part or ""
     if name not in names:
         raise InvalidTask(
-            f"reasoning-gym has no generator {name!r}.{did_you_mean(name, names)} Name one, as in "
-            f"ReasoningGym-{names[0]}. It has {len(names)}: {', '.join(names)}."
+            f"reasoning-gym has no generator {name!r}.{name_known(name, names, what='It has')} "
+            f"Name one, as in ReasoningGym-{names[0]}."
         )
     if name in REFUSED:
         raise InvalidTask(f"The generator {name!r} draws nothing by itself: {REFUSED[name]}.")

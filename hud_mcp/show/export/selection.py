@@ -38,10 +38,9 @@ async def select(store: Store, source_id: str) -> Selection:
         SourceNotFound: There is neither, or the job has no trajectory yet.
         StoreFailed: The store cannot be read.
     """
-    try:
-        job_id = await store.find_job_id(source_id)
-    except SourceNotFound as no_job:
-        return await _select_one(store, source_id, no_job)
+    job_id, trajectory_id = await _find(store, source_id)
+    if job_id is None:
+        return await _select_one(store, trajectory_id)
     job, ids = await store.load_job_ids(job_id)
     foreign = (await store.load_job_ids(job_id, foreign=True))[1]
     if not ids:
@@ -56,21 +55,34 @@ async def find_trajectories(store: Store, source_id: str) -> list[str]:
         SourceNotFound: There is neither.
         StoreFailed: The store cannot be read.
     """
-    try:
-        job_id = await store.find_job_id(source_id)
-    except SourceNotFound as no_job:
-        return list((await _select_one(store, source_id, no_job)).trajectory_ids)
+    job_id, trajectory_id = await _find(store, source_id)
+    if job_id is None:
+        return [trajectory_id]
     _, ids = await store.load_job_ids(job_id)
     return ids + (await store.load_job_ids(job_id, foreign=True))[1]
 
 
-async def _select_one(store: Store, text: str, no_job: SourceNotFound) -> Selection:
-    try:
-        trajectory_id = await store.find_trajectory_id(text)
-    except SourceNotFound as exc:
-        # Both say what is close; an empty store says the same twice.
-        parts = dict.fromkeys((str(no_job), str(exc)))
-        raise SourceNotFound(" ".join(parts)) from None
+async def _find(store: Store, text: str) -> tuple[str | None, str]:
+    """The id of the job that is meant, or None and that of the trajectory.
+
+    Raises:
+        SourceNotFound: There is neither; of an id that says its kind, only that is looked for.
+    """
+    missing: list[str] = []
+    if not text.startswith("traj-"):
+        try:
+            return await store.find_job_id(text), ""
+        except SourceNotFound as exc:
+            missing.append(str(exc))
+    if not text.startswith("job-"):
+        try:
+            return None, await store.find_trajectory_id(text)
+        except SourceNotFound as exc:
+            missing.append(str(exc))
+    raise SourceNotFound(" ".join(dict.fromkeys(missing)))  # an empty store says the same twice
+
+
+async def _select_one(store: Store, trajectory_id: str) -> Selection:
     found = await store.load_trajectory(trajectory_id)
     job = (await store.load_job_ids(found.job_id))[0] if found.job_id else None
     return Selection(trajectory_id, job, (trajectory_id,), whole_job=False)

@@ -1,6 +1,6 @@
 """The smallest environment: a question, an answer, a grade."""
 
-from hud_mcp import Agent, Answer, Environment
+from hud_mcp import Agent, Answer, Environment, exact_match
 
 env = Environment("letter_count", version="0.1.0")
 
@@ -21,7 +21,7 @@ async def _(agent: Agent, word: str, letter: str) -> None:
 async def reverse(word: str = "lamp"):
     """Ask for a word written backwards."""
     answer: str = yield f"Write the word {word!r} backwards. Answer with that word alone."
-    yield 1.0 if answer.strip().strip("'\"").lower() == word[::-1].lower() else 0.0
+    yield exact_match(answer, word[::-1])
 
 
 @reverse.oracle

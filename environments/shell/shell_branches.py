@@ -9,7 +9,7 @@ from shell_files import Seed, draws, fill, graded, need, put, run
 from shell_repository import PEOPLE, Commit, git, history, make_repository
 from shell_words import PRODUCTS, WORDS, words
 
-from hud_mcp import Agent, Environment, Grade, ShellWorld
+from hud_mcp import Agent, Environment, Grade, ShellWorld, normalize
 
 __all__ = ["bisect_case", "declare", "merge_case"]
 
@@ -103,7 +103,7 @@ async def find_breaking(
         "and main is bad: one commit between them broke it. Answer with the hash of that commit "
         "alone, with at least ten digits."
     )
-    given = str(answer).strip().strip("`'\".").lower()
+    given = normalize(answer)
     yield float(10 <= len(given) <= 40 and every[case.broken].startswith(given))  # noqa: PLR2004
 
 

@@ -1,12 +1,11 @@
 """What the mail tasks expect of the mailbox at their end."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hud_mcp import Before, BrowserWorld, Grade, grade_checks
 
-__all__ = ["Start", "same_words"]
+__all__ = ["Start"]
 
 Row = dict[str, Any]
 
@@ -95,13 +94,3 @@ class Start:
         hits = sum(self.thread(key).get(field) == value for key in keys)
         extra = {e for e in effects if e.startswith("mail.threads.") and e.endswith(f".{field}")}
         return hits / (len(keys) + len(extra)), effects
-
-
-def same_words(text: str, wanted: str) -> bool:
-    """Whether a text says exactly this, whatever its spaces, capitals and last full stop."""
-    return _plain(text) == _plain(wanted)
-
-
-def _plain(text: str) -> str:
-    words = re.sub(r"[\u2019\u02bc]", "'", " ".join(text.split()))
-    return words.strip().rstrip(".!").lower()

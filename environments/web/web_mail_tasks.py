@@ -5,11 +5,10 @@ from typing import Any, Literal
 
 import web_mail_oracles as oracles
 import web_mail_tidying as tidying
-from web_mail_grading import same_words
 from web_mail_letters import plain_day
 from web_mail_opening import Seed, begin
 
-from hud_mcp import BrowserWorld, Environment, Grade, grade_checks, numeric_match
+from hud_mcp import BrowserWorld, Environment, Grade, exact_match, grade_checks, numeric_match
 
 __all__ = [
     "declare",
@@ -106,7 +105,7 @@ async def mail_reply_all(
         f"Write just this: {text}"
     )
     people = [p.email for p in told["all"] if p not in left]
-    checks = {"the text": lambda mail, _: same_words(mail["body"], text)}
+    checks = {"the text": lambda mail, _: exact_match(mail["body"], text) == 1}
     yield start.grade_mail(people, checks, thread=box.ids["offsite"])
 
 
@@ -136,7 +135,7 @@ async def mail_schedule(
         yield start.grade_answer(right=right)
     elif act == "reply":
         text = f"I will be there on {day} at {clock} in {room}."
-        checks = {"the text": lambda mail, _: same_words(mail["body"], text)}
+        checks = {"the text": lambda mail, _: exact_match(mail["body"], text) == 1}
         yield start.grade_mail([host.email], checks, thread=key)
     else:
         until = str(day.fromordinal(day.toordinal() - 1))
@@ -153,7 +152,7 @@ async def mail_answer_request(browser: BrowserWorld, seed: Seed = 0):
         f"{who.name} asks me for the number of an order, in the conversation 'Number of our "
         f"order'. Find it, and reply to {who.first} alone. Write nothing but the number."
     )
-    checks = {"the number": lambda mail, _: same_words(mail["body"], number)}
+    checks = {"the number": lambda mail, _: exact_match(mail["body"], number) == 1}
     grade = start.grade_mail([who.email], checks, thread=box.ids["order-question"])
     moved = start.thread(box.ids["order"]).get("folder") != "inbox"
     sent = [p["email"] for _, mail in start.sent() for n in ("to", "cc", "bcc") for p in mail[n]]
@@ -175,7 +174,7 @@ async def mail_finish_draft(browser: BrowserWorld, seed: Seed = 0):
     )
     text = told["text"].replace("[DAY]", plain_day(told["day"]))
     checks = {
-        "the text": lambda mail, _: same_words(mail["body"], text),
+        "the text": lambda mail, _: exact_match(mail["body"], text) == 1,
         "the subject": lambda _, home: home["subject"] == told["subject"],
     }
     left = {d["id"] for d in start.box["drafts"]}

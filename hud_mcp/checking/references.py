@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from hud_mcp.environment import Environment
 from hud_mcp.environment.answers import ANSWER_FUNCTIONS
+from hud_mcp.graders.visible import one_line
 from hud_mcp.task import Task
 
 __all__ = ["Candidate", "candidates", "choices", "is_short", "occurs"]
@@ -178,7 +179,7 @@ def _leaves(value: Any) -> Iterator[str | int | float]:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
+    return one_line(text, ignore_case=True)
 
 
 def _html(text: str) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from hud_mcp.graders.pattern import search
-from hud_mcp.graders.text import Compat, numeric_match
+from hud_mcp.graders.text import Compat, numeric_match, occurrence
+from hud_mcp.graders.visible import one_line, trimmed, visible
 
 __all__ = [
     "gaia_match",
@@ -28,7 +29,8 @@ def response_includes(
     """1.0 where every text occurs somewhere in the answer, whatever its case.
 
     A part of a word is found (`mitochondria` in `mitochondrial`); a part of a number is not
-    (`5` in `15`, in `2.5` or in `-5`).
+    (`5` in `15`, in `2.5` or in `-5`). Differences that no reader sees, as those between kinds of
+    apostrophes, do not count.
 
     Args:
         answer: What was submitted; None is nothing.
@@ -39,25 +41,31 @@ def response_includes(
         ValueError: No text is given, or an empty one: everything would pass.
     """
     wanted = [each for given in texts for each in ([given] if _is_one(given) else given)]
-    expected = [_spaced(_text(each)) for each in wanted]
+    expected = [one_line(_text(each), ignore_case=True) for each in wanted]
     if not expected or not all(expected):
         raise ValueError("response_includes() needs at least one non-empty text to look for")
-    given = _spaced(answer or "")
-    return float(all(_occurs(each, given, compat) for each in expected))
+    given = one_line(answer or "", ignore_case=True)
+    if compat == "hud":
+        return float(all(each in given for each in expected))
+    return float(all(_pattern(each).search(given) for each in expected))
 
 
 def response_is(answer: str | None, text: Any) -> float:
     """1.0 where the answer is exactly the text, case included; space around it is ignored.
 
+    Only what no reader sees does not count, such as the kind of a blank or of an apostrophe.
+
     Args:
         answer: What was submitted; None is nothing.
         text: The reference; a number is compared as it is written.
     """
-    return float((answer or "").strip() == _text(text).strip())
+    return float(visible(answer or "").strip() == visible(_text(text)).strip())
 
 
 async def response_match(answer: str | None, pattern: str) -> float:
     """1.0 where a regular expression is found in the answer, as `re.search` does it.
+
+    It is also found where it fits what a reader sees: `can't` finds a typographic apostrophe.
 
     Args:
         answer: What was submitted; None is nothing.
@@ -67,7 +75,13 @@ async def response_match(answer: str | None, pattern: str) -> float:
         ValueError: It is not a regular expression; the text says why.
         GraderFailed: It was not found out within 2 s of computing.
     """
-    return float(await search(pattern, answer or ""))
+    given = answer or ""
+    # A process each, so the second one is only for a text that differs.
+    texts = dict.fromkeys((given, visible(given)))
+    for text in texts:
+        if await search(pattern, text):
+            return 1.0
+    return 0.0
 
 
 def gaia_match(answer: str | None, truth: str) -> float:
@@ -140,13 +154,7 @@ def _text(value: Any) -> str:
     raise TypeError(f"an answer is compared with text or a number, got {value!r:.80}")
 
 
-def _spaced(text: str) -> str:
-    return " ".join(text.casefold().split())
-
-
-def _occurs(wanted: str, text: str, compat: Compat) -> bool:
-    if compat == "hud":
-        return wanted in text
-    before = r"(?<![\d])(?<!\d[.,])(?<![-+\u2212.])" if wanted[0].isdigit() else ""
-    after = r"(?!\d)(?![.,]\d)" if wanted[-1].isdigit() else ""
-    return re.search(f"{before}{re.escape(wanted)}{after}", text) is not None
+def _pattern(wanted: str) -> "re.Pattern[str]":
+    """A text without its final stop and its quotes, which bound a word; a lone stop stays."""
+    core = trimmed(wanted, ignore_case=True)
+    return occurrence(core or wanted, whole_words=core not in ("", wanted))

@@ -5,12 +5,13 @@ a word) and lax where people differ in writing the same thing (case, spacing, se
 `compat="hud"` each follows the rule of HUD's function of the same name.
 """
 
-import math
 import re
-import unicodedata
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Literal
+
+from hud_mcp.graders.numbers import read_number
+from hud_mcp.graders.visible import one_line, trimmed, without_stops
 
 __all__ = [
     "Compat",
@@ -21,23 +22,11 @@ __all__ = [
     "f1_score",
     "normalize",
     "numeric_match",
-    "read_number",
+    "occurrence",
 ]
 
 Compat = Literal["strict", "hud"]
 """Whose rule a grader follows: this package's, or that of HUD's function of the same name."""
-
-_DIGITS = r"(?:\d{1,3}(?:[,\u00a0\u2009\u202f]\d{3})+|\d++)"
-_UNSIGNED = rf"(?:{_DIGITS}(?:\.\d++)?+|\.\d++)(?:[eE][-+]?\d++)?+"
-_NUMBER = re.compile(
-    # Possessive: an answer of a million digits must not be tried a million times over.
-    r"(?<![\w.])(?P<sign>[-+]?)[$€£¥]?(?:"
-    r"(?:(?P<whole>\d++)\ )?(?<!/)(?P<top>\d++)/(?P<bottom>\d++)(?![\w/])"
-    rf"|(?P<plain>{_UNSIGNED}))(?!\w*\d)"
-)
-_DASHES = str.maketrans({"\u2212": "-", "\u2013": "-", "\u2012": "-", "\u2044": "/"})
-_VULGAR = re.compile("[\u00bc-\u00be\u2150-\u215e\u2189]")
-_SEPARATORS = str.maketrans("", "", ",\u00a0\u2009\u202f")
 
 _HUD_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b", re.IGNORECASE)
@@ -47,7 +36,14 @@ _PROSE = re.compile(
     r"[,:/](?!(?<=\d.)\d)"
     r"|\.(?!(?<=\d.)\d)(?!(?<!\w.)\d)"
     r"|-(?!(?<![\w)].)\.?\d)"
-    r"|[;!?\"'`()\[\]{}\\\u00a1\u00ab\u00bb\u00bf\u2010\u2011\u2014\u2015\u2018-\u201e\u2026]"
+    r"|[;!?\"'`()\[\]{}\\\u00a1\u00bf\u2014\u2015]"
+)
+_BEFORE_DIGITS = (
+    r"(?<![\d.+^-])(?<!\d[,'/:_])(?<![-+][$\u00a3\u00a4\u00a5\u20ac])(?<!\^\{)(?<!\d\*\*)"
+)
+_AFTER_DIGITS = (
+    r"(?![\d^]| \^|\*\*\d|[.,'/_-]\d|:\d\d(?!\d)|e[-+]?\d| ?[\u00d7x*·] ?10 ?[\^*]"
+    r"| \d{3}(?!\d)| \d+/\d)"
 )
 
 
@@ -64,8 +60,8 @@ def normalize(text: Any, *, compat: Compat = "strict") -> str:
     if compat == "hud":
         lowered = _HUD_PUNCTUATION.sub(" ", str(text).lower())
         return " ".join(_ARTICLES.sub(" ", lowered).split())
-    folded = unicodedata.normalize("NFKC", str(text)).translate(_DASHES).casefold()
-    plain = _PROSE.sub(" ", folded)
+    folded = one_line(str(text), ignore_case=True)
+    plain = _PROSE.sub(" ", without_stops(folded))
     return " ".join(_ARTICLES.sub(" ", plain).split()) or " ".join(plain.split())
 
 
@@ -77,13 +73,16 @@ def exact_match(
     ignore_case: bool = True,
     compat: Compat = "strict",
 ) -> float:
-    """1.0 if the answer is the expected text, apart from case, spacing and a final stop.
+    """1.0 if the answer is the expected text, apart from case, spacing, quotes and a final stop.
+
+    Differences that no reader sees do not count: kinds of quotes, apostrophes, blanks and hyphens,
+    and signs without a shape.
 
     Args:
         answer: The submitted answer; turned into text.
         expected: The reference.
-        normalize_text: Whether spacing within, quotes and a final stop are ignored; without,
-            only case and space around.
+        normalize_text: Whether spacing within, quotes, a final stop and what nobody sees are
+            ignored; without, only case and space around.
         ignore_case: Whether `Paris` and `paris` are the same.
         compat: `hud` compares the results of HUD's `normalize`: `-5` is then `5`.
     """
@@ -93,7 +92,9 @@ def exact_match(
             return float(normalize(given, compat="hud") == normalize(wanted, compat="hud"))
         return float(given.strip().lower() == wanted.strip().lower())
     if normalize_text:
-        return float(_normal(given, ignore_case) == _normal(wanted, ignore_case))
+        return float(
+            trimmed(given, ignore_case=ignore_case) == trimmed(wanted, ignore_case=ignore_case)
+        )
     given, wanted = given.strip(), wanted.strip()
     return float(given.casefold() == wanted.casefold() if ignore_case else given == wanted)
 
@@ -157,7 +158,9 @@ def numeric_match(
 
     Args:
         answer: A number, or text. The last number of a text counts, because people and models
-            conclude with the result. `1,234` is 1234; `50 %` is 50; `1/2` is 0.5; `-$5` is -5.
+            conclude with the result. It is read whole, in the notations of many countries and of
+            LaTeX (`9.500,25`, `10^6`, `1.5 million`, `minus 5`); where it cannot be, as in
+            `2024-05-12`, or has two readings, there is no number.
         expected: The reference.
         tolerance: The largest absolute difference that still matches.
         compat: `hud` takes the first run of digits, which knows no separators: `1,234` is 1.
@@ -192,28 +195,23 @@ def f1_score(answer: Any, reference: str, *, compat: Compat = "strict") -> float
     return 2 * precision * recall / (precision + recall)
 
 
-def read_number(answer: Any) -> float | None:
-    """The last number of an answer, or None where there is none."""
-    if isinstance(answer, bool):
-        return None
-    if isinstance(answer, int | float):
-        try:
-            return float(answer)
-        except OverflowError:  # an integer that no float holds
-            return math.inf if answer > 0 else -math.inf
-    text = _VULGAR.sub(lambda sign: f" {unicodedata.normalize('NFKC', sign[0])}", str(answer))
-    numbers = deque(_NUMBER.finditer(text.translate(_DASHES)), maxlen=1)
-    return _value(numbers[0]) if numbers else None
+def occurrence(wanted: str, *, whole_words: bool) -> "re.Pattern[str]":
+    """An expression that finds a text, but not within a written number, which is another one.
 
-
-def _value(number: "re.Match[str]") -> float:
-    """What a written number is; NaN where it is divided by 0."""
-    if number["plain"]:
-        value = float(number["plain"].translate(_SEPARATORS))
-    else:
-        top, below = float(number["top"]), float(number["bottom"])
-        value = float(number["whole"] or 0) + (top / below if below else math.nan)
-    return -value if number["sign"] == "-" else value
+    Args:
+        wanted: What is looked for: not empty, and in the form of `one_line`.
+        whole_words: Whether it is not found within a word either.
+    """
+    before, after = (r"(?<!\w)", r"(?!\w)") if whole_words else ("", "")
+    if wanted[0].isdigit():
+        before += _BEFORE_DIGITS
+        if re.match(r"\d{3}(?!\d)|\d+/\d", wanted):
+            before += r"(?<!\d )"
+    elif re.match(r"[-+.$\u00a3\u00a4\u00a5\u20ac]+\d", wanted):
+        before += r"(?<![\w+^-])"
+    if wanted[-1].isdigit():
+        after += _AFTER_DIGITS
+    return re.compile(before + re.escape(wanted) + after)
 
 
 def _folds(case_sensitive: bool | None, ignore_case: bool | None) -> bool:  # noqa: FBT001  # private
@@ -243,14 +241,8 @@ def _found(
     if compat == "hud":
         text = str(answer).lower() if ignore_case else str(answer)
         return [(each.lower() if ignore_case else each) in text for each in texts]
-    texts = [_normal(each, ignore_case) for each in texts]
+    texts = [trimmed(each, ignore_case=ignore_case) for each in texts]
     if not texts or not all(texts):
         raise ValueError(f"{name}() needs at least one non-empty text to look for")
-    text = _normal(str(answer), ignore_case)
-    return [re.search(rf"(?<!\w){re.escape(each)}(?!\w)", text) is not None for each in texts]
-
-
-def _normal(text: str, ignore_case: bool) -> str:  # noqa: FBT001  # private, always positional
-    text = unicodedata.normalize("NFKC", text)
-    text = " ".join(text.split()).strip("\"'`").rstrip(".!").strip()
-    return text.casefold() if ignore_case else text
+    text = trimmed(str(answer), ignore_case=ignore_case)
+    return [occurrence(each, whole_words=True).search(text) is not None for each in texts]

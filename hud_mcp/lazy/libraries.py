@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import httpx2
     import mcp_types
     import numpy as np
+    import regex
     from alembic import command as alembic_command
     from alembic.config import Config as AlembicConfig
     from alembic.util import CommandError
@@ -38,6 +39,7 @@ else:
         "httpx",
         "httpx2",
         "mcp_types",
+        "regex",
         "IPython.core.getipython:get_ipython",
         "PIL.Image",
         "PIL:UnidentifiedImageError",
@@ -79,6 +81,7 @@ __all__ = [
     "httpx2",
     "mcp_types",
     "np",
+    "regex",
     "show_in_notebook",
     "sse_client",
     "stdio_client",

@@ -12,6 +12,7 @@ from hud_mcp.action import ClickAction, TypeAction, Value, is_answer
 from hud_mcp.errors import ActionFailed
 from hud_mcp.function import Function, History
 from hud_mcp.graders.pattern import search
+from hud_mcp.graders.visible import one_line
 from hud_mcp.worlds.browser.world import BrowserWorld
 
 __all__ = ["BROWSER_FUNCTIONS"]
@@ -103,8 +104,9 @@ async def maximize(browser: BrowserWorld) -> None:
 
 async def page_contains(browser: BrowserWorld, texts: Texts, *more: Texts) -> float:
     """1.0 where the page and its frames show every text; case and spacing do not count."""
-    shown = _spaced(await browser.words())
-    return float(all(_spaced(text) in shown for text in _flat(texts, *more)))
+    shown = one_line(await browser.words(), ignore_case=True)
+    wanted = [one_line(text, ignore_case=True) for text in _flat(texts, *more)]
+    return float(all(text in shown for text in wanted))
 
 
 async def element_exists(browser: BrowserWorld, selector: str, *more: str) -> float:
@@ -117,8 +119,9 @@ async def element_exists(browser: BrowserWorld, selector: str, *more: str) -> fl
 
 async def element_text(browser: BrowserWorld, selector: str, text: str) -> float:
     """1.0 where an element's whole text is this; case counts, spacing does not."""
-    wanted = " ".join(text.split())
-    return float(any(" ".join(t.split()) == wanted for t in await browser.texts_of(selector)))
+    wanted = one_line(text, ignore_case=False)
+    texts = await browser.texts_of(selector)
+    return float(any(one_line(each, ignore_case=False) == wanted for each in texts))
 
 
 async def text_matches(browser: BrowserWorld, selector: str, pattern: str) -> float:
@@ -222,10 +225,6 @@ def _flat(*given: Texts) -> list[str]:
     if not texts or not all(texts):
         raise ActionFailed("There is no text to look for, or an empty one. Name one.")
     return texts
-
-
-def _spaced(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 BROWSER_FUNCTIONS = (

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, cast
 
 import orjson
 
+from hud_mcp.loading.json_lines import escape_separators
 from hud_mcp.serving.lines import LineBuffer, Overlong
 
 __all__ = ["FRAME_BYTES", "BadFrame", "Budget", "FrameReader", "encode_frame"]
@@ -173,7 +174,8 @@ class FrameReader:
 def encode_frame(frame: Mapping[str, Any]) -> bytes:
     """A frame as its line."""
     try:
-        return orjson.dumps(frame, default=str, option=orjson.OPT_NON_STR_KEYS) + b"\n"
+        data = orjson.dumps(frame, default=str, option=orjson.OPT_NON_STR_KEYS)
+        return escape_separators(data) + b"\n"
     except TypeError:  # half of a surrogate pair, or a number of more than 64 bits
         return json.dumps(frame, default=str).encode() + b"\n"
 

@@ -16,12 +16,12 @@ from hud_mcp.cli.clients import (
     write,
 )
 from hud_mcp.cli.help import Command
+from hud_mcp.cli.sources import load
 from hud_mcp.clients.change import Change, Configuration
 from hud_mcp.clients.client import CLIENTS, Client, Machine
 from hud_mcp.clients.entry import Entry, kept_variables, serve_arguments
 from hud_mcp.clients.links import LINKED, install_link
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidConfiguration
-from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.serving.own_command import own_command, shown_command
 
 __all__ = ["command"]
@@ -96,6 +96,7 @@ def command(
     variables = {**kept_variables(own), **options["variables"]}
     entry = Entry(own[0], [*own[1:], *arguments], variables)
     chosen, held = configuration(client, options["config"])
+    environments = _environments(sources, tasksets)
     if options["link"]:
         click.echo(install_link(chosen, name, entry))
         return
@@ -103,7 +104,7 @@ def command(
     if options["dry_run"]:
         click.echo("Nothing was written: --dry-run.")
         return
-    _bring_browser(_environments(arguments), is_wanted=options["yes"])
+    _bring_browser(environments, is_wanted=options["yes"])
     backup = None if change.is_empty else write(change)
     if not options["no_start"]:
         try:
@@ -136,12 +137,10 @@ def _change(client: Client, held: Configuration, name: str, entry: Entry, *, for
     return change
 
 
-def _environments(arguments: Sequence[str]) -> list[Any]:
-    """Load what is to be served: a mistake in it is told before anything is written."""
-    sources = list(arguments[1:])
+def _environments(sources: Sequence[str], tasksets: Sequence[str]) -> list[Any]:
+    """Load what is to be served: a mistake in it is told before anything is shown or written."""
     first = next((n for n, each in enumerate(sources) if each.startswith("-")), len(sources))
-    plain = [each for each in sources[:first] if not is_bridged(each)]
-    return surfaces.load_environments(plain) if plain else []
+    return load(sources[:first], tasksets)[0]
 
 
 def _bring_browser(environments: Sequence[Any], *, is_wanted: bool) -> None:

@@ -123,7 +123,10 @@ def with_operator(tokens: dict[str, str], token: str | None) -> dict[str, str]:
 
 def _lines(file: str | None) -> list[str]:
     """The tokens of a file: one a line, without the quotas that follow it."""
-    return [QUOTA_WORDS.sub("", line) for line in _whole_lines(file)]
+    lines = [QUOTA_WORDS.sub("", line) for line in _whole_lines(file)]
+    if file is not None and surfaces.is_open_to_others(Path(file)):
+        logger.warning("others on this machine may read %s; chmod 600 keeps it yours", file)
+    return lines
 
 
 def _whole_lines(file: str | None) -> list[str]:
@@ -132,15 +135,12 @@ def _whole_lines(file: str | None) -> list[str]:
         return []
     try:
         lines = [line.strip() for line in Path(file).read_text(encoding="utf-8").splitlines()]
-        is_open = surfaces.is_open_to_others(Path(file))
     except (OSError, UnicodeDecodeError) as exc:
         why = exc.strerror if isinstance(exc, OSError) else "it is not text"
         raise HudMcpError(f"--token-file {file} cannot be read: {why}.") from None
     found = [line for line in lines if line and not line.startswith("#")]
     if not found:
         raise HudMcpError(f"--token-file {file} holds no token; write one a line: [NAME=]SECRET.")
-    if is_open:
-        logger.warning("others on this machine may read %s; chmod 600 keeps it yours", file)
     return found
 
 

@@ -7,7 +7,15 @@ import orjson
 
 from hud_mcp.errors import HudMcpError
 
-__all__ = ["json_lines", "read_json_lines"]
+__all__ = ["escape_separators", "json_lines", "read_json_lines"]
+
+_SEPARATORS = (
+    ("\u0085".encode(), rb"\u0085"),
+    ("\u2028".encode(), rb"\u2028"),
+    ("\u2029".encode(), rb"\u2029"),
+)
+"""Where programs in JavaScript, Python and others end a line beside the ASCII line feed. JSON has
+them in texts only, where the escape means the same; it escapes control characters anyway."""
 
 
 def read_json_lines(
@@ -36,7 +44,16 @@ def read_json_lines(
 
 def json_lines(rows: Iterable[Any]) -> bytes:
     """Write each value on a line of its own."""
-    return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
+    lines = (orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
+    return escape_separators(b"".join(lines))
+
+
+def escape_separators(data: bytes) -> bytes:
+    """The same JSON without a character at which some reader would end a line."""
+    for separator, escape in _SEPARATORS:
+        if separator in data:
+            data = data.replace(separator, escape)
+    return data
 
 
 def _is_no_text(line: bytes) -> bool:

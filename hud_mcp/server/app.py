@@ -25,6 +25,7 @@ from hud_mcp import __version__
 from hud_mcp.errors import HudMcpError, clipped
 from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.server.call import Call
+from hud_mcp.server.envelope import explain_envelope
 from hud_mcp.server.instructions import instructions
 from hud_mcp.server.introduction import introduced
 from hud_mcp.server.list_changes import ListChanges, changing
@@ -107,7 +108,7 @@ def build_server(
         on_completion=surface.complete,
     )
     trace_where_seen(server)
-    server.middleware.append(surface.introduce)
+    server.middleware += [explain_envelope, surface.introduce]
     return server
 
 

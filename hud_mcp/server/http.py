@@ -12,6 +12,7 @@ from pydantic import AnyHttpUrl
 from starlette.routing import BaseRoute
 
 from hud_mcp.errors import HudMcpError
+from hud_mcp.server.forms import Forms
 from hud_mcp.server.replicas.serving import ReplicaServing
 from hud_mcp.server.tokens import Tokens
 from hud_mcp.serving.listening import is_loopback, listen, port_of, shown_host
@@ -127,13 +128,15 @@ def http_app(
         allowed_hosts: More values of the Host header that are answered.
         max_body_bytes: A larger request is refused.
     """
-    return server.streamable_http_app(
+    app = server.streamable_http_app(
         streamable_http_path=PATH,
         host=host,
         max_request_body_size=max_body_bytes,
         transport_security=_security(host, port, allowed_hosts),
         **_authentication(tokens, f"http://{shown_host(host)}:{port}"),
     )
+    app.add_middleware(Forms, path=PATH, max_body_bytes=max_body_bytes)
+    return app
 
 
 def _authentication(tokens: Mapping[str, str], url: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from kept_runs import AT, record_job
 
 from hud_mcp.cli import main
-from hud_mcp.cli.tokens import read_one_token, read_tokens
+from hud_mcp.cli.tokens import quotas_of_tokens, read_one_token, read_tokens
 from hud_mcp.errors import HudMcpError
 from hud_mcp.record.job import Job
 
@@ -77,6 +77,10 @@ def test_tokens_come_from_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     file.chmod(0o644)
     assert read_one_token(None, str(file)) == "only-this-one"
     assert "chmod 600" in caplog.text
+    caplog.clear()
+    read_tokens([], str(file))
+    quotas_of_tokens(str(file))
+    assert len(caplog.records) == 1
     with pytest.raises(HudMcpError, match="There are 2 tokens"):
         read_one_token("the-other-one", str(file))
 

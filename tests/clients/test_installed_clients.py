@@ -58,6 +58,20 @@ def test_what_is_written_is_started_and_a_task_is_graded(name: str, home: Path) 
     assert path.read_bytes() == SETTINGS[name].encode()
 
 
+@pytest.mark.parametrize("option", ["--dry-run", "--link", "--no-start"])
+def test_a_mistake_in_the_sources_is_told_before_anything_is_shown(option: str, home: Path) -> None:
+    """Also where nothing would be written or started."""
+    done = run("install", "cursor", "letter_cuont", option)
+    assert done.exit_code == 1
+    assert "letter_cuont" in done.output
+    assert "letter_count" in done.output  # what was meant
+    assert "mcpServers" not in done.output
+    unread = run("install", "cursor", "letter_count", "--taskset", "nosuch.jsonl", option)
+    assert unread.exit_code == 1
+    assert "nosuch.jsonl" in unread.output
+    assert list(home.iterdir()) == []
+
+
 def test_a_dry_run_shows_the_change_and_makes_none(home: Path) -> None:
     """No file, no folder, no backup."""
     done = run("install", "vscode", "letter_count", "--dry-run")

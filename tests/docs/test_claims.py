@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from hud_mcp.record.recorded_turn import TURN_BYTES, TURN_BYTES_IN_ALL, TURNS
 from hud_mcp.server import reported, subscriptions
 from hud_mcp.server.reported import MOST_AT_ONCE
 from hud_mcp.session.limits import Limits
+from hud_mcp.store.permissions import is_open_to_others
 from hud_mcp.task import COMBINATIONS, Task
 
 OTHERS = {"--security-opt", "--no-deps", "--browsergym-python"}
@@ -236,3 +238,21 @@ def test_the_bounds_of_models_turns_and_of_subscriptions_are_those_in_the_code()
         subscriptions._MOST_STREAMS,
         round(reported._MOST_S / 3600),
     }
+
+
+@pytest.mark.skipif(os.name == "nt", reason="its files have no such modes")
+def test_every_command_that_makes_a_secret_makes_it_private(tmp_path: Path) -> None:
+    """The server warns of a file that others may read, so no page may make one."""
+    made: list[str] = []
+    for number, each in enumerate(PAGES):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for block in each.blocks:
+            lines = [line[2:] for line in block.text.splitlines() if line.startswith("$ ")]
+            for line in (line for line in lines if "rand" in line and ">" in line):
+                made.append(f"{each.name}: {line}")
+                subprocess.run(["bash", "-c", f"umask 022; {line}"], cwd=folder, check=True)
+        for file in folder.iterdir():
+            assert file.read_text().strip()
+            assert not is_open_to_others(file), (each.name, file.name)
+    assert len(made) >= 8

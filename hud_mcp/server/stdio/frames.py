@@ -14,6 +14,9 @@ from mcp.shared.dispatcher import as_request_id
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, RequestId
 from pydantic_core import to_jsonable_python
 
+from hud_mcp.loading.json_lines import escape_separators
+from hud_mcp.server.envelope import tidied
+
 JsonObject: TypeAlias = dict[str, Any]
 
 _ID_BITS: Final = 63
@@ -53,6 +56,7 @@ class NoMessage(NamedTuple):
 Message: TypeAlias = Request | Notification | Response
 
 
+_BATCH: Final = "a batch, which MCP does not have; send each message alone"
 _TOKEN: Final = re.compile(rb'\s*("(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]++(?=[\s,}\]]))')
 _RESPONSE_KEYS: Final = frozenset((b'"result"', b'"error"'))
 
@@ -137,13 +141,13 @@ def read_message(line: bytes) -> Message | NoMessage | None:
         text = f"Parse error: the line is not valid JSON in UTF-8: {exc}"
         return NoMessage(_id_of_unread(line), PARSE_ERROR, text)
     if not isinstance(body, dict):
-        kind = "a batch" if isinstance(body, list) else "no JSON object"
+        kind = _BATCH if isinstance(body, list) else "no JSON object"
         return NoMessage(None, INVALID_REQUEST, f"Invalid request: the message is {kind}")
     members = cast("JsonObject", body)
     message_id = as_request_id(members.get("id"))
     if "method" not in members and ("result" in members or "error" in members):
         return _response(message_id, members)
-    method, params = members.get("method"), members.get("params")
+    method, params = members.get("method"), tidied(members.get("params"))
     if "method" not in members:
         problem = "it has no method"
     elif members.get("jsonrpc") != "2.0":
@@ -201,7 +205,7 @@ def _dump(frame: JsonObject) -> bytes:
     A lone surrogate, which is not text in any encoding, becomes a question mark.
     """
     try:
-        return orjson.dumps(frame, option=orjson.OPT_APPEND_NEWLINE)
+        return escape_separators(orjson.dumps(frame, option=orjson.OPT_APPEND_NEWLINE))
     except orjson.JSONEncodeError:
         pass
     try:
@@ -209,4 +213,4 @@ def _dump(frame: JsonObject) -> bytes:
         text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, RecursionError) as error:
         raise ValueError(f"not representable as JSON: {error}") from error
-    return text.encode(errors="replace") + b"\n"
+    return escape_separators(text.encode(errors="replace")) + b"\n"

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 import anyio.to_thread
 
+from hud_mcp.loading.json_lines import escape_separators
 from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory
 from hud_mcp.show.export.encoding import to_json
 from hud_mcp.show.export.files import new_file
@@ -103,4 +104,4 @@ def _write(
             kind = MIME_TYPES[step.screenshot.extension]
             made["screenshot"] |= {"mime_type": kind, **carry.place(step.screenshot)}
         row["steps"].append(made)
-    file.write(f"{to_json(row)}\n".encode())
+    file.write(escape_separators(to_json(row).encode()) + b"\n")

@@ -4,6 +4,7 @@ PHP has one empty array for a list and an object, and several hosts send `null` 
 out. Whatever else is wrong is named in this server's words, over every transport.
 """
 
+from collections.abc import Container
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
@@ -19,9 +20,9 @@ __all__ = ["NOT_INITIALIZED", "explain_envelope", "tidied"]
 
 Json: TypeAlias = dict[str, Any]
 
-_OBJECTS = frozenset({"_meta", "arguments", "capabilities", "clientInfo", "context"})
+_CAPABILITIES = frozenset({"capabilities", CLIENT_CAPABILITIES_META_KEY})
+_OBJECTS = _CAPABILITIES | {"_meta", "arguments", "clientInfo", "context"}
 """The members of params that are objects: `[]` there is an empty one."""
-_CAPABILITIES = ("capabilities", CLIENT_CAPABILITIES_META_KEY)
 _OPTIONAL_META = frozenset({"progressToken", CLIENT_INFO_META_KEY})
 _MOST_FAULTS = 3
 
@@ -42,29 +43,27 @@ def tidied(params: Any) -> Any:
         return None
     if not isinstance(params, dict):
         return params
-    known = cast("Json", params)
-    kept = {
-        name: {} if value == [] and name in _OBJECTS else value for name, value in known.items()
-    }
+    kept = _objects(cast("Json", params), _OBJECTS)
     meta = kept.get("_meta")
     if isinstance(meta, dict):
-        told = cast("Json", meta)
-        kept["_meta"] = _objects(
-            {k: v for k, v in told.items() if v is not None or k not in _OPTIONAL_META}
-        )
-    return _objects(kept)
+        told = _objects(cast("Json", meta), _OBJECTS)
+        absent = {name for name in _OPTIONAL_META if name in told and told[name] is None}
+        kept["_meta"] = {name: value for name, value in told.items() if name not in absent}
+    return kept
 
 
-def _objects(members: Json) -> Json:
-    """The same, with each capability an object."""
-    for name in _CAPABILITIES:
-        given = members.get(name)
-        if given == []:
-            members[name] = {}
-        elif isinstance(given, dict):
-            each = cast("Json", given)
-            members[name] = {key: {} if value == [] else value for key, value in each.items()}
-    return members
+def _objects(members: Json, names: Container[str]) -> Json:
+    """The same, with an empty object for `[]` in these members, and in each capability."""
+    kept: Json = {}
+    for name, value in members.items():
+        if value == [] and name in names:
+            kept[name] = {}
+        elif name in _CAPABILITIES and isinstance(value, dict):
+            each = cast("Json", value)
+            kept[name] = _objects(each, each)
+        else:
+            kept[name] = value
+    return kept
 
 
 async def explain_envelope(

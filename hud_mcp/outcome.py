@@ -284,7 +284,11 @@ Outcome.ENVIRONMENT_FAILED = Outcome.add(
     "environment_failed", ended="ended {at}, because its environment failed", is_rare=False
 )
 Outcome.GRADING_FAILED = Outcome.add(
-    "grading_failed", ended="ended {at} without a grade, because grading failed", is_rare=False
+    "grading_failed",
+    ended="ended {at} without a grade, because grading failed",
+    # The session grades the same answer twice. Another run would give an agent another chance.
+    tried_again=False,
+    is_rare=False,
 )
 Outcome.LOST = Outcome.add("lost", ended="was lost {at}", is_rare=False)
 

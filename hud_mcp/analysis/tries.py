@@ -79,7 +79,8 @@ def choose_runs(runs: Iterable[TryT], group: int) -> tuple[list[TryT], list[TryT
     """Tell which runs of one task count.
 
     Those are the newest ones, as many as the group has, that are not infrastructure's
-    failures; only where these are too few, the newest of those failures.
+    failures. Only where these are too few, the newest of those failures count: first those
+    that are not tried again.
 
     Args:
         runs: All of one task, in any order.
@@ -92,12 +93,16 @@ def choose_runs(runs: Iterable[TryT], group: int) -> tuple[list[TryT], list[TryT
     if len(oldest_first) <= group:
         return oldest_first, []
     newest_first = oldest_first[::-1]
-    by_rank = sorted(newest_first, key=is_infrastructure)  # which keeps that order
+    by_rank = sorted(newest_first, key=_rank)  # which keeps that order
     counted = {run.id for run in by_rank[:group]}
     return (
         [run for run in oldest_first if run.id in counted],
         [run for run in oldest_first if run.id not in counted],
     )
+
+
+def _rank(run: Try) -> tuple[bool, bool]:
+    return is_infrastructure(run), outcome_class(run).tried_again
 
 
 def plan(task_ids: Iterable[str], runs: Iterable[Try], group: int) -> dict[str, int]:

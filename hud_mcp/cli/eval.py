@@ -38,7 +38,7 @@ from hud_mcp.loading.contexts import SELECTORS
 from hud_mcp.loading.named_sets import find_sets
 from hud_mcp.loading.protocols import PROTOCOLS
 from hud_mcp.observation import DEFAULT_FORMAT, IMAGE_FORMATS
-from hud_mcp.outcome import NOT_BEGUN
+from hud_mcp.outcome import NOT_BEGUN, Outcome
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
 from hud_mcp.rollout.agents import BUILT_IN
@@ -344,6 +344,10 @@ def _conclude(
     if results.to_resume:
         text = f"{results.to_resume} of {results.wanted} say nothing of the agent. To run them:"
         again = in_store(f"hud-mcp eval --resume {results.job.id}", options["store"])
+        console.print(f"{text}\n{again}", markup=False, soft_wrap=True)
+    if failed := results.figures.outcomes[Outcome.GRADING_FAILED]:
+        text = f"{failed} of {results.wanted} could not be graded. Correct the grader, then:"
+        again = in_store(f"hud-mcp regrade {results.job.id}", options["store"])
         console.print(f"{text}\n{again}", markup=False, soft_wrap=True)
 
 

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 from hud_mcp.action import Value
 from hud_mcp.agents.model.options import ModelOptions
 from hud_mcp.agents.ready import is_ready
-from hud_mcp.analysis.tries import counting, is_infrastructure, plan
+from hud_mcp.analysis.tries import counting, outcome_class, plan
 from hud_mcp.errors import HudMcpError
 from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.record.job import Job
@@ -143,7 +143,7 @@ def plan_runs(
     missing = plan([task.id for task in tasks], begun, group)
     done: dict[str, Counter[int | None]] = {}
     for run in begun:
-        if run.task_id in missing and not is_infrastructure(run):
+        if run.task_id in missing and not outcome_class(run).tried_again:
             done.setdefault(run.task_id, Counter())[run.seed] += 1
     planned: list[PlannedRun] = []
     for task in tasks:

@@ -23,7 +23,6 @@ from hud_mcp.session.events import Closed, Event, Examined, NotBack, Recorded, R
 from hud_mcp.session.executor import Executor, Rest
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.life import Life, SessionSpec
-from hud_mcp.session.log import BROUGHT_BACK, DIED_IN_GRADING, GRADED_AGAIN
 from hud_mcp.session.once import Once
 from hud_mcp.session.owed import Owed
 from hud_mcp.session.patience import in_patience
@@ -37,7 +36,7 @@ from hud_mcp.session.strain import Strain
 from hud_mcp.session.writes import Writes
 from hud_mcp.store import Store
 from hud_mcp.store.characters import storable
-from hud_mcp.store.stored_session import StoredSession
+from hud_mcp.store.stored_session import SessionFacts, StoredSession
 from hud_mcp.template import Prompt
 from hud_mcp.world import Opening, Shared
 
@@ -112,7 +111,12 @@ class Core:
         attempt = stored.attempt if stored is not None else None
         self.journal = Journal(store, spec.trajectory_id, writes, attempt=attempt)
         log = self.journal.log
-        self.strain = Strain(shared.contention, log, begun.logs if begun is not None else None)
+        self.strain = Strain(
+            shared.contention,
+            log,
+            lambda refused: self.journal.mark(overloaded=refused),
+            stored.facts.overloaded if stored is not None else 0,
+        )
         self.record = RecordEnds(spec, self.journal, self.strain)
         phase = Phase.STARTING if stored is None else Phase.RESUMING
         state = State(phase, provisional=provisional, is_back=stored is None)
@@ -184,6 +188,8 @@ class Core:
             case do.RefuseWaiting(died=died):
                 why = None if died is None else WorldDied(died_text(died, was_dead=True))
                 self.life.commands.refuse_waiting(why)
+            case do.Mark(fact=fact):
+                self.journal.mark(**{fact: True})
             case do.LogLine(line=line):
                 self.journal.log(line)
             case do.Tell():
@@ -292,9 +298,9 @@ class Core:
         self.post(Closed(self.state.life))
 
     async def _examine(self, effect: do.Examine) -> None:
-        """Look whether the world is dead that failed its grader."""
+        """Look whether the world is dead whose grader failed."""
         life, died = self.life, None
-        logs = (self._stored.trajectory.logs if self._stored is not None else None) or ""
+        facts = self._stored.facts if self._stored is not None else SessionFacts()
         try:
             if await life.world.is_dead():
                 died = life.world.died or effect.reason or "It cannot be used."
@@ -303,7 +309,8 @@ class Core:
                 Examined(
                     life.number,
                     died,
-                    died_before=DIED_IN_GRADING in logs,
+                    died_before=facts.died_in_grading,
+                    failed_before=facts.failed_in_grading,
                     has_changed=self.journal.changed > 0,
                     can_resume=life.attempts.can_resume,
                 )
@@ -311,7 +318,10 @@ class Core:
 
     def _begin_record(self, effect: do.Record) -> Rest | None:
         """Write how it ends, with no task where nothing has to wait for its turn."""
-        self.record.log_rest(effect.line)
+        self.record.log_rest()
+        if effect.was_stopped:
+            self.journal.mark(was_stopped=True)
+            self.journal.log("its server was stopped, and the session waits in its record")
         begun = self._stored is not None or self.journal.has_begun
         empty = self.life.world.is_empty and not effect.end.parked
         if not (empty and begun and self.journal.is_idle):
@@ -386,11 +396,16 @@ class Core:
         took_s = sum((s.ended_at - s.started_at).total_seconds() for s in steps)
         bound_s = self.spec.limits.setup_s + 2 * max(0.0, took_s)
         await life.commands.call(partial(self._resume_world, stored), bound_s)
-        self.journal.log(f"{BROUGHT_BACK} {len(steps)} steps in {time.monotonic() - began_s:.1f} s")
+        took_s = time.monotonic() - began_s
+        self.journal.log(f"brought back after {len(steps)} steps in {took_s:.1f} s")
+        self.journal.mark(was_stopped=False)
         answer = submitted_answer(steps)
         if answer is not None:
-            if self.state.died is None:
-                self.journal.log(GRADED_AGAIN)
+            if not self.state.is_coming_back:
+                self.journal.mark(lost_gradings=stored.facts.lost_gradings + 1)
+                self.journal.log(
+                    "its answer is graded again, as its server ended before it had a grade"
+                )
             # Before: it is how gradings that end it are counted, and whose it is to grade.
             await self.journal.flush()
         self.touch()

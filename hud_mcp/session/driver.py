@@ -40,7 +40,7 @@ from hud_mcp.session.thrown import (
 )
 from hud_mcp.task import Task
 from hud_mcp.template import Prompt, Template
-from hud_mcp.world import Opening
+from hud_mcp.world import Opening, begin_grading
 
 __all__ = ["Driver"]
 
@@ -264,11 +264,13 @@ class Driver:
     async def _grade_answer(
         self, raw: str, play: Play, _overdue: asyncio.CancelledError | None
     ) -> SessionEnd | None:
+        begin_grading(raw)
         return await self._grade(play, lambda: play.asend(self._template.read_answer(raw)))
 
     async def _grade_unanswered(
         self, play: Play, overdue: asyncio.CancelledError | None
     ) -> SessionEnd | None:
+        begin_grading("")
         return await self._grade(play, lambda: play.athrow(overdue or asyncio.CancelledError()))
 
     async def _grade(

@@ -14,6 +14,7 @@ __all__ = [
     "Effect",
     "Examine",
     "LogLine",
+    "Mark",
     "Proceed",
     "Record",
     "RefuseWaiting",
@@ -80,13 +81,24 @@ class CatchUp:
 
 @dataclass(frozen=True, slots=True)
 class Examine:
-    """Look whether the world lives that a grader could not use.
+    """Look whether the world lives whose grader failed.
 
     Attributes:
         reason: What the grader said of it.
     """
 
     reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Have the session's record say that something is so which decides how it goes on.
+
+    Attributes:
+        fact: A field of `SessionFacts`.
+    """
+
+    fact: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +114,11 @@ class Record:
 
     Attributes:
         end: How it ends.
-        line: A line for the log that stands before it.
+        was_stopped: Whether it waits in its record, as its server was stopped.
     """
 
     end: SessionEnd
-    line: str | None = None
+    was_stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +170,7 @@ Effect: TypeAlias = (
     | CatchUp
     | Examine
     | LogLine
+    | Mark
     | Record
     | Tell
     | RefuseWaiting

@@ -145,12 +145,13 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """Somebody has looked whether the world lives that a grader could not use.
+    """Somebody has looked whether the world lives whose grader failed.
 
     Attributes:
         life: In which life.
         died: What it died of; None where it lives.
         died_before: Whether it had died under a grader in another server process.
+        failed_before: Whether its grading had failed in another server process.
         has_changed: Whether anything was done in it.
         can_resume: Whether it can be resumed from its record.
     """
@@ -158,6 +159,7 @@ class Examined:
     life: int
     died: str | None
     died_before: bool
+    failed_before: bool
     has_changed: bool
     can_resume: bool
 

@@ -128,6 +128,10 @@ class Journal:
         """Add a line to the log; it is written with the next step, or at the end."""
         self._owed.log(line)
 
+    def mark(self, **facts: bool | int) -> None:
+        """Owe facts of `SessionFacts`; they are written with the next step, or at the end."""
+        self._owed.mark(facts)
+
     async def add(self, draft: Draft) -> None:
         """Make a step durable; one that may wait, within 50 ms, unless a crash comes before.
 

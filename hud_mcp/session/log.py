@@ -15,10 +15,6 @@ from datetime import UTC, datetime
 from typing import Literal, TextIO
 
 __all__ = [
-    "BROUGHT_BACK",
-    "DIED_IN_GRADING",
-    "GRADED_AGAIN",
-    "STOPPED",
     "LineStream",
     "LogFormat",
     "add_fields",
@@ -29,16 +25,6 @@ __all__ = [
     "pass_on",
     "take_rest",
 ]
-
-BROUGHT_BACK = "brought back after"
-STOPPED = "its server was stopped, and the session waits in its record"
-"""Lines of a session's log: where the last of them is `STOPPED`, its server did not die."""
-
-GRADED_AGAIN = "its answer is graded again, as its server ended before it had a grade"
-"""The line of a session's log by which such gradings are counted."""
-
-DIED_IN_GRADING = "its world died before it had a grade; it is brought back, and graded again"
-"""The line of a session's log by which such deaths are counted."""
 
 LogFormat = Literal["text", "json"]
 """How a line of the log is written to stderr."""

@@ -3,7 +3,7 @@
 A step is owed from the moment that it is numbered, so this also says how far the record goes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from hud_mcp.record.trajectory import Receipt, TrajectoryStep, utc_now
@@ -27,6 +27,7 @@ class Owed:
     Attributes:
         lines: What is owed of the log, each with its time.
         first_line: The number of the first of these lines.
+        facts: What is owed of what decides how it goes on, by name.
         receipt: The end, where it is known and not written.
         size_bytes: How large the steps are, with their pictures and snapshots.
         deaths: The calls since the last step that stands, each of which met a dead world.
@@ -49,6 +50,8 @@ class Owed:
         self._growing: Draft | None = None
         self.lines: list[tuple[datetime, str]] = []
         self.first_line = lines
+        self.facts: dict[str, bool | int] = {}
+        self._has_ended = False
         self.receipt: Receipt | None = None
         self.size_bytes = 0
         self._count = len(recorded)
@@ -77,8 +80,13 @@ class Owed:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left to be written: no step, no line and no end."""
-        return not (self.steps or self.lines or self.receipt)
+        """Whether nothing is left to be written: no step, no line, no fact and no end."""
+        return not (self.steps or self.has_words or self.receipt)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether lines of the log or facts are owed, which are written after the steps."""
+        return bool(self.lines or self.facts)
 
     def notes(self) -> tuple[str, ...]:
         """What a receipt says of the session's snapshots."""
@@ -134,6 +142,16 @@ class Owed:
             more = " … the log is full; later lines are dropped" if self._room == 0 else ""
             self.lines.append((utc_now(), line + more))
 
+    def mark(self, facts: Mapping[str, bool | int]) -> None:
+        """Owe facts, unless it has ended: nothing follows from them then."""
+        if not self._has_ended:
+            self.facts.update(facts)
+
+    def drop_facts(self, written: Mapping[str, bool | int]) -> None:
+        """Forget facts that are written, and have not changed meanwhile."""
+        kept = {name: value for name, value in self.facts.items() if written.get(name) != value}
+        self.facts = kept
+
     def drop_lines(self, count: int) -> None:
         """Forget the first lines: they are written."""
         del self.lines[:count]
@@ -142,6 +160,7 @@ class Owed:
     def end(self, receipt: Receipt) -> None:
         """Owe the end."""
         self.receipt = receipt
+        self._has_ended = True
 
     def drop_end(self) -> None:
         """Forget the end: it is written."""
@@ -160,6 +179,7 @@ class Owed:
         self._growing = None
         self._steps.clear()
         self.lines.clear()
+        self.facts.clear()
         self._room = 0
         self.receipt = None
 

@@ -50,12 +50,10 @@ class RecordEnds:
             tries=spec.tries,
         )
 
-    def log_rest(self, line: str | None) -> None:
-        """Log what it has printed since its last line's end, then one line more."""
+    def log_rest(self) -> None:
+        """Log what it has printed since its last line's end."""
         if (rest := take_rest(self._spec.name)) is not None:
             self._journal.log(rest)
-        if line is not None:
-            self._journal.log(line)
 
     async def end(self, end: SessionEnd, answer: str | None, *, is_begun: bool) -> Receipt | None:
         """Record how it ends; where that cannot be written, it is owed.

@@ -19,7 +19,6 @@ from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Capacity
 from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.session.factory import SessionFactory
-from hud_mcp.session.log import BROUGHT_BACK, GRADED_AGAIN, STOPPED
 from hud_mcp.session.receipts import ended_text, receipt_of_stored
 from hud_mcp.session.replay import submitted_answer
 from hud_mcp.session.roster import Roster
@@ -234,9 +233,7 @@ class Resumption:
 
 def _who_left(stored: StoredSession) -> Cause:
     """Whose doing it is that nobody could reach a session: who stopped its server, or its death."""
-    logs = stored.trajectory.logs or ""
-    stopped = logs.rfind(STOPPED) > logs.rfind(BROUGHT_BACK)
-    return Cause.OPERATOR if stopped else Cause.MACHINE
+    return Cause.OPERATOR if stored.facts.was_stopped else Cause.MACHINE
 
 
 def _changed(environment: Environment, stored: StoredSession) -> str | None:
@@ -252,7 +249,7 @@ def _changed(environment: Environment, stored: StoredSession) -> str | None:
         return f"Its environment has no function {gone[0]!r} any more."
     if stored.environment_digest and stored.environment_digest != environment.digest:
         return "Its server ended, and the environment's source has changed since."
-    again = (stored.trajectory.logs or "").count(GRADED_AGAIN)
+    again = stored.facts.lost_gradings
     if again + 1 >= _GRADINGS and submitted_answer(stored.trajectory.steps) is not None:
         return f"Its server ended each of the {again + 1} times that its answer was graded."
     return None

@@ -14,7 +14,6 @@ from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session import effects as do
 from hud_mcp.session import events as ev
-from hud_mcp.session.log import DIED_IN_GRADING, STOPPED
 from hud_mcp.session.phase import SHOWN, Meets, Phase, SessionState
 from hud_mcp.session.session_end import SessionEnd, died_again, not_back
 
@@ -38,6 +37,7 @@ class State(NamedTuple):
         end: How it ends, once that is decided.
         died: What its world died of, until it is back.
         died_in_grading: Whether its world died before under its grader.
+        failed: How its grading failed that is made again, from the same answer; None before.
         taken: Whether another server process has it: nothing is written here any more.
         receipt: How it ended, once that is written.
         is_closed: Whether its last world is closed, and its log is written.
@@ -56,6 +56,7 @@ class State(NamedTuple):
     end: SessionEnd | None = None
     died: str | None = None
     died_in_grading: bool = False
+    failed: SessionEnd | None = None
     taken: bool = False
     receipt: Receipt | None = None
     is_closed: bool = False
@@ -78,8 +79,9 @@ class State(NamedTuple):
 
     @property
     def is_coming_back(self) -> bool:
-        """Whether its world died here and is being resumed: callers wait for that."""
-        return self.died is not None and self.phase in (Phase.LAID_DOWN, Phase.RESUMING)
+        """Whether its world is resumed here, having died or to be graded: callers wait for it."""
+        again = self.died is not None or self.failed is not None
+        return again and self.phase in (Phase.LAID_DOWN, Phase.RESUMING)
 
     @property
     def is_graded(self) -> bool:
@@ -102,7 +104,7 @@ class State(NamedTuple):
     @property
     def shown(self) -> SessionState:
         """What callers are told of what it is doing."""
-        if self.is_graded and self.phase is not Phase.RESUMING:
+        if self.is_graded and (self.phase is not Phase.RESUMING or self.failed is not None):
             return "grading"
         if self.phase is Phase.ENDING and not (self.is_back and self.is_prompted):
             return "starting" if self.is_back else "resuming"
@@ -265,7 +267,7 @@ def _finished(state: State, event: ev.Finished) -> Decision:
     end = end or SessionEnd(Outcome.LOST, error="cancelled", told="It was interrupted.")
     end = _as_it_is(state, end)
     after = state._replace(phase=Phase.ENDING, end=end)
-    if graded and end.outcome is Outcome.ENVIRONMENT_FAILED:
+    if graded and end.outcome in (Outcome.ENVIRONMENT_FAILED, Outcome.GRADING_FAILED):
         examine = do.Examine(end.told)
         after = after._replace(phase=Phase.EXAMINING, end=replace(end, cause=None))
         return after, (do.StopCommands(), examine)
@@ -276,17 +278,33 @@ def _examined(state: State, event: ev.Examined) -> Decision:
     end = state.wanted or state.end
     if state.phase is not Phase.EXAMINING or end is None:
         return state, ()
-    if state.wanted is not None or event.died is None:
+    can_grade_again = state.answered_at is not None and event.can_resume
+    if state.wanted is not None:
         pass
+    elif event.died is None or end.outcome is Outcome.GRADING_FAILED:
+        if can_grade_again and state.failed is None and not event.failed_before:
+            return _grade_again(state, end)
+        # Never another run of the agent: what it left may be what its grader cannot look at.
+        end = replace(end, outcome=Outcome.GRADING_FAILED)
     elif state.died_in_grading or event.died_before:
         end = died_again(event.died) if event.has_changed else end
-    elif state.answered_at is not None and event.can_resume:
+    elif can_grade_again:
         state = state._replace(phase=Phase.LAID_DOWN, died=event.died, end=None)
         state = state._replace(died_in_grading=True)
-        notes = (do.LogLine(DIED_IN_GRADING), do.LogLine(f"its world died: {event.died}"))
-        return state, (*notes, *_close_life(state))
+        told = "its world died before it had a grade; it is brought back, and graded again"
+        notes = (do.Mark("died_in_grading"), do.LogLine(told))
+        died = do.LogLine(f"its world died: {event.died}")
+        return state, (*notes, died, *_close_life(state))
     end = _as_it_is(state, end)
     return state._replace(phase=Phase.ENDING, end=end), (_record(state, end),)
+
+
+def _grade_again(state: State, end: SessionEnd) -> Decision:
+    """Grade the same answer once more, in the same world as its record has it."""
+    state = state._replace(phase=Phase.LAID_DOWN, failed=end, end=None)
+    told = f"its grading failed, and the same answer is graded again: {end.error or end.told}"
+    notes = (do.Mark("failed_in_grading"), do.LogLine(told))
+    return state, (*notes, *_close_life(state))
 
 
 def _recorded(state: State, event: ev.Recorded) -> Decision:
@@ -357,17 +375,19 @@ def _as_it_is(state: State, end: SessionEnd) -> SessionEnd:
     if state.taken:
         return SessionEnd.left_to_record()
     by_itself = not end.parked and end.cause is None and state.end is None
+    if by_itself and not state.is_back and state.failed is not None:
+        return state.failed  # it stands, as nothing is there to be graded again
     return not_back(state.died, end.error) if by_itself and not state.is_back else end
 
 
 def _record(state: State, end: SessionEnd) -> do.Record:
     """Have the end written; a record that is left as it was says nothing of that."""
     says = end.parked and state.is_back and not state.taken
-    return do.Record(end, STOPPED if says else None)
+    return do.Record(end, was_stopped=says)
 
 
 def _close_life(state: State) -> tuple[do.Effect, ...]:
-    return do.RefuseWaiting(died=state.died or ""), do.CloseWorld(), do.WriteLog()
+    return do.RefuseWaiting(died=state.died), do.CloseWorld(), do.WriteLog()
 
 
 _RULES: Mapping[type, Callable[[State, Any], Decision]] = {

@@ -10,9 +10,6 @@ _LEAST_S = 0.5
 _LEAST_SHARE = 0.2
 """A call that is refused is laid to the load where it took so much of it, and so many seconds."""
 
-_REFUSED = "refused while the machine was overloaded"
-"""In a line of the session's log, by which a server that resumes it counts what was before."""
-
 
 class Strain:
     """What a session has suffered from the machine's load.
@@ -20,18 +17,24 @@ class Strain:
     Args:
         contention: What the machine takes.
         log: Takes a line for the session's log.
-        earlier: The session's log so far, where another server began it.
+        mark: Takes how many calls were refused so far, for the session's record.
+        earlier: How many were refused before, where another server began it.
 
     Attributes:
         refused: How many of its calls the overloaded machine refused.
     """
 
     def __init__(
-        self, contention: Contention, log: Callable[[str], None], earlier: str | None
+        self,
+        contention: Contention,
+        log: Callable[[str], None],
+        mark: Callable[[int], None],
+        earlier: int,
     ) -> None:
-        self.refused = (earlier or "").count(_REFUSED)
+        self.refused = earlier
         self._contention = contention
         self._log = log
+        self._mark = mark
         self._began_s = contention.waited_s
 
     @property
@@ -48,7 +51,9 @@ class Strain:
         """
         if waited_s >= max(_LEAST_S, _LEAST_SHARE * took_s):
             self.refused += 1
-            self._log(f"{_REFUSED}, which took {waited_s:.1f} of {took_s:.1f} s")
+            self._mark(self.refused)
+            load = f"which took {waited_s:.1f} of {took_s:.1f} s"
+            self._log(f"refused while the machine was overloaded, {load}")
 
     def notes(self) -> tuple[str, ...]:
         """What a receipt says of it; nothing where nothing was refused."""

@@ -8,11 +8,11 @@ from hud_mcp.errors import (
     GradingFailed,
     HudMcpError,
     InvalidTemplate,
-    broken_world,
 )
 from hud_mcp.grade import Outcome
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.template import Template
+from hud_mcp.world import blame
 
 __all__ = [
     "PARKED",
@@ -103,7 +103,7 @@ def broke_in_grading(exc: BaseException, where: str) -> SessionEnd:
         An end that is graded where the agent's own doing has made it impossible to look.
     """
     error = describe_failure(exc, where)
-    broken = broken_world(exc)
+    broken = blame(exc)
     if broken is None:
         return ungraded(error)
     if str(broken) not in error:

@@ -93,7 +93,7 @@ class Writes:
         Raises:
             StoreFailed, SessionTaken: As `flush` says.
         """
-        may = self.record == "durable" and not (self.owed.lines or self._lock.locked())
+        may = self.record == "durable" and not (self.owed.has_words or self._lock.locked())
         if not may or self._under_way is not None or self.taken:
             return False
         steps = tuple(self.owed.steps)
@@ -107,7 +107,7 @@ class Writes:
         return done
 
     async def flush(self, *, whole: bool = True) -> None:
-        """Write every step, then the log; also where the wait is cancelled.
+        """Write every step, then the facts and the log; also where the wait is cancelled.
 
         Args:
             whole: Whether a log that cannot be written is an error: a step that is durable
@@ -124,16 +124,20 @@ class Writes:
                     await asyncio.wait({self._under_way})
                 while self.owed.steps:
                     await self._write_steps()
-                if not self.owed.lines:
-                    return
-                lines = list(self.owed.lines)
                 try:
-                    await self._store.add_logs(self._id, lines, first=self.owed.first_line)
+                    await self._write_words()
                 except StoreFailed:
                     if whole:
-                        raise
-                    return  # it is kept, and the next write tries again
-                self.owed.drop_lines(len(lines))
+                        raise  # else it is kept, and the next write tries again
+
+    async def _write_words(self) -> None:
+        """Write the facts and the lines of the log that are owed."""
+        if facts := dict(self.owed.facts):
+            await self._store.mark(self._id, facts)
+            self.owed.drop_facts(facts)
+        if lines := list(self.owed.lines):
+            await self._store.add_logs(self._id, lines, first=self.owed.first_line)
+            self.owed.drop_lines(len(lines))
 
     async def _write_steps(self) -> None:
         """Write the steps that are owed, and wait for it."""
@@ -180,7 +184,7 @@ class Writes:
         return (
             self._is_marked
             and not self._failed
-            and not self.owed.lines
+            and not self.owed.has_words
             and draft.kind in _MAY_WAIT
             and not (draft.answers or draft.interrupted)
             and not (FINAL_RESPONSE in draft.info or UNDONE in draft.info)

@@ -7,7 +7,7 @@ refers to them. SQLAlchemy loads when the store is first used.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -373,6 +373,19 @@ class Store(Upkeep):
                 c, self._database.lease.server_id, trajectory_id, lines, first
             )
         )
+
+    async def mark(self, trajectory_id: str, facts: Mapping[str, bool | int]) -> None:
+        """Record facts of a session that goes on.
+
+        Args:
+            trajectory_id: The record's id.
+            facts: Some of the fields of `SessionFacts`, by name.
+
+        Raises:
+            StoreFailed: Nothing was written.
+            SessionTaken: Nothing was written; another server owns the session, or it has ended.
+        """
+        await self._update_session(trajectory_id, **facts)
 
     def end_session(self, trajectory_id: str, receipt: Receipt) -> "asyncio.Future[Receipt]":
         """Record how a session ended, once. A recorded end stays.

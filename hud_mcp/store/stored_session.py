@@ -5,7 +5,26 @@ from datetime import datetime
 
 from hud_mcp.record.trajectory import Trajectory
 
-__all__ = ["OwnSession", "StoredSession", "WaitingSession"]
+__all__ = ["OwnSession", "SessionFacts", "StoredSession", "WaitingSession"]
+
+
+@dataclass(frozen=True)
+class SessionFacts:
+    """Facts that decide how a session goes on. Each is a column: a log is prose, and others's too.
+
+    Attributes:
+        was_stopped: Whether the last server that let go of it was stopped, and did not die.
+        overloaded: How many of its calls the overloaded machine refused.
+        lost_gradings: How often its server ended while its answer was graded.
+        failed_in_grading: Whether its grading has failed, and is made again.
+        died_in_grading: Whether its world has died under its grader.
+    """
+
+    was_stopped: bool = False
+    overloaded: int = 0
+    lost_gradings: int = 0
+    failed_in_grading: bool = False
+    died_in_grading: bool = False
 
 
 @dataclass(frozen=True)
@@ -25,6 +44,7 @@ class StoredSession:
         lines: How many lines its own log has.
         attempt: Which of its principal's starts of the task it is; None of before it was counted.
         unflushed: Whether steps may be missing that its agent was told of.
+        facts: What else is known of what has happened to it.
     """
 
     trajectory: Trajectory
@@ -38,6 +58,7 @@ class StoredSession:
     lines: int
     attempt: int | None = None
     unflushed: bool = False
+    facts: SessionFacts = SessionFacts()
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,8 @@ from hud_mcp.session.thrown import SessionOver, describe_failure
 from hud_mcp.template import Template, read_prompt
 from hud_mcp.template_process import wire
 from hud_mcp.template_process.namespaces import Mounts
-from hud_mcp.world import current_world
+from hud_mcp.template_process.opened import OpenedFiles
+from hud_mcp.world import begin_grading, blame, current_world
 
 __all__ = ["run"]
 
@@ -105,7 +106,7 @@ class _Runner:
         self._world: Any
         self._driver: asyncio.Task[None] | None = None
         self._stopped = False
-        self._handed_over = False
+        self._opened: OpenedFiles | None = None
 
     async def serve(self, control: socket.socket) -> None:
         """Do what the server says, until the template has ended or the server is gone."""
@@ -189,7 +190,6 @@ class _Runner:
                 raise InvalidTemplate(f"{where}: {noun} ended without yielding a prompt.") from None
             prompt = read_prompt(value, where=where)
             self._hand_over()
-            self._handed_over = True
         except (Exception, SystemExit, BaseExceptionGroup, asyncio.CancelledError) as exc:  # noqa: BLE001  # told to the server, which attributes it
             await self._fail(exc)
             return
@@ -211,6 +211,7 @@ class _Runner:
             over = SessionOver(message["text"])
             await self._resume(lambda: generator.athrow(over), ends=True)
             return
+        begin_grading("" if cancelled is not None else message["raw"])
         if cancelled is not None:
             graded = await self._resume(lambda: generator.athrow(cancelled))
         else:
@@ -255,28 +256,37 @@ class _Runner:
 
     def _broken(self, exc: BaseException) -> BrokenByAgent | None:
         """What the agent has broken that a template met as it read the folder itself."""
-        if not self._handed_over:
+        if self._opened is None:
             return None
-        places = [*(Path(place) for place in self._plan["places"]), self._root]
-        return self._world.broken_by_agent(
-            failed_by(exc), places, str(self._plan["root"]), isolated=self._mounts is not None
+        isolated = self._mounts is not None
+        broken = self._world.broken_by_agent(
+            failed_by(exc), self._places, str(self._plan["root"]), isolated=isolated
         )
+        if broken is not None:
+            return broken
+        found = blame(exc, self._opened.contents())
+        return found if isinstance(found, BrokenByAgent) else None
+
+    @property
+    def _places(self) -> list[Path]:
+        """The folder's names in this process."""
+        return [*(Path(place) for place in self._plan["places"]), self._root]
 
     def _hand_over(self) -> None:
         """Leave the folder to the agent, and trust nothing in it from now on."""
-        places = [Path(place) for place in self._plan["places"]]
+        inside = self._places
         if (owner := self._plan["owner"]) is not None:
-            _give(places[0], owner)
-        inside = [*places, self._root]
+            _give(inside[0], owner)
         sys.path[:] = _outside(sys.path, inside)
         for module in list(sys.modules.values()):
             if isinstance(places_of := getattr(module, "__path__", None), list):
                 module.__path__ = _outside(cast("list[str]", places_of), inside)
+        self._opened = OpenedFiles(inside)
         if self._mounts is None:
             return
         follow = self._plan["follow_links"]
         if follow is None:
-            follow = _has_links(places[0])
+            follow = _has_links(inside[0])
         if not follow and not self._mounts.follow_no_links(inside):
             logger.warning("links in the folder are followed: this kernel cannot refuse to")
         self._mounts.finish()

@@ -5,6 +5,7 @@ the live and private state that one session acts on. This package owns the contr
 imports no world. `hud_mcp.testing` has it as tests, for authors to run on worlds of their own.
 """
 
+from hud_mcp.world.agent_data import begin_grading, blame, note_agent_data
 from hud_mcp.world.endpoint import (
     DirectAccess,
     DirectSession,
@@ -60,5 +61,8 @@ __all__ = [
     "Stoppable",
     "World",
     "WorldSpec",
+    "begin_grading",
+    "blame",
     "current_world",
+    "note_agent_data",
 ]

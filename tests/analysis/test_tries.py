@@ -72,12 +72,12 @@ def test_a_plan_is_what_is_missing_and_what_failed_for_infrastructure() -> None:
     st.integers(1, 4),
 )
 def test_a_job_is_whole_once_its_plan_was_carried_out(ends: list[End], group: int) -> None:
-    """The runs that a plan asks for leave no infrastructure failure among those that count."""
+    """The runs that a plan asks for leave none among those that count that is tried again."""
     runs = tries("a", *ends)
     missing = plan(["a"], runs, group).get("a", 0)
     runs += tries("a", *[0.5] * missing, first=len(runs))
     assert plan(["a"], runs, group) == {}
-    assert not any(is_infrastructure(run) for run in choose_runs(runs, group)[0])
+    assert not any(outcome_class(run).tried_again for run in choose_runs(runs, group)[0])
 
 
 def test_infrastructure_is_what_says_nothing_of_the_agent() -> None:
@@ -93,9 +93,11 @@ def test_infrastructure_is_what_says_nothing_of_the_agent() -> None:
 
 
 def test_what_says_nothing_of_the_agent_is_tried_again() -> None:
-    """By retries and by a job that is resumed; and nothing else is."""
-    for each in outcome_classes():
-        assert each.tried_again == (each.counts is Counts.NOWHERE), each
+    """By retries and by a resumed job; but what an agent left is graded again, not made again."""
+    again = {each for each in outcome_classes() if each.tried_again}
+    assert again == {e for e in outcome_classes() if e.counts is Counts.NOWHERE} - {
+        "grading_failed"
+    }
 
 
 @pytest.mark.parametrize("outcome", [Outcome.CANCELLED, Outcome.EXPIRED])

@@ -70,16 +70,15 @@ def test_seeds_follow_from_the_jobs_seed_the_task_and_the_place() -> None:
     assert plan_runs([A], [], group=1, seed=8)[0].seed != seeds["a", 0]
 
 
-@pytest.mark.parametrize(
-    "outcome", [Outcome.LOST, Outcome.ENVIRONMENT_FAILED, Outcome.GRADING_FAILED, None]
-)
+@pytest.mark.parametrize("outcome", [Outcome.LOST, Outcome.ENVIRONMENT_FAILED, None])
 def test_what_infrastructure_failed_runs_again_and_what_an_agent_ended_does_not(
     outcome: Outcome | None,
 ) -> None:
-    """Cancelled and expired runs say something of the agent."""
+    """Cancelled and expired runs say something of the agent; a failed grading may be its doing."""
     done = [run(A, Outcome.CANCELLED), run(B, outcome)]
     assert names(plan_runs([A, B], done, group=1, seed=None)) == [("b", 0)]
-    assert plan_runs([A], [run(A, Outcome.EXPIRED)], group=1, seed=None) == []
+    for ended in (Outcome.EXPIRED, Outcome.GRADING_FAILED):
+        assert plan_runs([A], [run(A, ended)], group=1, seed=None) == []
 
 
 def test_the_very_runs_of_a_group_that_are_missing_run_again() -> None:

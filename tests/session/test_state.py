@@ -8,7 +8,6 @@ from states import AT, BROKEN, CANCELLED, GRADED, LEFT, MADE, STORED, UNGRADED, 
 
 from hud_mcp.session import effects as do
 from hud_mcp.session import events as ev
-from hud_mcp.session.log import STOPPED
 from hud_mcp.session.phase import Meets, Phase
 from hud_mcp.session.state import State, decide
 
@@ -44,6 +43,13 @@ STATES: dict[str, State] = {
     "examined": EXAMINED,
     "examined, stopped": EXAMINED._replace(wanted=LEFT),
     "examined again": EXAMINED._replace(died_in_grading=True),
+    "failed": EXAMINED._replace(end=UNGRADED),
+    "failed, its own end": EXAMINED._replace(end=UNGRADED, answered_at=None, has_ended_wait=True),
+    "failed again": EXAMINED._replace(end=UNGRADED, failed=UNGRADED),
+    "laid down, failed": GRADING._replace(phase=Phase.LAID_DOWN, failed=UNGRADED, is_driven=False),
+    "reviving, failed": GRADING._replace(
+        phase=Phase.RESUMING, life=1, is_back=False, failed=UNGRADED
+    ),
     "parked": State(Phase.PARKED, end=LEFT),
     "ended": State(Phase.ENDED, end=CANCELLED, receipt=receipt_of(CANCELLED)),
 }
@@ -69,10 +75,12 @@ EVENTS: dict[str, Any] = {
     "not graded": ev.Finished(LIFE, UNGRADED),
     "failed": ev.Finished(LIFE, BROKEN),
     "ran out": ev.Finished(LIFE, None),
-    "found dead": ev.Examined(LIFE, "gone", False, True, True),
-    "found dead for good": ev.Examined(LIFE, "gone", False, True, False),
-    "found dead again": ev.Examined(LIFE, "gone", True, True, True),
-    "found alive": ev.Examined(LIFE, None, False, True, True),
+    "found dead": ev.Examined(LIFE, "gone", False, False, True, True),
+    "found dead for good": ev.Examined(LIFE, "gone", False, False, True, False),
+    "found dead again": ev.Examined(LIFE, "gone", True, False, True, True),
+    "found alive": ev.Examined(LIFE, None, False, False, True, True),
+    "found alive for good": ev.Examined(LIFE, None, False, False, True, False),
+    "found alive again": ev.Examined(LIFE, None, False, True, True, True),
     "recorded": ev.Recorded(receipt_of(CANCELLED)),
     "recorded elsewhere": ev.Recorded(None, taken=True),
     "closed": ev.Closed(LIFE),
@@ -108,8 +116,8 @@ def _name(effect: Any) -> str:
     name = type(effect).__name__
     if end is None:
         return name
-    line = "+line" if getattr(effect, "line", None) == STOPPED else ""
-    return f"{name}({'parked' if end.parked else end.outcome.value}{line})"
+    stopped = "+stopped" if getattr(effect, "was_stopped", False) else ""
+    return f"{name}({'parked' if end.parked else end.outcome.value}{stopped})"
 
 
 EXPECTED = """
@@ -124,32 +132,31 @@ prompted
 claimed
     : Resume
         stored
-touched
 answered
     grading: Submit
         open
     ~
-        own end | laid down | laid down, ended | ending | leaving | leaving, not back | left |
-        left, taken | laid down, closed | laid down, ended, closed
+        own end | laid down | laid down, ended | ending | leaving | leaving, not back | left
+        | left, taken | laid down, closed | laid down, ended, closed
 answered, dead
     laid down: LogLine StopCommands Dismiss(parked)
         open
     ~
-        own end | laid down | laid down, ended | ending | leaving | leaving, not back | left |
-        left, taken | laid down, closed | laid down, ended, closed
+        own end | laid down | laid down, ended | ending | leaving | leaving, not back | left
+        | left, taken | laid down, closed | laid down, ended, closed
 answered, dead for good
     grading: Submit
         open
     ~
-        own end | laid down | laid down, ended | ending | leaving | leaving, not back | left |
-        left, taken | laid down, closed | laid down, ended, closed
+        own end | laid down | laid down, ended | ending | leaving | leaving, not back | left
+        | left, taken | laid down, closed | laid down, ended, closed
 ended itself
     grading: Proceed
         starting
     grading: CutOff Proceed
         open
     ~
-        resuming | reviving | reviving, answered
+        resuming | reviving | reviving, answered | reviving, failed
 cancelled
     ending (cancelled): StopCommands Record(cancelled)
         made | stored
@@ -163,7 +170,8 @@ aborted
     ending (cancelled): StopCommands Record(cancelled)
         made | stored
     ending (cancelled): CutOff Abort(cancelled)
-        starting | resuming | resuming, own end | reviving | reviving, answered
+        starting | resuming | resuming, own end | reviving | reviving, answered | reviving,
+        failed
     ending (cancelled): StopCommands Abort(cancelled)
         open
     : CutOff Abort(cancelled)
@@ -171,12 +179,14 @@ aborted
     : Abort(cancelled)
         laid down | laid down, ended | laid down, answered | ending | leaving | leaving, not
         back | left | left, taken | graded | laid down, closed | laid down, ended, closed |
-        examined | examined, stopped | examined again
+        examined | examined, stopped | examined again | failed | failed, its own end |
+        failed again | laid down, failed
 stopped
-    ending (parked): StopCommands Record(parked+line)
+    ending (parked): StopCommands Record(parked+stopped)
         made
     ending (parked): CutOff Abort(parked)
-        starting | resuming | resuming, own end | reviving | reviving, answered
+        starting | resuming | resuming, own end | reviving | reviving, answered | reviving,
+        failed
     ending (parked): StopCommands Abort(parked)
         open
     : CutOff Abort(parked)
@@ -184,14 +194,16 @@ stopped
     : Abort(parked)
         laid down | laid down, ended | laid down, answered | ending | leaving | leaving, not
         back | left | left, taken | graded | laid down, closed | laid down, ended, closed |
-        examined | examined, stopped | examined again
+        examined | examined, stopped | examined again | failed | failed, its own end |
+        failed again | laid down, failed
     ending (parked): StopCommands Record(parked)
         stored
 taken
     ending (parked): StopCommands Record(parked)
         made | stored
     ending (parked): CutOff Abort(parked)
-        starting | resuming | resuming, own end | reviving | reviving, answered
+        starting | resuming | resuming, own end | reviving | reviving, answered | reviving,
+        failed
     ending (parked): StopCommands Abort(parked)
         open
     : CutOff Abort(parked)
@@ -199,7 +211,8 @@ taken
     : Abort(parked)
         laid down | laid down, ended | laid down, answered | ending | leaving | leaving, not
         back | left | left, taken | graded | laid down, closed | laid down, ended, closed |
-        examined | examined, stopped | examined again
+        examined | examined, stopped | examined again | failed | failed, its own end |
+        failed again | laid down, failed
     ~
         parked | ended
 died
@@ -222,13 +235,15 @@ graded
         reviving | reviving, answered
     : StopCommands Record(cancelled)
         ending
-    : StopCommands Record(parked+line)
+    : StopCommands Record(parked+stopped)
         leaving
     : StopCommands Record(parked)
         leaving, not back
+    ending (grading_failed): StopCommands Record(grading_failed)
+        reviving, failed
 not graded
     ending (grading_failed): StopCommands Record(grading_failed)
-        starting | open | grading | own end
+        starting | open | reviving, failed
     ending (cancelled): StopCommands Record(cancelled)
         grading, aborted
     : StopCommands RefuseWaiting(died) CloseWorld WriteLog
@@ -239,10 +254,12 @@ not graded
         reviving | reviving, answered
     : StopCommands Record(cancelled)
         ending
-    : StopCommands Record(parked+line)
+    : StopCommands Record(parked+stopped)
         leaving
     : StopCommands Record(parked)
         leaving, not back
+    examining (grading_failed): StopCommands Examine
+        grading | own end
 failed
     ending (environment_failed): StopCommands Record(environment_failed)
         starting | open | reviving | reviving, answered
@@ -256,10 +273,12 @@ failed
         resuming | resuming, own end
     : StopCommands Record(cancelled)
         ending
-    : StopCommands Record(parked+line)
+    : StopCommands Record(parked+stopped)
         leaving
     : StopCommands Record(parked)
         leaving, not back
+    ending (grading_failed): StopCommands Record(grading_failed)
+        reviving, failed
 ran out
     ending (lost): StopCommands Record(lost)
         starting | open | grading | own end | resuming | resuming, own end
@@ -271,34 +290,62 @@ ran out
         reviving | reviving, answered
     : StopCommands Record(cancelled)
         ending
-    : StopCommands Record(parked+line)
+    : StopCommands Record(parked+stopped)
         leaving
     : StopCommands Record(parked)
         leaving, not back
+    ending (grading_failed): StopCommands Record(grading_failed)
+        reviving, failed
 found dead
-    laid down: LogLine LogLine RefuseWaiting(died) CloseWorld WriteLog
-        examined
-    ending (parked): Record(parked+line)
+    ending (parked): Record(parked+stopped)
         examined, stopped
     ending (graded): Record(graded)
         examined again
+    laid down: Mark LogLine LogLine RefuseWaiting(died) CloseWorld WriteLog
+        examined
+    laid down: Mark LogLine RefuseWaiting CloseWorld WriteLog
+        failed
+    ending: Record(grading_failed)
+        failed, its own end | failed again
 found dead for good
     ending: Record(environment_failed)
         examined
-    ending (parked): Record(parked+line)
+    ending (parked): Record(parked+stopped)
         examined, stopped
     ending (graded): Record(graded)
         examined again
+    ending: Record(grading_failed)
+        failed | failed, its own end | failed again
 found dead again
     ending (graded): Record(graded)
         examined | examined again
-    ending (parked): Record(parked+line)
+    ending (parked): Record(parked+stopped)
         examined, stopped
+    laid down: Mark LogLine RefuseWaiting CloseWorld WriteLog
+        failed
+    ending: Record(grading_failed)
+        failed, its own end | failed again
 found alive
-    ending: Record(environment_failed)
-        examined | examined again
-    ending (parked): Record(parked+line)
+    ending (parked): Record(parked+stopped)
         examined, stopped
+    laid down: Mark LogLine RefuseWaiting CloseWorld WriteLog
+        examined | examined again | failed
+    ending: Record(grading_failed)
+        failed, its own end | failed again
+found alive for good
+    ending (grading_failed): Record(grading_failed)
+        examined | examined again
+    ending (parked): Record(parked+stopped)
+        examined, stopped
+    ending: Record(grading_failed)
+        failed | failed, its own end | failed again
+found alive again
+    ending (grading_failed): Record(grading_failed)
+        examined | examined again
+    ending (parked): Record(parked+stopped)
+        examined, stopped
+    ending: Record(grading_failed)
+        failed | failed, its own end | failed again
 recorded
     parked: Tell RefuseWaiting CloseWorld WriteLog(release)
         left
@@ -311,7 +358,7 @@ recorded elsewhere
         left | left, taken | graded
 closed
     resuming: Resume
-        laid down, closed
+        laid down, closed | laid down, failed
     ending (cancelled): Record(cancelled)
         laid down, ended, closed
     ~
@@ -323,21 +370,23 @@ not back
         resuming | resuming, own end
     ending (environment_failed): CutOff Abort(environment_failed)
         reviving | reviving, answered
+    ending (grading_failed): CutOff Abort(grading_failed)
+        reviving, failed
 left
     ending (parked): StopCommands Record(parked)
         stored
     ending (parked): CutOff Abort(parked)
-        resuming | resuming, own end | reviving | reviving, answered
+        resuming | resuming, own end | reviving | reviving, answered | reviving, failed
 back
     open:
         resuming | reviving
     grading: Proceed
         resuming, own end
     grading: Submit
-        reviving, answered
+        reviving, answered | reviving, failed
 back, answered
     grading: Submit
-        resuming | resuming, own end | reviving | reviving, answered
+        resuming | resuming, own end | reviving | reviving, answered | reviving, failed
 """
 """What each event makes of each state: the phase, the end and the effects where they change.
 
@@ -401,6 +450,8 @@ def test_an_event_of_an_older_life_changes_nothing(state: str, event: str) -> No
         ("resuming", Meets.RESUMING, "resuming"),
         ("reviving", Meets.RESUMING, "resuming"),
         ("reviving, answered", Meets.RESUMING, "resuming"),
+        ("reviving, failed", Meets.RESUMING, "grading"),
+        ("laid down, failed", Meets.ANSWER, "grading"),
         ("examined", Meets.ANSWER, "grading"),
         ("ending", Meets.WORLD, "open"),
         ("leaving, not back", Meets.WORLD, "resuming"),

@@ -88,7 +88,7 @@ class Parts:
         match effect:
             case do.Examine():
                 died = draw(st.sampled_from([None, "gone"]))
-                facts = draw(st.tuples(*[st.booleans()] * 3)) or (False,) * 3
+                facts = draw(st.tuples(*[st.booleans()] * 4)) or (False,) * 4
                 self.post(ev.Examined(life, died, *facts))
             case do.Record(end=end):
                 assert self.driver is None, "the template ran out before its end is written"

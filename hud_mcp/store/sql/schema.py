@@ -41,7 +41,7 @@ __all__ = [
     "versions",
 ]
 
-VERSION = 8
+VERSION = 9
 """Of the tables' form, and the number of the newest revision; a store of a newer one is refused."""
 
 COPYING = -1
@@ -132,6 +132,11 @@ sessions = Table(
     Column("owner", Id(64)),  # the server that runs it, or ended it; none where it waits
     Column("answered_at", Utc),
     Column("released_at", Utc),  # when its last server let go of it
+    Column("was_stopped", Boolean),  # whether that server was stopped, and did not die
+    Column("overloaded", Integer),  # how many calls the overloaded machine refused
+    Column("lost_gradings", Integer),  # how often its server ended while its answer was graded
+    Column("failed_in_grading", Boolean),  # whether its grading has failed, and is made again
+    Column("died_in_grading", Boolean),  # whether its world has died under its grader
     Column("receipt", Json),
     Column("started_at", Utc, nullable=False),
     Column("ended_at", Utc),

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, func, select
 from hud_mcp.store.sql.damage import UNKNOWN
 from hud_mcp.store.sql.reading import load_trajectories, session_row
 from hud_mcp.store.sql.schema import logs, sessions, snapshots
-from hud_mcp.store.stored_session import OwnSession, StoredSession, WaitingSession
+from hud_mcp.store.stored_session import OwnSession, SessionFacts, StoredSession, WaitingSession
 
 __all__ = [
     "find_own",
@@ -43,6 +43,13 @@ def load_session(
         lines=_count_lines(connection, trajectory_id),
         attempt=row.attempt,
         unflushed=bool(row.unflushed),
+        facts=SessionFacts(
+            was_stopped=bool(row.was_stopped),
+            overloaded=row.overloaded or 0,
+            lost_gradings=row.lost_gradings or 0,
+            failed_in_grading=bool(row.failed_in_grading),
+            died_in_grading=bool(row.died_in_grading),
+        ),
     )
 
 

@@ -6,6 +6,7 @@ this loads SQLAlchemy.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, cast
 
 from sqlalchemy import (
@@ -25,6 +26,7 @@ from sqlalchemy.types import TypeEngine
 
 from hud_mcp.store.sql.columns import Json
 from hud_mcp.store.sql.schema import sessions, snapshots, steps
+from hud_mcp.store.stored_session import SessionFacts
 
 __all__ = ["Driver", "Statement", "Statements"]
 
@@ -185,7 +187,10 @@ _KINDS: dict[str, Kind] = {
 """What a statement's values are, by their names."""
 
 
-_LATER = frozenset({"attempt", "stored_bytes", "pruned", "pruned_steps", "erased"})
+_LATER = frozenset(
+    {"attempt", "stored_bytes", "pruned", "pruned_steps", "erased"}
+    | {field.name for field in fields(SessionFacts)}
+)
 """What of a session's row is not told as it begins."""
 
 

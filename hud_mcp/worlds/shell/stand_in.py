@@ -11,9 +11,10 @@ from typing import Any
 from hud_mcp.action import Action, ActionEffect
 from hud_mcp.errors import ActionFailed, BrokenByAgent
 from hud_mcp.observation import Look, Observation
+from hud_mcp.world import note_agent_data
 from hud_mcp.worlds.shell.command_result import CommandResult
 from hud_mcp.worlds.shell.refusals import broken_by_agent
-from hud_mcp.worlds.shell.verifier import Verifier, VerifierResult
+from hud_mcp.worlds.shell.verifier import Verifier, VerifierResult, read_json_text
 from hud_mcp.worlds.shell.world import ShellWorld
 
 __all__ = ["StandIn", "StandInVerifier", "calls_of"]
@@ -55,7 +56,8 @@ class StandIn:
         """
         asked = _renamed(self._there, command, cwd, env)
         done = await self._call("run", {**asked, "timeout_s": timeout_s, "stdin": stdin})
-        return CommandResult(done["exit_code"], done["output"], done["stopped"])
+        output = note_agent_data(str(done["output"]))
+        return CommandResult(done["exit_code"], output, done["stopped"])
 
     async def end_processes(self) -> None:
         """Kill everything that runs in the sandbox, so that nothing disturbs the grading."""
@@ -145,15 +147,21 @@ class StandInVerifier:
         done = await self._ask(
             "run", **asked, timeout_s=timeout_s, stdin=stdin, background=background
         )
+        note_agent_data(str(done["stdout"]))
         return VerifierResult(**done)
 
     async def read_text(self, path: object) -> str:
         """A text file's content, with a sign in place of bytes that are not UTF-8."""
-        return str(await self._ask("read_text", path=self._there(str(path))))
+        return note_agent_data(str(await self._ask("read_text", path=self._there(str(path)))))
+
+    async def read_json(self, path: object) -> Any:
+        """The value that a file of JSON has."""
+        return read_json_text(await self.read_text(path), str(path))
 
     async def read_bytes(self, path: object) -> bytes:
         """A file's content, of at most 16 MiB."""
-        return str(await self._ask("read_bytes", path=self._there(str(path)))).encode("latin-1")
+        text = str(await self._ask("read_bytes", path=self._there(str(path))))
+        return note_agent_data(text.encode("latin-1"))
 
     async def exists(self, path: object) -> bool:
         """Whether there is a file or folder of that name."""

@@ -5,12 +5,14 @@ it that was not asked for. What the agent made is run there only where a grader 
 like any stranger's program: what it writes is data, and how it ends is its own choice.
 """
 
+import json
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import NoReturn
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
+from typing import Any, NoReturn, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -19,10 +21,14 @@ from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed, GraderFailed
 from hud_mcp.sandbox import Sandbox, SandboxOptions
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
+from hud_mcp.world import note_agent_data
 from hud_mcp.worlds.shell.outputs import Originals, Sifted, named_outputs, sift
+from hud_mcp.worlds.shell.refusals import is_agents
 from hud_mcp.worlds.shell.stage import Author, Stage
 
-__all__ = ["Verifier", "VerifierResult", "open_verifier"]
+__all__ = ["Verifier", "VerifierResult", "open_verifier", "read_json_text"]
+
+Data = TypeVar("Data", str, bytes)
 
 _SITE = "/run/hud-mcp-site"
 _ROOM_BYTES = 64 * 1024 * 1024
@@ -87,9 +93,12 @@ class Verifier:
         sandbox: Sandbox,
         env: Mapping[str, str],
         sifted: Sifted,
+        outputs: Iterable[str],
         renamed: Sequence[str] = (),
     ) -> None:
         self._sandbox = sandbox
+        self._outputs = [PurePosixPath(name) for name in outputs]
+        self._has_run = False
         self._env = dict(env)
         self._renamed = renamed
         self.root = sandbox.root
@@ -120,8 +129,9 @@ class Verifier:
             background: Whether what it leaves running goes on; else that is killed.
 
         Raises:
-            GraderFailed: The folder `cwd` is not there, `timeout_s` is not above 0, or the
-                command has a NUL in it. Nothing ran.
+            BrokenByAgent: The agent made no folder of `cwd`. Nothing ran.
+            GraderFailed: The author names no folder with `cwd`, `timeout_s` is not above 0, or
+                the command has a NUL in it. Nothing ran.
             EnvironmentFailed: The verifier has ended.
 
         If this call is cancelled, it kills the command and its processes.
@@ -132,6 +142,7 @@ class Verifier:
                 f"A verifier takes a command without NUL and a time above 0, not {line!r:.80} "
                 f"in {timeout_s} s."
             )
+        could_be_agents, self._has_run = self._could_be_agents(cwd), True
         try:
             done = await self._sandbox.run(
                 self._here(command) if isinstance(command, str) else [*map(self._here, command)],
@@ -142,15 +153,20 @@ class Verifier:
                 apart=True,
             )
         except OSError as exc:
-            self._refuse(exc, cwd)
+            if could_be_agents and self._is_agents(exc):
+                raise BrokenByAgent(_unreadable(cwd, exc)) from exc
+            raise GraderFailed(
+                f"A verifier cannot run its command in {cwd or self.root!r}: "
+                f"{exc.strerror or exc}. Name an existing folder."
+            ) from exc
         finally:
             if not background and self._sandbox.alive:
                 with anyio.CancelScope(shield=True):
                     await self._sandbox.end_processes()
         return VerifierResult(
             done.code if done.code >= 0 else _SIGNAL - done.code,
-            done.text,
-            done.errors.decode("utf-8", "replace"),
+            self._note(done.text),
+            self._note(done.errors.decode("utf-8", "replace")),
             done.reason,
         )
 
@@ -158,32 +174,44 @@ class Verifier:
         """A text file's content, with a sign in place of bytes that are not UTF-8.
 
         Raises:
-            ActionFailed: As for `read_bytes`.
+            ActionFailed, BrokenByAgent: As for `read_bytes`.
         """
-        return (await self.read_bytes(path)).decode("utf-8", "replace")
+        return self._note((await self.read_bytes(path)).decode("utf-8", "replace"))
+
+    async def read_json(self, path: str) -> Any:
+        """The value that a file of JSON has.
+
+        Raises:
+            ActionFailed, BrokenByAgent: As for `read_bytes`; the file is not JSON, or too deep.
+        """
+        return read_json_text(await self.read_text(path), path)
 
     async def read_bytes(self, path: str) -> bytes:
         """A file's content, of at most 16 MiB.
 
         Raises:
-            ActionFailed: It is not there, is not a file, is too long, or leads out of the folder.
+            BrokenByAgent: The agent left no such file there, or one that cannot be read or is too
+                long. If the template does not catch it, the grade is 0.
+            ActionFailed: No output and no command of this verifier can have made the file.
             EnvironmentFailed: The verifier has ended.
         """
         try:
-            return await self._sandbox.files.read(path, most_bytes=_MOST_READ_BYTES)
+            return self._note(await self._sandbox.files.read(path, most_bytes=_MOST_READ_BYTES))
         except OSError as exc:
-            raise ActionFailed(f"{path} cannot be read: {exc.strerror or exc}.") from exc
+            self._refuse(exc, path)
 
     async def exists(self, path: str) -> bool:
         """Whether there is a file or folder of that name.
 
         Raises:
-            ActionFailed: It leads out of the folder.
+            ActionFailed: The path leads out of the folder.
         """
         try:
             return await self._sandbox.files.exists(path)
         except OSError as exc:
-            raise ActionFailed(f"{path}: {exc.strerror or exc}.") from exc
+            if self._could_be_agents(path) and self._is_agents(exc):
+                return False  # a link on the way to it leads out, or in a circle
+            self._refuse(exc, path)
 
     def _here(self, text: str) -> str:
         """A text in which this folder is named, where the agent's folder was."""
@@ -191,11 +219,46 @@ class Verifier:
             text = text.replace(name, self.root)
         return text
 
-    def _refuse(self, exc: OSError, cwd: str) -> NoReturn:
-        raise GraderFailed(
-            f"A verifier cannot run its command in {cwd or self.root!r}: {exc.strerror or exc}. "
-            "Name an existing folder."
-        ) from exc
+    def _note(self, data: Data) -> Data:
+        """Note data as the agent's, where it may be."""
+        return note_agent_data(data) if self._outputs else data
+
+    def _is_agents(self, exc: OSError) -> bool:
+        return is_agents(exc, isolated=self._sandbox.isolation == "bwrap")
+
+    def _could_be_agents(self, path: str) -> bool:
+        """Whether an output of the agent, or a command that read one, may have made a path."""
+        try:
+            inside = PurePosixPath(normpath(self._sandbox.files.relative(path)))
+        except OSError:
+            return False
+        if ".." in inside.parts or not self._outputs:
+            return False
+        return self._has_run or any(
+            inside.is_relative_to(name) or name.is_relative_to(inside) for name in self._outputs
+        )
+
+    def _refuse(self, exc: OSError, path: str) -> NoReturn:
+        """Raise that a path cannot be read, and whose doing that is."""
+        agents = self._could_be_agents(path) and self._is_agents(exc)
+        raise (BrokenByAgent if agents else ActionFailed)(_unreadable(path, exc)) from exc
+
+
+def read_json_text(text: str, path: str) -> Any:
+    """The value of a text that the agent made.
+
+    Raises:
+        BrokenByAgent: The text is not JSON, or its lists and objects are too deep to be read.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        why = "too deep" if isinstance(exc, RecursionError) else str(exc)
+        raise BrokenByAgent(f"{path} cannot be read as JSON: {why}.") from exc
+
+
+def _unreadable(path: str, exc: OSError) -> str:
+    return f"{path} cannot be read: {exc.strerror or exc}."
 
 
 @asynccontextmanager
@@ -238,7 +301,7 @@ async def open_verifier(
         if options.isolation == "none":
             env = await _on_the_machine(env, sandbox, stage)
             renamed = (*agents.files.also, agents.root)
-        yield Verifier(sandbox, {**env, **agents.options.env}, sifted, renamed)
+        yield Verifier(sandbox, {**env, **agents.options.env}, sifted, named.values(), renamed)
     finally:
         with anyio.CancelScope(shield=True):
             if sandbox is not None:

@@ -17,6 +17,7 @@ from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed
 from hud_mcp.observation import Look, Observation
 from hud_mcp.sandbox import Entry, Finished, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
+from hud_mcp.world import note_agent_data
 from hud_mcp.worlds.shell.actions import one_line, replace_text, run_action
 from hud_mcp.worlds.shell.command_result import CommandResult, how_ended
 from hud_mcp.worlds.shell.folder_listing import folder_lines
@@ -143,7 +144,7 @@ class ShellWorld:
     def _ended(self, command: str | Sequence[str], finished: Finished) -> CommandResult:
         line = command if isinstance(command, str) else " ".join(command)
         self._last = f"Last command: {one_line(line)} → {how_ended(finished)}"
-        return CommandResult(finished.code, finished.text, finished.reason)
+        return CommandResult(finished.code, note_agent_data(finished.text), finished.reason)
 
     async def read(self, path: str) -> str:
         """A text file's content.
@@ -156,7 +157,7 @@ class ShellWorld:
         data = await self.read_bytes(path)
         if b"\0" in data:
             raise BrokenByAgent(f"{path} is not text: it has {len(data)} bytes and NUL among them.")
-        return data.decode("utf-8", "replace")
+        return note_agent_data(data.decode("utf-8", "replace"))
 
     async def read_bytes(self, path: str) -> bytes:
         """A file's content, at most 1 MiB.
@@ -165,7 +166,8 @@ class ShellWorld:
             ActionFailed, BrokenByAgent: As for `read`.
         """
         self._check_path(path)
-        return await self._doing(self.sandbox.files.read(path, most_bytes=MOST_READ_BYTES), path)
+        reading = self.sandbox.files.read(path, most_bytes=MOST_READ_BYTES)
+        return note_agent_data(await self._doing(reading, path))
 
     async def write(self, path: str, content: str | bytes) -> None:
         """Write a whole file; folders on its way are made.

@@ -1,0 +1,41 @@
+"""Whatever an agent may leave in the place of an output, as lines of bash."""
+
+__all__ = ["JSON_SHAPES", "SHAPES", "left_as"]
+
+SHAPES: dict[str, str] = {
+    "nothing": "true",
+    "empty": ': > "$f"',
+    "a folder": 'mkdir -p "$f"',
+    "a folder of its own name": 'mkdir -p "$f/$(basename "$f")"; echo x > "$f/$(basename "$f")/x"',
+    "a closed folder": 'mkdir "$f"; echo x > "$f/x"; chmod 000 "$f"',
+    "a file": 'echo x > "$f"',
+    "a closed file": 'echo x > "$f"; chmod 000 "$f"',
+    "a link to a file": 'echo x > target; ln -s "$PWD/target" "$f"',
+    "a link to nowhere": 'ln -s nowhere "$f"',
+    "a link in a circle": 'ln -s "$(basename "$f")" "$f"',
+    "a link out": 'ln -s /etc/passwd "$f"',
+    "a link to a device": 'ln -s /dev/zero "$f"',
+    "a pipe": 'mkfifo "$f"',
+    "a socket": "python3 -c 'import socket, sys; "
+    'socket.socket(socket.AF_UNIX).bind(sys.argv[1])\' "$f"',
+    "20 MB": "head -c 20000000 /dev/zero | tr '\\0' 1 > \"$f\"",
+    "400 MB": 'truncate -s 400M "$f"',
+    "no text": "printf '\\377\\376\\200{' > \"$f\"",
+    "NUL": "printf 'a\\0b' > \"$f\"",
+    "a long line": "head -c 200000 /dev/zero | tr '\\0' x > \"$f\"",
+    "lists in lists": "head -c 200000 /dev/zero | tr '\\0' '[' > \"$f\"",
+    "a long number": "head -c 5000 /dev/zero | tr '\\0' 9 > \"$f\"",
+}
+"""By what they are; `$f` is the output's path, at which nothing is."""
+
+JSON_SHAPES = {f"JSON: {text}": f"echo '{text}' > \"$f\"" for text in ("{}", "null", "[1]", '"a"')}
+"""Sound JSON of another shape than a grader expects."""
+
+
+def left_as(shape: str, path: str) -> str:
+    """The line that leaves an output in a shape, whatever is there before."""
+    line = {**SHAPES, **JSON_SHAPES}[shape]
+    return (
+        f'f={path!r}; chmod -R u+rwx "$f" 2>/dev/null; rm -rf "$f"; '
+        f'mkdir -p "$(dirname "$f")"; {line}'
+    )

@@ -35,6 +35,7 @@ LAYERS = (
         "observation",
         "context",
         "grade",
+        "hidden_paths",
         "needs",
         "capability",
         "capabilities",

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from hud_mcp.errors import HudMcpError
+from hud_mcp.hidden_paths import hide
 from hud_mcp.session.caller import OPERATOR_TOKEN
 
 __all__ = ["hide_operator_token", "read_operator_token"]
@@ -33,6 +34,7 @@ def read_operator_token(file: str | None) -> str | None:
     hide_operator_token()
     token = _hidden[0] if _hidden else None
     if file is not None:
+        hide(file)
         try:
             token = Path(file).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as exc:

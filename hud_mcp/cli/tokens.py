@@ -10,6 +10,7 @@ import click
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.quotas import QUOTA_WORDS
 from hud_mcp.errors import HudMcpError
+from hud_mcp.hidden_paths import hide
 from hud_mcp.session.caller import OPERATOR
 
 __all__ = [
@@ -133,6 +134,7 @@ def _whole_lines(file: str | None) -> list[str]:
     """The lines of a file; what begins with # is none."""
     if file is None:
         return []
+    hide(file)
     try:
         lines = [line.strip() for line in Path(file).read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as exc:

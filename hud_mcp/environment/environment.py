@@ -27,6 +27,7 @@ from hud_mcp.environment.checks import (
 from hud_mcp.environment.declarations import Declarations
 from hud_mcp.errors import CapabilityNotFound, InvalidEnvironment, did_you_mean
 from hud_mcp.function import Phase
+from hud_mcp.hidden_paths import hide
 from hud_mcp.loading.digest_inputs import freeze_folder, imported_files
 from hud_mcp.needs import Needs
 from hud_mcp.task import RecordMode, Task
@@ -88,6 +89,8 @@ class Environment(Declarations):
         frame = inspect.currentframe()
         caller = frame.f_back if frame else None
         self.file = Path(caller.f_code.co_filename) if caller else Path()
+        if self.file.is_file():
+            hide(self.file, self.file.resolve().parent)
         where = f"{self.file}:{caller.f_lineno}" if caller else "unknown"
         check_v5_keywords(v5)
         check_name(name, where)

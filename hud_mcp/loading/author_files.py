@@ -11,6 +11,7 @@ from types import ModuleType
 
 from hud_mcp.environment.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidEnvironment, SourceNotFound, did_you_mean
+from hud_mcp.hidden_paths import hide
 
 __all__ = ["file_being_loaded", "load_module", "loaded_module"]
 
@@ -45,6 +46,7 @@ def load_module(path: str | Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     folder = resolved.parent
+    hide(resolved, folder)
     # An author's file imports what lies beside it, and not what lies beside another one.
     sys.path[:] = [str(folder), *(place for place in sys.path if place != str(folder))]
     aside = _namesakes(folder)

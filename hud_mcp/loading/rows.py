@@ -17,6 +17,7 @@ import orjson
 from pydantic import ValidationError
 
 from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
+from hud_mcp.hidden_paths import hide
 from hud_mcp.loading.author_files import load_module
 from hud_mcp.loading.json_lines import json_lines, read_json_lines
 from hud_mcp.loading.source import task_files
@@ -105,6 +106,7 @@ def read_lines(path: Path) -> Rows:
             f"There is no taskset at {path}; name a file that ends in .jsonl, .json or .py."
         )
     found = _Found(path)
+    hide(path)
     for number, raw in read_json_lines(path.read_bytes(), path, InvalidTask):
         found.add(read_row(raw, f"{path}:{number}"), number)
     return Rows(found.tasks, found.places, path.stem)
@@ -258,6 +260,7 @@ def _inside(outer: Any) -> Iterable[Any]:
 
 
 def _read_json(path: Path) -> Rows:
+    hide(path)
     text = path.read_bytes()
     if not text.strip():
         raise InvalidTask(f"{path} holds no tasks. Write a list of them as JSON.")

@@ -19,6 +19,7 @@ import anyio
 from anyio.streams.text import TextReceiveStream
 
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
+from hud_mcp.hidden_paths import hidden_for_children
 from hud_mcp.lazy import libraries
 from hud_mcp.session.caller import OPERATOR_TOKEN, STOPPING
 
@@ -343,7 +344,7 @@ async def _watch(process: "Process", link: Link) -> None:
 
 def _own_environment() -> dict[str, str]:
     """What a server of a run finds in its environment: no token, as agents may read it there."""
-    return {k: v for k, v in os.environ.items() if k not in TOKENS}
+    return {k: v for k, v in os.environ.items() if k not in TOKENS} | hidden_for_children()
 
 
 async def _hand_over(process: "Process", token: str) -> None:

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
 import tempfile
@@ -27,8 +26,19 @@ from hud_mcp.sandbox.container import container_advice
 from hud_mcp.sandbox.filter import seccomp_program
 from hud_mcp.sandbox.limits import SandboxLimits
 from hud_mcp.sandbox.outside import FOLDER
+from hud_mcp.sandbox.shown import (
+    OWN,
+    PYTHON,
+    PYTHON_NAME,
+    anyone_may_enter,
+    bound_prefix,
+    cover,
+    inside_python,
+    shown_folders,
+    system_folders,
+)
 
-__all__ = ["GUEST_ROOT", "NOBODY", "Launch", "inside_python", "launch_bare", "launch_isolated"]
+__all__ = ["GUEST_ROOT", "NOBODY", "Launch", "launch_bare", "launch_isolated"]
 
 GUEST_ROOT = "/workspace"
 """Where the folder is, inside."""
@@ -37,7 +47,6 @@ NOBODY = 65534
 """Who a sandbox is on the host, where the server is root."""
 
 _GUEST_ID = "1000"
-_OWN = "/run/hud-mcp"
 _OLDEST = (0, 8)
 _ADVICE = (
     "Install bubblewrap 0.8 or newer (Debian: apt-get install bubblewrap), on a machine that lets "
@@ -138,7 +147,7 @@ def launch_isolated(
             *_etc(launch),
             *_writable(launch, limits, made=bool(places or parts)),
             *_interior(launch),
-            *_covered(),
+            *cover(shown_folders()),
         ]
         for guest, source in readonly.items():
             if not source.exists():
@@ -148,11 +157,11 @@ def launch_isolated(
                     f"Not every user can read the folder to show at {guest}. The sandbox of a "
                     "root server runs as nobody: open the folder to all, or copy it elsewhere."
                 )
-            launch.argv += ["--ro-bind", str(source), guest]
+            launch.argv += ["--ro-bind", str(source), guest, *cover({guest: source})]
         launch.argv += _seen_elsewhere(places, names, parts)
         # What bubblewrap itself makes is writable until then: a place without a bound.
         launch.argv += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", GUEST_ROOT, "--"]
-        launch.argv += [*_python_inside(), f"{_OWN}/init"]
+        launch.argv += [inside_python(), "-I", "-S", f"{OWN}/init"]
         if places or parts:
             _give_folder(launch, limits, places, parts)
         yield launch
@@ -238,12 +247,11 @@ def _seen_elsewhere(
 
 def _system() -> list[str]:
     """Programs and libraries, and the file systems that they expect."""
-    arguments = ["--ro-bind", "/usr", "/usr"]
-    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
-        path = Path("/", name)
+    arguments: list[str] = []
+    for path in system_folders():
         if path.is_symlink():
             arguments += ["--symlink", str(path.readlink()), str(path)]
-        elif path.is_dir():
+        else:
             arguments += ["--ro-bind", str(path), str(path)]
     # Over the new /proc lies the host's /proc/sys, because that one can be read-only.
     return [*arguments, "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
@@ -293,73 +301,11 @@ def _writable(launch: Launch, limits: SandboxLimits, *, made: bool) -> list[str]
 
 
 def _interior(launch: Launch) -> list[str]:
-    arguments = ["--perms", "0444", "--ro-bind-data", launch.data(interior()), f"{_OWN}/init"]
-    prefix = _bound_prefix()
-    if prefix is not None:
-        library = f"{_OWN}/python/lib"
-        arguments += ["--ro-bind", str(prefix), f"{_OWN}/python"]
-        arguments += ["--setenv", "LD_LIBRARY_PATH", library]
+    arguments = ["--perms", "0444", "--ro-bind-data", launch.data(interior()), f"{OWN}/init"]
+    prefix = bound_prefix()
+    if prefix is not None:  # and nothing else of it: an environment may be there
+        program = f"bin/{PYTHON_NAME}"
+        arguments += ["--ro-bind", str((prefix / program).resolve()), f"{PYTHON}/{program}"]
+        arguments += ["--ro-bind", str(prefix / "lib"), f"{PYTHON}/lib"]
+        arguments += ["--setenv", "LD_LIBRARY_PATH", f"{PYTHON}/lib"]
     return arguments
-
-
-def _covered() -> list[str]:
-    """Cover this package where it would be seen: its environments know the answers of tasks."""
-    package, prefix = installed_package(), _bound_prefix()
-    if _is_system(package):
-        seen = package
-    elif prefix is not None and package.is_relative_to(prefix):
-        seen = Path(_OWN, "python", package.relative_to(prefix))
-    else:
-        return []
-    return ["--perms", "0555", "--tmpfs", str(seen), "--remount-ro", str(seen)]
-
-
-def installed_package() -> Path:
-    """The folder of this package."""
-    return Path(str(files("hud_mcp"))).resolve()
-
-
-def inside_python() -> str:
-    """The Python that runs in a sandbox, as its programs name it."""
-    return _python_inside()[0]
-
-
-def _python_inside() -> list[str]:
-    prefix = _bound_prefix()
-    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    if prefix is not None:
-        return [f"{_OWN}/python/bin/{name}", "-I", "-S"]
-    own = Path(sys.base_prefix, "bin", name)
-    return [str(own) if _is_system(own) else "/usr/bin/python3", "-I", "-S"]
-
-
-@cache
-def _bound_prefix() -> Path | None:
-    """This interpreter's installation, where it has to be shown inside; else None.
-
-    Raises:
-        EnvironmentFailed: Nobody but root can read it, and the system has no other.
-    """
-    prefix = Path(sys.base_prefix).resolve()
-    if _is_system(prefix):
-        return None
-    if os.geteuid() != 0 or anyone_may_enter(prefix):
-        return prefix
-    if Path("/usr/bin/python3").exists():
-        return None
-    raise EnvironmentFailed(
-        f"A sandbox of a server that is root runs as nobody, who cannot read the Python in "
-        f"{prefix}. Install Python in /usr (Debian: apt-get install python3), or run the server as "
-        "another user."
-    )
-
-
-def _is_system(path: Path) -> bool:
-    return path.is_relative_to("/usr")
-
-
-def anyone_may_enter(path: Path) -> bool:
-    """Whether every folder on the way to a file, or in and to a folder, lets every user pass."""
-    absolute = path.absolute()
-    above = absolute.parents if absolute.is_file() else (absolute, *absolute.parents)
-    return all(folder.stat().st_mode & stat.S_IXOTH for folder in above)

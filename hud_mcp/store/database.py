@@ -14,6 +14,7 @@ from platformdirs import user_data_path
 
 from hud_mcp import telemetry
 from hud_mcp.errors import SourceNotFound, StoreFailed, did_you_mean_file
+from hud_mcp.hidden_paths import hide
 from hud_mcp.record.place import STORE_VARIABLE, read_place
 from hud_mcp.store import sql
 from hud_mcp.store.changes import Change
@@ -50,6 +51,7 @@ class Database:
         # One folder however the file is called: a link to it must not be another store.
         real = Path(os.path.realpath(self._path)).parent if self._path else None
         self.folder = real or user_data_path("hud-mcp")
+        hide(self.folder)
         self._lease_s = lease_s
         self._is_scratch = is_scratch
         self._begin()

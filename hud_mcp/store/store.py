@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.errors import SessionTaken, SourceNotFound
+from hud_mcp.hidden_paths import hide
 from hud_mcp.observation import Screenshot
 from hud_mcp.outcome import Outcome
 from hud_mcp.record.job import Job
@@ -74,6 +75,7 @@ class Store(Upkeep):
             str(url) if url else default_store_url(), lease_s, is_scratch=is_scratch
         )
         folder, url = read_pictures_place(screenshots, database.folder)
+        hide(folder)
         super().__init__(database, folder, None if url is None else Objects(url, folder))
         self._soon = Soon()
         self._quotas = quotas

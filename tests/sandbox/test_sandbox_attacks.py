@@ -2,6 +2,7 @@
 
 # ruff: noqa: ASYNC220, ASYNC240  # a test starts a server and looks at folders; nothing else waits
 
+import contextlib
 import errno
 import os
 import shutil
@@ -19,9 +20,13 @@ import psutil
 import pytest
 from waiting import PATIENCE_S, until
 
+from hud_mcp import hidden_paths
+from hud_mcp.cli.tokens import read_tokens
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.sandbox import Sandbox, SandboxOptions, bubblewrap
+from hud_mcp.loading.source import load_environments
+from hud_mcp.sandbox import Sandbox, SandboxOptions
 from hud_mcp.sandbox.bubblewrap import find_bubblewrap
+from hud_mcp.taskset import Taskset
 
 OpenSandbox = Callable[..., Awaitable[Sandbox]]
 
@@ -58,8 +63,8 @@ async def python(sandbox: Sandbox, program: str) -> str:
         (": >> /etc/passwd", "Permission denied|Read-only"),
         (": >> /run/hud-mcp/init", "Permission denied|Read-only"),
         ("mount -t tmpfs none /mnt", "denied|permission|not permitted|must be superuser"),
-        ("mount -o remount,rw /usr", "denied|permission|not permitted|must be superuser"),
-        ("umount /usr", "denied|not permitted|must be superuser|umount failed"),
+        ("mount -o remount,rw /usr/bin", "denied|permission|not permitted|must be superuser"),
+        ("umount /usr/bin", "denied|not permitted|must be superuser|umount failed"),
         ("unshare -U true", "unshare failed"),
         ("unshare -rm true", "unshare failed"),
         ("unshare -n true", "unshare failed"),
@@ -82,28 +87,77 @@ async def test_the_system_refuses(sandbox: Sandbox, attack: str, refusal: str) -
     assert any(part in finished.text for part in refusal.split("|")), finished.text
 
 
-def folders_of_programs() -> list[tuple[Path, str]]:
-    """Where a package can lie that is seen inside: on the machine, and as the inside names it."""
-    folders = [p for p in sorted(Path("/usr/share").iterdir()) if p.is_dir() and any(p.iterdir())]
-    found = [(folders[0], str(folders[0]))]
-    prefix = Path(sys.base_prefix).resolve()
-    if bubblewrap._bound_prefix() is not None:
-        found.append((prefix / "include", "/run/hud-mcp/python/include"))
-    return found
+async def test_no_sandbox_shows_what_tells_the_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An environment's folder, its taskset and its tokens, wherever on the machine they are."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    home, prefix = Path("~").expanduser(), Path(sys.prefix)
+    places = [
+        *map(Path, ("/usr", "/usr/src", "/usr/src/app", "/usr/local", "/usr/local/app")),
+        *map(Path, ("/usr/local/etc", "/usr/local/src", "/opt", "/srv", "/var/lib", "/mnt")),
+        *(home, prefix, prefix / "lib", Path(sys.base_prefix), tmp_path),
+        *map(Path, ("/usr/share/app", "/usr/lib/app", "/usr/local/lib/app", "/usr/local/share/a")),
+    ]
+    with contextlib.ExitStack() as made:
+        sources = [source for place in places if (source := _put_source(place, made)) is not None]
+        assert any(not source.is_relative_to("/usr") for source in sources)
+        sandbox = await Sandbox.open(SandboxOptions(readonly={"/data": sources[-1].parent}))
+        try:
+            for source in sources:
+                for file in ("env.py", "checks/key", "../tasks.jsonl", "../tokens"):
+                    told = await said(sandbox, f"cat {source / file} 2>&1")
+                    assert "the key" not in told, source / file
+            found = await said(sandbox, "ls /data; grep -r 'the key' /data /usr/l*/app 2>&1")
+            assert "env" in found
+            assert "the key" not in found
+        finally:
+            await sandbox.close()
 
 
-async def test_the_package_is_covered_where_it_would_be_seen(
+def _put_source(place: Path, made: contextlib.ExitStack) -> Path | None:
+    """Load an environment and its like from a new folder; None where this user may make none."""
+    try:
+        missing = [each for each in (place, *place.parents) if not each.exists()]
+        for folder in reversed(missing):
+            folder.mkdir()
+            made.callback(shutil.rmtree, folder)
+        top = Path(made.enter_context(tempfile.TemporaryDirectory(dir=place, prefix="boxes-")))
+    except PermissionError:
+        return None
+    source = top / "env"
+    (source / "checks").mkdir(parents=True)
+    (source / "checks" / "key").write_text("the key")
+    declared = "from hud_mcp import Environment\nKEY = 'the key'\nenv = Environment('told')\n"
+    (source / "env.py").write_text(declared)
+    row = '{"id": "a", "env": "told", "prompt": "?", "evaluate": [["response_is", "the key"]]}\n'
+    (top / "tasks.jsonl").write_text(row)
+    (top / "tokens").write_text("agent=the key and more of it\n")
+    top.chmod(0o755)
+    load_environments([str(source / "env.py")])
+    Taskset.from_file(top / "tasks.jsonl")
+    read_tokens([], str(top / "tokens"))
+    return source
+
+
+async def test_what_cannot_be_covered_is_refused(
     open_sandbox: OpenSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Installed among the system's programs, its environments would tell an agent the answers."""
-    for folder, inside in folders_of_programs():
-        there = await open_sandbox()
-        assert await said(there, f"ls {inside} | head -n 1") != ""
-        with monkeypatch.context() as patch:
-            patch.setattr(bubblewrap, "installed_package", lambda folder=folder: folder)
-            covered = await open_sandbox()
-        assert await said(covered, f"ls -A {inside}") == ""
-        assert "Read-only file system" in await said(covered, f"touch {inside}/x 2>&1")
+    """Programs need the folder itself; and a server that is started below learns what is hidden."""
+    with monkeypatch.context() as patch:
+        patch.setattr(hidden_paths, "_hidden", {"/usr/share": None})
+        with pytest.raises(EnvironmentFailed, match=r"/usr/share contains the file"):
+            await open_sandbox()
+    package = next(path for path in sorted(Path("/usr/share").iterdir()) if path.is_dir())
+    code = (
+        "import sys; from pathlib import Path; from hud_mcp.sandbox.shown import agents_may_read;"
+        "print(*(agents_may_read(Path(each)) for each in sys.argv[1:]))"
+    )
+    told = await anyio.run_process(
+        [sys.executable, "-c", code, str(package), "/usr/share"],
+        env=os.environ | {"HUD_MCP_HIDDEN": str(package)},
+    )
+    assert told.stdout == b"False True\n"
 
 
 async def test_no_process_inside_is_root_to_the_machine(sandbox: Sandbox) -> None:

@@ -13,7 +13,7 @@ import anyio
 
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, did_you_mean
 from hud_mcp.sandbox import Sandbox, SandboxOptions
-from hud_mcp.sandbox.bubblewrap import inside_python
+from hud_mcp.sandbox.shown import inside_python
 
 __all__ = ["Container", "Place", "Workshop", "build_image", "find_engine"]
 

@@ -123,6 +123,11 @@ class Shell(WorldSpec):
             InvalidEnvironment: Naming it as it was written, and a close one.
         """
         for named in (self._root, *self._readonly.values()):
+            if named is not None and folder.resolve().is_relative_to((folder / named).resolve()):
+                raise InvalidEnvironment(
+                    f"Shell: {str(named)!r} contains the environment's file, which agents must "
+                    "not read. Name a folder that has only the agents' files."
+                )
             if named is None or (folder / named).exists():
                 continue
             if named is self._root and named.is_absolute():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hud_mcp.errors import GraderFailed, did_you_mean
-from hud_mcp.sandbox.bubblewrap import anyone_may_enter
+from hud_mcp.sandbox.shown import agents_may_read, anyone_may_enter
 
 __all__ = ["Author", "Stage"]
 
@@ -106,8 +106,13 @@ class Stage:
         """Add the content of a folder, or one file.
 
         Raises:
-            GraderFailed: It cannot be read.
+            GraderFailed: It cannot be read, or agents can read it too.
         """
+        if agents_may_read(source):
+            raise GraderFailed(
+                f"files: {source.name!r} is in a folder of the system that sandboxes show. Move "
+                "it beside the environment's file."
+            )
         try:
             if source.is_dir():
                 ignore = shutil.ignore_patterns("__pycache__")

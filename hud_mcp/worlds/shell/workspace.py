@@ -113,7 +113,7 @@ class Workspace(Shell):
             *(("hud_mcp.channel.endpoints.file_tracking:publish",) if hud.track_files else ()),
         )
         if root is not None:
-            self._check_root(guest_path)
+            self._check_root(guest_path, [folder] if folder is not None else [])
 
     def publish(self, name: str) -> None:
         """Say under which name a control channel publishes it."""
@@ -249,13 +249,13 @@ class Workspace(Shell):
         )
         return world
 
-    def _check_root(self, guest_path: str) -> None:
+    def _check_root(self, guest_path: str, environments: Sequence[Path]) -> None:
         root = self.root
-        inside = [Path(each) for each in (sys.prefix, sys.base_prefix, __file__)]
+        inside = [*environments, *map(Path, (sys.prefix, sys.base_prefix, __file__))]
         if str(root) in _NOT_A_ROOT or any(each.is_relative_to(root) for each in inside):
             raise InvalidEnvironment(
-                f"workspace: {root} contains programs of this server or of the system. Name a "
-                "folder that has only the agents' files."
+                f"workspace: {root} contains the environment's file, or programs of this server "
+                "or of the system. Name a folder that has only the agents' files."
             )
         if guest_path != GUEST_ROOT and Path(guest_path).resolve() != root:
             raise InvalidEnvironment(

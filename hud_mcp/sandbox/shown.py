@@ -1,0 +1,153 @@
+"""The folders of the machine that a sandbox shows, and what is covered in them.
+
+Of /usr it shows where packages of a system install their programs, and nothing else: images of
+containers keep an application in /usr/src or /usr/local, and its files may tell the answers.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.hidden_paths import hidden_paths
+
+__all__ = [
+    "OWN",
+    "PYTHON",
+    "PYTHON_NAME",
+    "agents_may_read",
+    "anyone_may_enter",
+    "bound_prefix",
+    "cover",
+    "inside_python",
+    "shown_folders",
+    "system_folders",
+]
+
+OWN = "/run/hud-mcp"
+"""What a sandbox has of this package, inside."""
+PYTHON = f"{OWN}/python"
+PYTHON_NAME = f"python{sys.version_info.major}.{sys.version_info.minor}"
+
+_IN_ROOT = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_IN_USR = (*_IN_ROOT, "games", "include", "libexec", "share")
+_IN_LOCAL = ("bin", "sbin", "lib", "lib32", "lib64", "games", "include", "libexec", "share")
+_SHARED = frozenset({"site-packages", "dist-packages"})
+"""Folders of everybody's modules, which programs inside need."""
+
+
+@cache
+def system_folders() -> tuple[Path, ...]:
+    """The folders of the system, each by the name that it has inside; some are links."""
+    named = [
+        *(Path("/", name) for name in _IN_ROOT),
+        *(Path("/usr", name) for name in _IN_USR),
+        *(Path("/usr/local", name) for name in _IN_LOCAL),
+    ]
+    return tuple(path for path in named if path.is_dir())
+
+
+def shown_folders() -> dict[str, Path]:
+    """Each folder of the machine that every sandbox shows, by its path inside."""
+    found = {str(path): path for path in system_folders() if not path.is_symlink()}
+    prefix = bound_prefix()
+    return found if prefix is None else {**found, f"{PYTHON}/lib": prefix / "lib"}
+
+
+def agents_may_read(path: Path) -> bool:
+    """Whether sandboxes show a file or folder of the machine, and nothing covers it."""
+    whole = path.resolve()
+    if any(whole.is_relative_to(each) for each in _hidden()):
+        return False
+    return any(whole.is_relative_to(folder.resolve()) for folder in shown_folders().values())
+
+
+def cover(shown: Mapping[str, Path]) -> list[str]:
+    """Bubblewrap's arguments that cover what is hidden and would be seen.
+
+    Args:
+        shown: Paths inside, each to the folder of the machine that is seen there.
+
+    Raises:
+        EnvironmentFailed: It cannot be covered: programs need the folder that it is in.
+    """
+    hidden = _hidden()
+    arguments: list[str] = []
+    for guest, folder in shown.items():
+        real = str(folder.resolve())
+        inside = [path for path in hidden if f"{path}/".startswith(f"{real}/")]
+        for path in _outermost(inside):
+            place = f"{guest}{path[len(real) :]}"
+            if path == real or Path(path).name in _SHARED:
+                raise EnvironmentFailed(
+                    f"The folder shown at {place} contains the file of an environment, a taskset, "
+                    "a record or a token. An agent could read it. Move that file to a folder of "
+                    "its own, such as one in /srv."
+                )
+            arguments += _covered(place, Path(path))
+    return arguments
+
+
+def _hidden() -> list[str]:
+    """What is hidden, sorted; this package too, whose environments know the answers of tasks."""
+    return sorted({*hidden_paths(), str(Path(str(files("hud_mcp"))).resolve())})
+
+
+def _outermost(paths: Sequence[str]) -> list[str]:
+    """Some sorted paths without those that lie in another one."""
+    found: list[str] = []
+    for path in paths:
+        if not any(path.startswith(f"{above}/") for above in found):
+            found.append(path)
+    return found
+
+
+def _covered(guest: str, path: Path) -> list[str]:
+    if path.is_dir():
+        return ["--perms", "0555", "--tmpfs", guest, "--remount-ro", guest]
+    # A device of the machine cannot be opened inside.
+    return ["--ro-bind", "/dev/null", guest] if path.exists() else []
+
+
+def inside_python() -> str:
+    """The Python that runs in a sandbox, as its programs name it."""
+    if bound_prefix() is not None:
+        return f"{PYTHON}/bin/{PYTHON_NAME}"
+    own = Path(sys.base_prefix, "bin", PYTHON_NAME)
+    return str(own) if _is_in_system(own) else "/usr/bin/python3"
+
+
+@cache
+def bound_prefix() -> Path | None:
+    """This interpreter's installation, where it has to be shown inside; else None.
+
+    Raises:
+        EnvironmentFailed: Nobody but root can read it, and the system has no other.
+    """
+    prefix = Path(sys.base_prefix).resolve()
+    if _is_in_system(prefix / "bin") and _is_in_system(prefix / "lib"):
+        return None
+    if os.geteuid() != 0 or anyone_may_enter(prefix):
+        return prefix
+    if Path("/usr/bin/python3").exists():
+        return None
+    raise EnvironmentFailed(
+        f"A sandbox of a server that is root runs as nobody, who cannot read the Python in "
+        f"{prefix}. Install Python in /usr (Debian: apt-get install python3), or run the server as "
+        "another user."
+    )
+
+
+def _is_in_system(path: Path) -> bool:
+    return any(path.is_relative_to(folder) for folder in system_folders())
+
+
+def anyone_may_enter(path: Path) -> bool:
+    """Whether every folder on the way to a file, or in and to a folder, lets every user pass."""
+    absolute = path.absolute()
+    above = absolute.parents if absolute.is_file() else (absolute, *absolute.parents)
+    return all(folder.stat().st_mode & stat.S_IXOTH for folder in above)

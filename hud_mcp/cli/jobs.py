@@ -311,6 +311,8 @@ def _print_tasks(
         elif run.erased:
             table.add_row(cell(run.task_id, "dim"), *_line(run, label="pruned, not counted"))
     print_table(console, table, whole="trajectory", least=("seconds", "steps"))
+    if not table.row_count:
+        return
     trace = in_store("hud-mcp trace TRAJECTORY", store)
     console.print(cell(f"`{trace}` shows one.", "dim"), soft_wrap=True)
 
@@ -331,8 +333,8 @@ def _print_metadata(console: Console, job: Job) -> None:
 def _in_words(value: Any) -> str:
     """A value of a job's metadata; a record as its fields, without those that say nothing."""
     if isinstance(value, dict):
-        fields: dict[str, Any] = value
-        shown = {n: _in_words(v) for n, v in fields.items() if v not in (None, False, [], {}, "")}
+        fields = cast("dict[str, Any]", value).items()
+        shown = {n: _in_words(v) for n, v in fields if v not in (None, False, [], {}, "")}
         return ", ".join(f"{name} {text}".strip() for name, text in shown.items())
     if isinstance(value, list):
         return " ".join(map(_in_words, cast("list[Any]", value)))

@@ -88,6 +88,8 @@ def make_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
 def print_table(console: Console, table: Table, *, whole: str, least: Sequence[str] = ()) -> None:
     """Print a line for each row, in which no id is broken, so that it can be copied.
 
+    A table without rows is not printed.
+
     Columns without a value are left out. On a narrow terminal, the columns in `least` are left out
     too, then texts are cut. Where ids alone are too wide, each row is an id and a line for the
     rest, which the terminal folds itself.
@@ -98,6 +100,8 @@ def print_table(console: Console, table: Table, *, whole: str, least: Sequence[s
         whole: The column of ids.
         least: The headings of the columns that are missed least, the least first.
     """
+    if not table.row_count:
+        return
     columns = [each for each in map(_Shown.of, table.columns) if each.width or each.name == whole]
     for name in least:
         if _width(columns) > console.width:

@@ -33,7 +33,7 @@ def own_wheel(folder: Path) -> Path:
         folder: Where it goes.
 
     Raises:
-        NotInstalled: It runs from its sources, and what builds wheels is not there.
+        NotInstalled: It runs from its sources, and nothing that builds wheels is there.
         HudMcpError: It cannot be built.
     """
     package = distribution("hud-mcp")
@@ -50,14 +50,22 @@ def _sources(package: Distribution) -> Path | None:
 
 
 def _build(sources: Path, folder: Path) -> Path:
-    if importlib.util.find_spec("hatchling") is None:
+    if importlib.util.find_spec("hatchling") is not None:
+        command = ["hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    elif importlib.util.find_spec("pip") is not None:  # which fetches hatchling for this alone
+        command = ["pip", "wheel", "--quiet", "--no-deps", "-w", str(folder), str(sources)]
+    else:
         raise NotInstalled(
-            "hud-mcp runs from its sources, and hatchling builds a wheel of them: "
-            "`pip install hatchling`, or name a wheel with --wheel."
+            "hud-mcp runs from its sources, and neither hatchling nor pip is here to build a wheel "
+            f"of them. Run `uv build --wheel {sources}`, and name its wheel with --wheel."
         )
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     done = subprocess.run(  # noqa: S603  # this interpreter, with a module of it
-        command, cwd=sources, capture_output=True, text=True, timeout=_BUILD_S, check=False
+        [sys.executable, "-m", *command],
+        cwd=sources,
+        capture_output=True,
+        text=True,
+        timeout=_BUILD_S,
+        check=False,
     )
     built = list(folder.glob("*.whl"))
     if done.returncode or len(built) != 1:

@@ -15,7 +15,7 @@ from hud_mcp.sandbox.link import Link
 __all__ = ["Entry", "FileInfo", "Files"]
 
 _READ = os.O_RDONLY
-_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+_WRITE = os.O_WRONLY | os.O_CREAT
 _NO_FILE = {errno.ENOENT, errno.ENOTDIR}
 
 
@@ -117,7 +117,7 @@ class Files:
     async def write(self, path: str, data: bytes) -> None:
         """Write a whole file; the folders on its way are made where they are not there.
 
-        If it fails for lack of room, the file may be there in part.
+        If it fails for lack of room, a file that was there is unchanged.
         """
         try:
             fd = await self.open(path, _WRITE)
@@ -125,9 +125,12 @@ class Files:
             await self.make_folders(os.path.dirname(self.relative(path)))  # noqa: PTH120  # inside
             fd = await self.open(path, _WRITE)
         with os.fdopen(fd, "wb", buffering=0) as file:
+            if data:  # the room is taken before anything is overwritten
+                os.posix_fallocate(fd, 0, len(data))
             left = memoryview(data)
             while left:
                 left = left[file.write(left) :]
+            os.ftruncate(fd, len(data))
 
     async def make_folders(self, path: str) -> None:
         """Make a folder and those above it, where they are not there."""

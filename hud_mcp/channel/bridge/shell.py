@@ -118,10 +118,13 @@ class RemoteShell:
         Raises:
             ActionFailed: It is not there, is not text, or is too long.
         """
+        return (await self._read_text(path)).decode("utf-8", "replace")
+
+    async def _read_text(self, path: str) -> bytes:
         data = await self._read(path)
         if b"\0" in data:
             raise ActionFailed(f"{path} is not text: it has NUL bytes in it.")
-        return data.decode("utf-8", "replace")
+        return data
 
     async def write(self, path: str, content: str | bytes) -> None:
         """Write a whole file; folders on its way are made.
@@ -138,15 +141,12 @@ class RemoteShell:
         """Replace a text in a file: there exactly once, unless `every` is set.
 
         Raises:
-            ActionFailed: It is not there, or more than once, or the file is not UTF-8. Nothing
+            ActionFailed: It is not there, or more than once, or the file has NUL. Nothing
                 changed.
         """
-        try:
-            text = (await self._read(path)).decode()
-        except UnicodeDecodeError:
-            raise ActionFailed(f"{path} is not UTF-8 text; change it with a command.") from None
-        text, count = replace_text(text, old, new, every=every, path=path)
-        await self.write(path, text)
+        before = await self._read_text(path)
+        data, count = replace_text(before, old, new, every=every, path=path)
+        await self.write(path, data)
         return count
 
     async def list(self, path: str = ".") -> "list[Entry]":

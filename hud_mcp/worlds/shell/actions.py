@@ -1,11 +1,15 @@
 """The shell's own actions and tools: run a command; read, write, edit and list files."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
+
+import anyio.to_thread
 
 from hud_mcp.action import ActionEffect
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.sandbox import Entry
+from hud_mcp.worlds.shell.terminal import as_on_terminal
 
 __all__ = [
     "ACTIONS",
@@ -25,7 +29,12 @@ _LINES = 2000
 _SHOWN_CHARS = 8000
 """A reply has room for 10,000: the end of a long output, which says most, must not be cut off."""
 
+_AT_ONCE_CHARS = 32_000
+"""Longer texts take a terminal so long that other sessions would wait."""
 _LINE_CHARS = 80
+_BARE_BREAK = re.compile(r"(?<!\r)\n")
+_UNREADABLE = "\N{REPLACEMENT CHARACTER}"
+_NO_UTF_8 = f"{_UNREADABLE} stands for bytes that are not UTF-8."
 
 
 class Workbench(Protocol):
@@ -42,11 +51,14 @@ class Workbench(Protocol):
     async def list(self, path: str = ".") -> "list[Entry]": ...  # noqa: D102
 
 
-def replace_text(text: str, old: str, new: str, *, every: bool, path: str) -> tuple[str, int]:
-    """Replace a text in another, as `Workbench.edit` says; return the new one and how often.
+def replace_text(data: bytes, old: str, new: str, *, every: bool, path: str) -> tuple[bytes, int]:
+    """Replace a text in a file, as `Workbench.edit` says; return the new content and how often.
+
+    Every other byte stays, whatever encoding it is of. Where all lines of the file end in CRLF,
+    a line break in either text is one.
 
     Args:
-        text: What the file has.
+        data: What the file has.
         old: The present text. It must occur once, unless `every` is set.
         new: The new text.
         every: Whether to replace each occurrence.
@@ -55,16 +67,21 @@ def replace_text(text: str, old: str, new: str, *, every: bool, path: str) -> tu
     Raises:
         ActionFailed: It is not there, or more than once.
     """
-    count = text.count(old) if old else 0
+    if 0 < data.count(b"\n") == data.count(b"\r\n"):
+        old, new = (_BARE_BREAK.sub("\r\n", text) for text in (old, new))
+    count = data.count(old.encode()) if old else 0
     if count == 0:
         what = one_line(old) if old else "An empty text"
-        raise ActionFailed(f"{what} is not in {path}; read it, and copy what is there exactly.")
+        why = f" {_NO_UTF_8} Choose a text without it." if _UNREADABLE in old else ""
+        raise ActionFailed(
+            f"{what} is not in {path}; read it, and copy what is there exactly.{why}"
+        )
     if count > 1 and not every:
         raise ActionFailed(
             f"{one_line(old)} is in {path} {count} times; give more of the text around it, or "
             "replace all of them."
         )
-    return text.replace(old, new), count
+    return data.replace(old.encode(), new.encode()), count
 
 
 def one_line(text: str) -> str:
@@ -112,7 +129,8 @@ async def read_part(world: Workbench, path: str, start: int = 1, lines: int = _L
         part, end = part + every[end], end + 1
     left = len(every) - end
     more = f"\n… {left} more lines; read on from line {end + 1}." if left > 0 else ""
-    return shorten(part.rstrip("\n")) + more
+    note = f"\n… {_NO_UTF_8} edit_file keeps them." if _UNREADABLE in part else ""
+    return shorten(part.rstrip("\n")) + more + note
 
 
 def shorten(text: str) -> str:
@@ -126,8 +144,11 @@ def shorten(text: str) -> str:
 
 
 async def run_shown(world: Workbench, command: str, timeout_s: float | None = None) -> str:
-    """Run a command line, and return what it writes, shortened, and how it ended."""
-    return shorten(str(await world.run_for_agent(command, timeout_s=timeout_s)))
+    """Run a command line; return what a terminal shows of it, shortened, and how it ended."""
+    written = str(await world.run_for_agent(command, timeout_s=timeout_s))
+    if len(written) <= _AT_ONCE_CHARS:
+        return shorten(as_on_terminal(written))
+    return shorten(await anyio.to_thread.run_sync(as_on_terminal, written))
 
 
 async def write_shown(world: Workbench, path: str, content: str) -> str:

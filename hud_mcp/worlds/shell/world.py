@@ -154,9 +154,7 @@ class ShellWorld:
             BrokenByAgent: It is missing, is not a text file, is too long, cannot be read, or a
                 link on its path leads outside the folder.
         """
-        data = await self.read_bytes(path)
-        if b"\0" in data:
-            raise BrokenByAgent(f"{path} is not text: it has {len(data)} bytes and NUL among them.")
+        data = await self._read_text(path)
         return note_agent_data(data.decode("utf-8", "replace"))
 
     async def read_bytes(self, path: str) -> bytes:
@@ -199,9 +197,16 @@ class ShellWorld:
         Raises:
             ActionFailed: The text is missing, or occurs more than once. Nothing changed.
         """
-        text, count = replace_text(await self.read(path), old, new, every=every, path=path)
-        await self.write(path, text)
+        before = await self._read_text(path)
+        data, count = replace_text(before, old, new, every=every, path=path)
+        await self.write(path, data)
         return count
+
+    async def _read_text(self, path: str) -> bytes:
+        data = await self.read_bytes(path)
+        if b"\0" in data:
+            raise BrokenByAgent(f"{path} is not text: it has {len(data)} bytes and NUL among them.")
+        return data
 
     async def list(self, path: str = ".") -> "list[Entry]":
         """The entries of a folder, by name; at most 1000.

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from tables import each_of
 
 from hud_mcp.action import (
     ACTION_TYPES,
@@ -79,7 +80,7 @@ def test_an_action_survives_its_own_json(raw: dict[str, Any]) -> None:
     assert parse_action(row) == action
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("raw", "expected"),
     [
         ({"type": "click", "point": {"x": 1, "y": 2}}, ClickAction(point=Point(x=1, y=2))),
@@ -153,7 +154,7 @@ def test_an_action_passes_through_as_it_is() -> None:
     assert parse_action(action) is action
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("raw", "said"),
     [
         ({"type": "clik"}, "action: unknown type 'clik'. Did you mean 'click'? The types are"),
@@ -233,7 +234,7 @@ def test_an_error_does_not_repeat_a_long_value() -> None:
     assert len(str(caught.value)) < 400
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("raw", "count"),
     [
         (None, 0),
@@ -257,7 +258,7 @@ def test_a_bad_action_in_a_list_is_named_by_its_place() -> None:
         parse_actions([{"type": "screenshot"}, {"type": "jump"}])
 
 
-@pytest.mark.parametrize("raw", ["click", "3", "{", b"click", 3, True])
+@each_of("raw", ["click", "3", "{", b"click", 3, True])
 def test_what_is_no_list_of_actions_is_refused(raw: Any) -> None:
     """Text is a sequence to Python, and no list of actions."""
     with pytest.raises(InvalidAction, match="actions: expected a list of actions, got"):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
+from tables import each_of
 
 from hud_mcp.arguments import Arguments, source_line
 from hud_mcp.errors import InvalidTask, InvalidTemplate
@@ -111,9 +112,7 @@ def test_a_default_is_data_even_where_it_looks_like_a_schema() -> None:
     assert properties["item"]["default"] == {"title": "a", "properties": "b"}
 
 
-@pytest.mark.parametrize(
-    "name", ["schema", "copy", "json", "_x", "model_config", "model_fields", "self", "title"]
-)
+@each_of("name", ["schema", "copy", "json", "_x", "model_config", "model_fields", "self", "title"])
 def test_an_argument_may_have_any_name(name: str) -> None:
     """What a library uses for itself is no concern of an author's."""
     scope: dict[str, Any] = {}
@@ -145,7 +144,7 @@ def test_values_arrive_as_the_annotated_types() -> None:
     assert parsed["limit"] == 3
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("given", "said"),
     [
         ({"count": 1}, "argument 'word' is required"),
@@ -202,7 +201,7 @@ def test_a_long_value_is_clipped_in_the_error() -> None:
     assert len(str(caught.value)) < 300
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("name", "text", "value"),
     [
         ("word", "5", "5"),
@@ -242,7 +241,7 @@ def test_empty_text_of_an_argument_with_a_default_is_absent() -> None:
     assert read == {"word": "", "count": 1}
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("given", "said"),
     [
         ({"word": "w", "count": "three"}, "argument 'count' should be a valid integer, got 'three"),
@@ -342,7 +341,7 @@ def test_an_argument_without_annotation_is_of_its_default_s_type() -> None:
     assert kinds == {"product": "string", "count": "integer", "gift": "boolean"}
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("function", "said"),
     [
         (unannotated, "the parameter 'browser' has no annotation; annotate it with its type, or"),
@@ -389,7 +388,7 @@ def test_arguments_that_are_nested_too_deeply_are_refused(depth: int) -> None:
         arguments(template).parse({"word": deep})
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("given", "read"),
     [
         ({"word": "tea"}, {"word": "tea", "count": 2, "hot": True}),

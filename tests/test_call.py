@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from tables import each_of
 
 from hud_mcp import FunctionConfig
 from hud_mcp.call import HudStyleConfig, read_calls, read_json_calls
@@ -31,7 +32,7 @@ def rows(read: tuple[FunctionConfig, ...]) -> list[dict[str, Any]]:
     return [call.model_dump(mode="json") for call in read]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("given", "wanted"),
     [
         (None, []),
@@ -63,7 +64,7 @@ def test_python_writes_calls_in_any_form_and_mix(given: Any, wanted: list[Any]) 
     assert rows(read_calls(given)) == wanted
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("given", "wanted"),
     [
         (None, []),
@@ -97,7 +98,7 @@ async def coroutine() -> None:
     """Never run."""
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("given", "said"),
     [
         (5, "5 is not a call; write a name, a tuple"),

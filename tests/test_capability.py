@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tables import each_of
 
 from hud_mcp import capabilities
 from hud_mcp.capability import Capability
 from hud_mcp.errors import InvalidEnvironment
 
 
-@pytest.mark.parametrize(
+@each_of(
     "url",
     [
         "ssh://root@127.0.0.1:22",
@@ -26,7 +27,7 @@ def test_a_url_with_a_scheme_and_a_host_is_taken(url: str) -> None:
     assert Capability(name="shell", protocol="ssh/2", url=url).url == url
 
 
-@pytest.mark.parametrize("url", ["", "localhost:22", "/run/socket", "http://", "file:///tmp/x"])
+@each_of("url", ["", "localhost:22", "/run/socket", "http://", "file:///tmp/x"])
 def test_a_url_that_nobody_can_connect_to_is_refused(url: str) -> None:
     """The error shows what was given."""
     with pytest.raises(ValidationError, match="a scheme and a host; got"):
@@ -44,7 +45,7 @@ def test_a_capability_has_a_name_and_a_protocol(field: str) -> None:
 KEY = "ssh-ed25519 AAAA"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("make", "expected"),
     [
         (
@@ -100,7 +101,7 @@ def test_a_factory_gives_what_the_wire_has(
     assert (made.name, made.protocol, made.url, made.params) == expected
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("make", "said"),
     [
         (lambda: Capability.ssh(url="", host_pubkey=KEY), "'' is not an address; expected a host"),

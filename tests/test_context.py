@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from tables import each_of
 
 from hud_mcp.context import ContextFeature, ContextSpace, Scalar
 from hud_mcp.errors import InvalidContext
@@ -21,7 +22,7 @@ SPACE = ContextSpace(
 )
 
 
-@pytest.mark.parametrize("default", [0, 1, 2, 0.0, 1.0, 2.5, True, False, "on", "yes", "1", ""])
+@each_of("default", [0, 1, 2, 0.0, 1.0, 2.5, True, False, "on", "yes", "1", ""])
 def test_a_default_keeps_its_type(default: Scalar) -> None:
     """1 is not turned into True, and "on" stays text: the type says what else is taken."""
     feature = ContextFeature(name="a", default=default)
@@ -37,7 +38,7 @@ def test_what_is_left_out_is_the_default() -> None:
     assert SPACE.fill({}) == SPACE.default
 
 
-@pytest.mark.parametrize(
+@each_of(
     "context",
     [
         {"gravity": 0},
@@ -53,7 +54,7 @@ def test_a_value_of_its_kind_and_within_bounds_is_taken(context: dict[str, Any])
     assert SPACE.problems(context) == []
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("context", "said"),
     [
         ({"gravty": 1}, "there is no feature 'gravty'. Did you mean 'gravity'? The features are:"),
@@ -119,7 +120,7 @@ def test_the_union_of_two_spaces_takes_the_second_s_feature() -> None:
     assert SPACE.problems({"levels": 3}) == []
 
 
-@pytest.mark.parametrize(
+@each_of(
     "fields",
     [
         {"name": "9a", "default": 1},

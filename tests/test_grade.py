@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from tables import each_of
 
 from hud_mcp.errors import GradingFailed
 from hud_mcp.grade import Grade, Outcome, SubScore, read_grade
@@ -18,7 +19,7 @@ from hud_mcp.graders import EvaluationResult
 WHERE = "env.py:7"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("value", "reward"),
     [
         (1, 1.0),
@@ -106,7 +107,7 @@ def test_hud_s_other_names_are_read() -> None:
     assert Grade.model_validate({"reward": 1, "isError": True, "done": False}).is_error
 
 
-@pytest.mark.parametrize(
+@each_of(
     "value",
     [
         Grade(reward=1, is_error=True, content="no bash"),
@@ -148,7 +149,7 @@ def test_a_part_s_info_is_made_json_or_grading_fails() -> None:
             read_grade(broken, where=WHERE)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("value", "said"),
     [
         (None, "yielded None as its grade; yield a number, a Grade, or a dict"),
@@ -205,9 +206,7 @@ def test_whatever_is_yielded_is_a_finite_reward_or_a_failed_grading(value: Any) 
     assert math.isfinite(grade.reward)
 
 
-@pytest.mark.parametrize(
-    "fields", [{"reward": math.nan}, {"reward": math.inf}, {}, {"reward": 1, "score": 1}]
-)
+@each_of("fields", [{"reward": math.nan}, {"reward": math.inf}, {}, {"reward": 1, "score": 1}])
 def test_a_grade_without_a_finite_reward_cannot_be_made(fields: dict[str, Any]) -> None:
     """There is no default reward."""
     with pytest.raises(ValidationError):

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tables import each_of
 from waiting import PATIENCE_S
 
 import hud_mcp
@@ -538,7 +539,7 @@ def test_a_long_cycle_is_found_once(tmp_path: Path) -> None:
     assert violations(grow(tmp_path, changes)) == ["import cycle: task → template → tool → task"]
 
 
-@pytest.mark.parametrize(
+@each_of(
     "program",
     [
         "import hud_mcp",

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tables import each_of
 
 from hud_mcp import Browser, Environment, Needs, NoWorld, Shell
 from hud_mcp.cli.functions import command as functions
@@ -23,7 +24,7 @@ def test_a_world_says_what_its_sessions_need() -> None:
     assert str(own) == "2 processors, 4000 MB, gpu and licence"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("given", "told"),
     [
         ({"cpus": 0}, r"Needs\(cpus=0\): .*greater than 0"),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeGuard
 
-import pytest
+from tables import each_of
 
 import hud_mcp
 
@@ -82,7 +82,7 @@ def test_every_exception_is_still_needed() -> None:
     assert [start for start in ALLOWED if not any(text.startswith(start) for text in found)] == []
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("source", "said"),
     [
         ("view.refused = True", ["1: view.refused"]),

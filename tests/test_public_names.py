@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each_of
 from waiting import PATIENCE_S
 
 import hud_mcp
@@ -38,7 +39,7 @@ def test_the_list_is_sorted_and_has_no_name_twice() -> None:
     assert dir(hud_mcp) == sorted(hud_mcp.__all__)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_of("name", NAMES)
 def test_a_public_name_is_what_type_checkers_are_told(name: str) -> None:
     """The name that loads on use is the very object of the module that is its home."""
     module = importlib.import_module(names_for_type_checkers()[name])
@@ -46,7 +47,7 @@ def test_a_public_name_is_what_type_checkers_are_told(name: str) -> None:
     assert name in module.__all__
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - VALUES))
+@each_of("name", sorted(set(NAMES) - VALUES))
 def test_a_public_name_is_explained_where_it_is_defined(name: str) -> None:
     """Each has a docstring of its own that begins with a sentence."""
     value: Any = getattr(hud_mcp, name)

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from tables import each_of
 
 import hud_mcp
 
@@ -227,7 +228,7 @@ def test_few_functions_load_modules_of_the_library_itself() -> None:
     assert len(own) < MOST_OWN
 
 
-@pytest.mark.parametrize("seam", sorted(SEAMS))
+@each_of("seam", sorted(SEAMS))
 def test_every_name_of_a_seam_is_what_its_home_holds(seam: str) -> None:
     """No reference is misspelt, for each is loaded here."""
     module = import_module(f"hud_mcp.{seam}")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from tables import each_of
 
 from hud_mcp import CustomGym, FunctionConfig
 from hud_mcp.errors import Replaced
@@ -81,7 +82,7 @@ def test_a_row_without_an_id_is_named_by_its_template_and_arguments() -> None:
     assert Task.model_validate({**row, "args": {}}).id == "count"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("change", "field"),
     [
         ({"id": ""}, "id"),
@@ -214,7 +215,7 @@ def test_a_prompt_without_an_id_is_named_by_a_hash_of_its_row() -> None:
     assert len({task.id for task in [prompt(), *others]}) == 5
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("fields", "said"),
     [
         ({"template": "buy"}, "this row has 'prompt' and 'template'"),
@@ -270,7 +271,7 @@ def test_a_prompt_s_row_is_short_and_reads_back() -> None:
         assert again.digest == task.digest
 
 
-@pytest.mark.parametrize("named", [{}, {"env": "shop"}, {"gym": "shop"}, {"gym": "qa"}])
+@each_of("named", [{}, {"env": "shop"}, {"gym": "shop"}, {"gym": "qa"}])
 def test_a_row_reads_back_whichever_way_its_gym_was_named(named: dict[str, Any]) -> None:
     """A gym that was left out stays left out, and the digest is the same."""
     task = prompt(**named)
@@ -318,9 +319,7 @@ def test_a_title_is_the_description_or_how_the_prompt_begins() -> None:
     assert Task(env="e", template="t").title == ""
 
 
-@pytest.mark.parametrize(
-    "name", ["from_dict", "from_serialized", "serialize", "from_inspect_sample", "fit"]
-)
+@each_of("name", ["from_dict", "from_serialized", "serialize", "from_inspect_sample", "fit"])
 def test_calls_of_hud_s_older_sdk_say_what_to_use(name: str) -> None:
     """Whatever they are given."""
     with pytest.raises(

@@ -8,6 +8,7 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_of
 
 from hud_mcp import TaskSet
 from hud_mcp.errors import HudMcpError, InvalidTask, Replaced, SourceNotFound
@@ -170,7 +171,7 @@ def test_an_unknown_id_gets_the_closest_one() -> None:
         SET[3]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("pattern", "ids"),
     [("a", ("a",)), ("*", ("a", "b", "c")), ("f", ("b",)), ("u", ("c",)), ("A", ()), ("x*", ())],
 )
@@ -487,7 +488,7 @@ def run_python(python: Path, program: str, *arguments: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", ["upload", "from_api", "from_module", "load_from_inspect", "fit"])
+@each_of("name", ["upload", "from_api", "from_module", "load_from_inspect", "fit"])
 def test_calls_of_hud_s_cloud_say_what_to_use(name: str) -> None:
     """On the class and on a set."""
     for owner in (TaskSet, SET):

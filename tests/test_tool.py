@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tables import each_of
 
 from hud_mcp.core_tools import CORE_TOOLS
 from hud_mcp.errors import InvalidEnvironment, InvalidTask
@@ -77,7 +78,7 @@ async def takes_any(**options: str) -> None:
     """Takes what has no name."""
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("function", "name", "said"),
     [
         (not_async, None, "tool 'not_async' must be an async function."),

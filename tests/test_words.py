@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
+from tables import each_of
 
 import hud_mcp
 
@@ -151,7 +151,7 @@ def test_every_word_that_is_allowed_is_still_used() -> None:
     assert unused == []
 
 
-@pytest.mark.parametrize("name", ONE_OF_EACH)
+@each_of("name", ONE_OF_EACH)
 def test_there_is_one_class_of_each_name(name: str) -> None:
     """Two classes of one name mean two things."""
     found = Counter(
@@ -163,7 +163,7 @@ def test_there_is_one_class_of_each_name(name: str) -> None:
     assert found[name] <= 1
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("module", "source", "said"),
     [
         ("session.keeper", "", "'keeper' is driver now"),

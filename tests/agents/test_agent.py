@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from tables import each_of
 
 from hud_mcp.action import ClickAction, Point
 from hud_mcp.agents.agent import Agent, answer_text
@@ -85,7 +86,7 @@ async def test_looking_is_a_step_without_actions() -> None:
     assert server.calls == [("step", {"actions": [], "session": "s1"})]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("method", "args", "kwargs", "action"),
     [
         ("click", ("#a",), {}, {"type": "click", "selector": "#a"}),
@@ -131,7 +132,7 @@ async def test_act_screenshot_and_tools_are_calls_of_their_own() -> None:
     assert agent.steps == 1
 
 
-@pytest.mark.parametrize(
+@each_of(
     "call",
     [
         lambda a: a.step({"type": "wait", "time": 1}),
@@ -161,7 +162,7 @@ async def test_a_ref_is_found_by_its_line() -> None:
             agent.ref(wanted, nth=nth)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("answer", "text"),
     [
         ("plain", "plain"),

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tables import each_of
 
 from hud_mcp.agents.command import command_name, missing_program
 
@@ -26,7 +27,7 @@ def test_a_command_is_called_by_its_program_and_script(
     assert command_name(command, tmp_path) == name
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("command", "missing"),
     [
         ("pyhton agent.py", "pyhton"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from tables import each_of
 
 from hud_mcp.action import (
     Action,
@@ -121,7 +122,7 @@ COMPUTER: list[tuple[dict[str, Any], tuple[Action, ...]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "wanted"), COMPUTER)
+@each_of(("given", "wanted"), COMPUTER)
 def test_each_action_of_anthropics_computer_is_ours(
     given: dict[str, Any], wanted: tuple[Action, ...]
 ) -> None:
@@ -146,7 +147,7 @@ def test_points_are_scaled_to_our_picture() -> None:
     assert click == ClickAction(point=at(640, 799))
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("name", "given", "said"),
     [
         ("left_click", {"coordinate": [641, 10]}, "not a point of a screen of 640 x 400"),
@@ -269,7 +270,7 @@ BROWSER: list[tuple[str, dict[str, Any], tuple[Action, ...]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "given", "wanted"), BROWSER)
+@each_of(("name", "given", "wanted"), BROWSER)
 def test_each_member_of_anthropics_browser_is_ours(
     name: str, given: dict[str, Any], wanted: tuple[Action, ...]
 ) -> None:
@@ -278,7 +279,7 @@ def test_each_member_of_anthropics_browser_is_ours(
     assert read_anthropic_browser(block, SAME, text=TEXT).actions == wanted
 
 
-@pytest.mark.parametrize("name", ["new_tab", "left_mouse_down", "javascript_exec", "file_upload"])
+@each_of("name", ["new_tab", "left_mouse_down", "javascript_exec", "file_upload"])
 def test_members_that_no_world_has_are_refused(name: str) -> None:
     """Also where a model calls them all the same."""
     with pytest.raises(InvalidAction, match="not offered here"):
@@ -323,7 +324,7 @@ OPENAI: list[tuple[dict[str, Any], Action]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "wanted"), OPENAI)
+@each_of(("given", "wanted"), OPENAI)
 def test_each_action_of_openais_computer_is_ours(given: dict[str, Any], wanted: Action) -> None:
     """Alone, as older models send it, and among others."""
     alone = {"type": "computer_call", "call_id": "c", "action": given}
@@ -388,7 +389,7 @@ GEMINI: list[tuple[str, dict[str, Any], tuple[Action, ...]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "args", "wanted"), GEMINI)
+@each_of(("name", "args", "wanted"), GEMINI)
 def test_each_function_of_geminis_computer_is_ours(
     name: str, args: dict[str, Any], wanted: tuple[Action, ...]
 ) -> None:

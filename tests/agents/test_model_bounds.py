@@ -9,6 +9,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from pydantic import ValidationError
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp.agents.ends import BoundReached, JobHalted
@@ -154,7 +155,7 @@ def test_a_model_without_a_price_needs_one_where_its_cost_is_limited() -> None:
     assert Prices(priced).cost(TokenUsage(input=500_000, output=100_000)) == 2.0
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("given", "said"),
     [
         ({"name": "claude"}, "PROVIDER:MODEL"),

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tables import each_of
 
 from hud_mcp.analysis.comparison import Comparison, JobRuns, TaskResult, compare_jobs, sign_test
 from hud_mcp.analysis.intervals import Column, difference_interval
@@ -207,8 +208,8 @@ def test_contexts_of_one_task_are_one_cluster() -> None:
     assert (found.passes.tasks, found.passes.clusters) == (6, 2)
 
 
-@pytest.mark.parametrize("up", range(9))
-@pytest.mark.parametrize("down", range(9))
+@each_of("up", range(9))
+@each_of("down", range(9))
 def test_the_chance_is_that_of_the_exact_sign_test(up: int, down: int) -> None:
     """Summed over all ways for coins to fall; 6 to 0 is 2 of 64."""
     number = up + down

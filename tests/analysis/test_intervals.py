@@ -7,6 +7,7 @@ from itertools import accumulate, pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_of
 
 from hud_mcp.analysis.intervals import (
     OUT_OF_RANGE,
@@ -52,7 +53,7 @@ def binomial_tail(n: int, least: int, p: float) -> float:
     return math.fsum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(least, n + 1))
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 20, 60, 200])
+@each_of("n", [1, 2, 3, 5, 8, 20, 60, 200])
 def test_of_zeros_and_ones_it_is_the_interval_of_clopper_and_pearson(n: int) -> None:
     """Under each end as the truth, such a count or a more extreme one has a chance of 2.5 %."""
     for passed in {0, 1, n // 3, n // 2, n - 1, n}:
@@ -74,8 +75,8 @@ def test_of_very_many_alike_values_it_is_still_exact(n: int) -> None:
     assert (n * math.log(low), high) == (pytest.approx(math.log(0.025), rel=1e-6), 1)
 
 
-@pytest.mark.parametrize("n", [3, 7, 40])
-@pytest.mark.parametrize("weighted", [False, True])
+@each_of("n", [3, 7, 40])
+@each_of("weighted", [False, True])
 def test_an_end_is_the_quantile_of_the_average_under_random_weights(
     n: int,
     weighted: bool,  # noqa: FBT001  # a parameter of the test
@@ -201,7 +202,7 @@ def test_where_only_some_tasks_are_in_both_sides_nothing_is_taken_for_granted() 
     assert mixed[0] < apart[0] < 0 < apart[1] < mixed[1]
 
 
-@pytest.mark.parametrize(("first", "second"), [(1, 50), (50, 1), (4, 4), (0, 9)])
+@each_of(("first", "second"), [(1, 50), (50, 1), (4, 4), (0, 9)])
 def test_a_side_of_few_tasks_has_no_interval(first: int, second: int) -> None:
     """A gap against one run says nothing of the spread there."""
     low, high, reason = difference_interval(*sides([0.5] * first, [0.25] * second))
@@ -223,7 +224,7 @@ def test_sides_that_are_all_alike_leave_doubt(n: int) -> None:
 # How an interval is written.
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("low", "high", "text"),
     [
         (0.0, 0.00001, "0.000 to 0.001"),

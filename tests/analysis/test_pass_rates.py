@@ -5,13 +5,14 @@ from itertools import combinations, product
 from statistics import fmean
 
 import pytest
+from tables import each_of
 from tried import End, rate, statistics
 
 from hud_mcp.analysis.pass_rates import pass_at_k, pass_hat_k
 from hud_mcp.outcome import Outcome
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("passed", "failed", "low", "high"),
     [(5, 0, 0.4782, 1.0), (3, 2, 0.1466, 0.9473), (1, 7, 0.0032, 0.5265), (0, 1, 0.0, 0.975)],
 )
@@ -36,7 +37,7 @@ def test_runs_of_one_task_are_no_trials_of_their_own() -> None:
             assert (estimate.low, estimate.high) == pytest.approx((expected.low, expected.high))
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("runs", "passed", "k"),
     [(n, c, k) for n in range(1, 7) for c in range(n + 1) for k in range(1, n + 1)],
 )
@@ -70,7 +71,7 @@ def test_rates_are_means_over_tasks() -> None:
     assert rate(found, 4) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
 
 
-@pytest.mark.parametrize("end", [Outcome.CANCELLED, Outcome.EXPIRED, 0.0, 0.999])
+@each_of("end", [Outcome.CANCELLED, Outcome.EXPIRED, 0.0, 0.999])
 def test_what_an_agent_gives_up_is_not_passed(end: End) -> None:
     """As little as a wrong answer, and less than a full reward is none either."""
     assert rate(statistics([end], [1.0]), 1) == (0.5, 0.5)
@@ -100,7 +101,7 @@ def test_a_task_with_fewer_than_k_scored_runs_is_in_no_rate_of_k() -> None:
     assert "pass@2       none: no task of 1 has 2 scored runs" in str(none)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("group", "ks"),
     [
         (1, [1]),

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from tables import each_of
 from tried import AT, BROKEN, End, Try, statistics, tries
 
 from hud_mcp.analysis.pass_rates import PassRate
@@ -110,8 +111,8 @@ def test_without_intervals_the_rest_is_the_same() -> None:
     assert "95%" not in str(quick)
 
 
-@pytest.mark.parametrize("count", [1, 2, 5, 8])
-@pytest.mark.parametrize("reward", [0.0, 0.4, 1.0])
+@each_of("count", [1, 2, 5, 8])
+@each_of("reward", [0.0, 0.4, 1.0])
 def test_rewards_that_are_all_alike_leave_doubt(reward: float, count: int) -> None:
     """An interval of no width would claim a certainty that nobody has."""
     found = statistics(*[[reward]] * count)

@@ -2,16 +2,16 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_of
 from tried import AT, BROKEN, End, Try, ids, tries
 
 from hud_mcp.analysis.tries import choose_runs, is_infrastructure, outcome_class, plan
 from hud_mcp.outcome import INTERRUPTED, Cause, Counts, Outcome, outcome_classes
 
 
-@pytest.mark.parametrize("broken", BROKEN)
+@each_of("broken", BROKEN)
 def test_a_newer_failure_of_infrastructure_does_not_replace_a_scored_run(
     broken: Outcome | None,
 ) -> None:
@@ -20,7 +20,7 @@ def test_a_newer_failure_of_infrastructure_does_not_replace_a_scored_run(
     assert choose_runs(runs, 1) == (runs[:1], runs[1:])
 
 
-@pytest.mark.parametrize("ended", [0.0, 1.0, Outcome.CANCELLED, Outcome.EXPIRED])
+@each_of("ended", [0.0, 1.0, Outcome.CANCELLED, Outcome.EXPIRED])
 def test_the_newest_runs_that_are_not_infrastructure_s_count(ended: End) -> None:
     """A wrong answer, a run given up and one out of time are the agent's own."""
     counted, earlier = choose_runs(tries("a", 1.0, Outcome.LOST, 0.0, ended, None), 2)
@@ -100,8 +100,8 @@ def test_what_says_nothing_of_the_agent_is_tried_again() -> None:
     }
 
 
-@pytest.mark.parametrize("outcome", [Outcome.CANCELLED, Outcome.EXPIRED])
-@pytest.mark.parametrize("cause", [Cause.OPERATOR, Cause.MACHINE])
+@each_of("outcome", [Outcome.CANCELLED, Outcome.EXPIRED])
+@each_of("cause", [Cause.OPERATOR, Cause.MACHINE])
 def test_what_the_agent_did_not_end_is_not_held_against_it(outcome: Outcome, cause: Cause) -> None:
     """It is interrupted: in no rate, and the plan has it again; the agent's own counts."""
     (run,) = tries("a", outcome)

@@ -14,6 +14,7 @@ from context_changes import ROBOTS
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_of
 from waiting import PATIENCE_S
 
 import hud_mcp.carl
@@ -100,8 +101,8 @@ def test_a_reset_selects_then_updates_then_resets_then_adds_the_context() -> Non
     assert info == {"own": "info", "context_id": 1}
 
 
-@pytest.mark.parametrize("as_dict", [True, False])
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@each_of("as_dict", [True, False])
+@each_of("name", ENVIRONMENTS)
 def test_an_observation_is_inside_its_space(name: str, *, as_dict: bool) -> None:
     """In dict and in vector form, after a reset and after steps."""
     env = make(name, obs_context_as_dict=as_dict)
@@ -161,7 +162,7 @@ def test_a_zero_of_either_sign_is_zero() -> None:
     env.close()
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@each_of("name", ENVIRONMENTS)
 def test_the_default_context_keeps_the_bare_space(name: str) -> None:
     """Who varies nothing has Gymnasium's bounds."""
     env = make(name)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from context_changes import ROBOTS, change_of, features_of, make
 from gymnasium.utils.env_checker import check_env
+from tables import each_of
 
 from hud_mcp.carl import ENVIRONMENTS, CARLEnv
 from hud_mcp.errors import InvalidContext
@@ -32,15 +33,15 @@ def test_a_feature_changes_the_trajectory(name: str, feature: str) -> None:
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
 @pytest.mark.filterwarnings("ignore:.*we recommend using a symmetric and normalized space")
 @pytest.mark.filterwarnings("ignore:.*value is (-)?infinity. This is probably too")
-@pytest.mark.parametrize("as_dict", [True, False])
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@each_of("as_dict", [True, False])
+@each_of("name", ENVIRONMENTS)
 def test_gymnasium_s_checker_passes(name: str, *, as_dict: bool) -> None:
     """With the observation in either form."""
     slow = ("CARLCarRacing", *ROBOTS)
     check_env(make(name, obs_context_as_dict=as_dict), skip_render_check=name in slow)
 
 
-@pytest.mark.parametrize("name", OWN)
+@each_of("name", OWN)
 def test_the_default_context_has_gymnasium_s_dynamics(name: str) -> None:
     """From the same state, the same steps; CARL's own starts and goals aside."""
     env, bare = make(name), make(name).unwrapped
@@ -67,7 +68,7 @@ def test_cartpole_s_masses_follow_their_features() -> None:
     assert (bare.total_mass, bare.polemass_length) == (1.1, pytest.approx(0.05))
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("name", "options"),
     [
         ("CARLCartPole", {"low": 0.01, "high": 0.01}),
@@ -151,7 +152,7 @@ def run(env: CARLEnv, steps: int, between: Any = None) -> list[Any]:
     return seen
 
 
-@pytest.mark.parametrize("name", sorted(OTHER))
+@each_of("name", sorted(OTHER))
 def test_two_environments_of_one_process_do_not_disturb_each_other(name: str) -> None:
     """Between any two steps of one, another in another context is reset, steps and ends."""
     steps = 6

@@ -6,6 +6,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from tables import each_of
 
 from hud_mcp.carl import CARLAttributesEnv, ContextFeature
 from hud_mcp.carl.paths import AttributePath
@@ -48,7 +49,7 @@ def use(path: str) -> None:
     parsed.read(example())
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("path", "was", "value"),
     [
         ("mass", 1.5, 2.5),
@@ -72,7 +73,7 @@ def test_a_path_is_read_and_set(path: str, was: Any, value: Any) -> None:
     assert parsed.read(there) == value
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("path", "said"),
     [
         ("modle.gravity[2]", r"has no attribute 'modle'. Did you mean 'model'\? It has model, "),
@@ -92,16 +93,14 @@ def test_a_path_that_leads_nowhere_says_where_it_ends(path: str, said: str) -> N
         use(path)
 
 
-@pytest.mark.parametrize(
-    "path", ["", ".mass", "mass.", "[0]", "a b", "a[0", "a.[0]", "a..b", "a[0]b"]
-)
+@each_of("path", ["", ".mass", "mass.", "[0]", "a b", "a[0", "a.[0]", "a..b", "a[0]b"])
 def test_what_is_no_path_is_refused_with_the_place(path: str) -> None:
     """Before an environment is looked at."""
     with pytest.raises(InvalidContext, match=r"is not a path from its character \d+ on"):
         AttributePath(path, "x")
 
 
-@pytest.mark.parametrize("index", ["", "x", "1:2", "1.5", "f()"])
+@each_of("index", ["", "x", "1:2", "1.5", "f()"])
 def test_an_index_is_a_place_or_a_key(index: str) -> None:
     """Nothing in it is run."""
     with pytest.raises(InvalidContext, match="has the index"):

@@ -4,13 +4,14 @@ import inspect
 from importlib import import_module
 
 import pytest
+from tables import each_of
 
 import hud_mcp.carl
 from hud_mcp.carl import ENVIRONMENTS
 from hud_mcp.carl.envs.carl_env import CARLEnv
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("module", "names"),
     [
         ("envs", ("CARLEnv", *ENVIRONMENTS)),
@@ -35,7 +36,7 @@ def test_what_is_no_environment_is_no_name_of_envs() -> None:
         _ = import_module("hud_mcp.carl.envs").CARLCartPol
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("method", "documented"),
     [
         (

@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 from context_changes import ROBOTS, change_of, features_of, make
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import CustomAction, Gymnasium, Opening
@@ -17,7 +18,7 @@ from hud_mcp.errors import InvalidContext, InvalidEnvironment
 NAMES = [(name, feature.name) for name in ROBOTS for feature in features_of(name)]
 
 
-@pytest.mark.parametrize(("name", "feature"), NAMES, ids=lambda value: value)
+@each_of(("name", "feature"), NAMES, ids=lambda value: value)
 def test_a_feature_of_a_robot_changes_the_trajectory(name: str, feature: str) -> None:
     """Under the same actions and seed, by far more than rounding would."""
     (declared,) = (f for f in features_of(name) if f.name == feature)
@@ -51,7 +52,7 @@ def plain(seen: Any) -> list[float]:
     return (seen["state"] if isinstance(seen, dict) else seen).tolist()
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@each_of("name", ROBOTS)
 def test_the_default_context_is_gymnasium_s_own_trajectory(name: str) -> None:
     """Bit by bit, at first and after another context; so is what an author declares by paths."""
     env = make(name, contexts={"default": {}, "other": {"gravity": -3.0, "mass_torso": 1.0}})
@@ -96,7 +97,7 @@ def test_what_mujoco_computes_from_a_mass_follows_it() -> None:
         np.testing.assert_array_equal(getattr(model, name), value)
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@each_of("name", ROBOTS)
 def test_a_robot_is_stable_at_the_ends_of_each_feature(name: str) -> None:
     """MuJoCo warns of nothing, and no number is without a value."""
     ends = [{f.name: end} for f in features_of(name) for end in (f.lower, f.upper)]

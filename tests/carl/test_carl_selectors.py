@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tables import each_of
 
 from hud_mcp.carl import (
     AbstractSelector,
@@ -92,7 +93,7 @@ def test_the_first_context_s_key_is_known_too() -> None:
     assert (selector.context_id, selector.context_key) == (0, "a")
 
 
-@pytest.mark.parametrize("wrong", [3, -1, "a", None, True, 0.5])
+@each_of("wrong", [3, -1, "a", None, True, 0.5])
 def test_an_id_that_is_not_there_is_refused(wrong: Any) -> None:
     """And nothing was selected."""
     selector = CustomSelector(CONTEXTS, lambda s: (s.contexts["a"], wrong))
@@ -101,7 +102,7 @@ def test_an_id_that_is_not_there_is_refused(wrong: Any) -> None:
     assert (selector.n_calls, selector.context_id) == (0, None)
 
 
-@pytest.mark.parametrize("wrong", [None, "ab", (None, 0), 0, ({}, 0, 1)])
+@each_of("wrong", [None, "ab", (None, 0), 0, ({}, 0, 1)])
 def test_what_is_no_context_with_its_id_is_refused(wrong: Any) -> None:
     """A function of the author's may forget one; nothing was selected."""
     selector = CustomSelector(CONTEXTS, lambda s: wrong)

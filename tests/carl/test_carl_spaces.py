@@ -8,6 +8,7 @@ import ConfigSpace
 import numpy as np
 import pytest
 from gymnasium import spaces
+from tables import each_of
 
 from hud_mcp.carl import (
     CARLCartPole,
@@ -61,7 +62,7 @@ def test_a_feature_s_values_are_equally_likely(name: str) -> None:
     assert feature_of(distribution_of(feature)) == feature
 
 
-@pytest.mark.parametrize("wrong", ["gravity", 9.8, None, ("a", 1)])
+@each_of("wrong", ["gravity", 9.8, None, ("a", 1)])
 def test_what_declares_no_feature_is_refused(wrong: Any) -> None:
     """With what would."""
     with pytest.raises(InvalidContext, match=r"declares no context feature; give a ContextFeature"):

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
+from tables import each_of
 from waiting import PATIENCE_S
 from wire import Gate, Served
 
@@ -47,14 +48,14 @@ def test_an_address_is_read_with_its_token() -> None:
     assert str(place) == "tcp://[::1]:99"
 
 
-@pytest.mark.parametrize("url", ["", "127.0.0.1:8", "http://h:1", "tcp://h", "tcp://x@h:99999"])
+@each_of("url", ["", "127.0.0.1:8", "http://h:1", "tcp://h", "tcp://x@h:99999"])
 def test_what_is_no_address_is_refused(url: str) -> None:
     """The text says how to write one."""
     with pytest.raises(ChannelFailed, match="write tcp://host:port"):
         read_place(url)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("reply", "close", "says"),
     [
         (None, False, "did not answer within"),

@@ -9,6 +9,7 @@ import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_of
 from waiting import PATIENCE_S, until
 
 from hud_mcp.channel.frames import BadFrame, Budget, FrameReader, encode_frame
@@ -86,7 +87,7 @@ def test_any_bytes_are_frames_or_errors(pieces: list[bytes]) -> None:
         assert isinstance(found, dict) or found in (-32700, -32600)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("line", "code"),
     [
         (b"{", -32700),

@@ -2,14 +2,14 @@
 
 import json
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tables import each_of
 
 from hud_mcp.checking.references import occurs
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("value", "text", "found"),
     [
         (3, "There are 3.", True),

@@ -1,12 +1,12 @@
 """Numbers of options that no comparison and no record can hold."""
 
-import pytest
 from click.testing import CliRunner
+from tables import each_of
 
 from hud_mcp.cli import main
 
 
-@pytest.mark.parametrize(
+@each_of(
     "command",
     [
         ("channel", "serve", "letter_count", "--idle"),
@@ -14,7 +14,7 @@ from hud_mcp.cli import main
         ("jobs", "--threshold"),
     ],
 )
-@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "soon"])
+@each_of("number", ["nan", "inf", "-inf", "soon"])
 def test_a_number_that_is_none_is_refused_by_its_option(
     command: tuple[str, ...], number: str
 ) -> None:

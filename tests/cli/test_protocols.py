@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tables import each_of
 
 from hud_mcp.errors import InvalidTask
 from hud_mcp.loading.protocols import PROTOCOLS, Conduct, ProtocolRecord
@@ -30,7 +31,7 @@ def row(number: int, **more: object) -> Task:
 WHOLE = [row(number) for number in range(643)]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("conduct", "rows", "differences"),
     [
         (Conduct(max_steps=15), WHOLE, ()),

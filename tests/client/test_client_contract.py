@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from peers import HttpServer
+from tables import each_of
 from ways import CLIENTS, WAYS, connected, working
 
 import hud_mcp.errors
@@ -124,7 +125,7 @@ async def test_reset_begins_the_task_anew(way: str, bench: HttpServer) -> None:
         assert await task.answer("chair") == 1.0
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@each_of("client", CLIENTS)
 async def test_a_session_is_resumed_by_its_id(client: str, bench: HttpServer) -> None:
     """From another connection, before its end and after it."""
     async with connected(client, bench.url) as server:
@@ -141,7 +142,7 @@ async def test_a_session_is_resumed_by_its_id(client: str, bench: HttpServer) ->
             await server.resume("sess-" + "0" * 32)
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@each_of("client", CLIENTS)
 async def test_an_answer_to_a_session_that_was_given_up_is_no_reward(
     client: str, bench: HttpServer
 ) -> None:
@@ -155,7 +156,7 @@ async def test_an_answer_to_a_session_that_was_given_up_is_no_reward(
         assert (task.outcome, task.reward) == ("cancelled", None)
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@each_of("client", CLIENTS)
 async def test_a_start_that_is_refused_says_why(client: str, bench: HttpServer) -> None:
     """And has started nothing."""
     async with connected(client, bench.url) as server:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from other_python import ROOT, OtherPython
 from peers import HttpServer, child_environment
+from tables import each_of
 from waiting import PATIENCE_S
 
 SOURCES = sorted((ROOT / "client" / "hud_mcp_client").glob("*.py"))
@@ -38,7 +39,7 @@ print(json.dumps({
 """
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
+@each_of("source", SOURCES, ids=lambda path: path.name)
 def test_every_module_is_of_python_3_10(source: Path) -> None:
     """Its syntax is, and it imports nothing of this project."""
     tree = ast.parse(source.read_text(), feature_version=(3, 10))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_of
 
 from hud_mcp_client.errors import CallRefused, ConnectionFailed, Unauthorized
 from hud_mcp_client.wire import LEGACY, MODERN, Arrived, Fault, Pause, Reader, Send, Wire
@@ -114,7 +115,7 @@ def test_a_connection_that_the_server_forgot_is_opened_again() -> None:
     assert served.perform(there.call_tool("sell", {}, repeats=False)).text == "done"
 
 
-@pytest.mark.parametrize(
+@each_of(
     "lost",
     [
         Fault("ReadError", sent=True),
@@ -133,7 +134,7 @@ def test_only_what_may_be_repeated_is_sent_again(lost: Any) -> None:
         Served(MODERN_HELLO, lost).perform(wire().call_tool("sell", {}, repeats=False))
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("answer", "error", "text"),
     [
         (Arrived(401, {}, None, "{}"), Unauthorized, "wants a token"),

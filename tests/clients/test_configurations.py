@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from made_homes import FILES, PLATFORMS, SETTINGS, make_home
+from tables import each_of
 
 from hud_mcp.clients.change import Configuration
 from hud_mcp.clients.client import CLIENTS, Machine, find_client
@@ -166,7 +167,7 @@ def test_variables_with_a_password_are_not_written() -> None:
     assert of_uv == {"HUD_MCP_CHROMIUM": "/c", "SSL_CERT_FILE": "/certificates"}
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("value", "expected"),
     [
         ({"command": "/x/bin/hud-mcp", "args": ["serve"]}, True),

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tables import each_of
 
 from hud_mcp.clients import jsonc
 from hud_mcp.clients.jsonc_text import comments_of
@@ -60,7 +61,7 @@ def test_what_was_put_can_be_taken_out_and_leaves_the_text_as_it_was(
         assert without == text
 
 
-@pytest.mark.parametrize("text", ["", "\n", "// nothing yet\n", "/* nor here */"])
+@each_of("text", ["", "\n", "// nothing yet\n", "/* nor here */"])
 def test_an_empty_file_becomes_one_with_the_member_alone(text: str) -> None:
     """An editor leaves such a file when nothing was ever set."""
     edited = jsonc.put(text, PATH, ENTRY)
@@ -76,7 +77,7 @@ def test_strict_json_stays_strict() -> None:
     assert '\n        "hud-mcp": {\n            "command"' in edited
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "place"),
     [
         ('{\n  "a": 1\n  "b": 2\n}', "line 3, column 3: a comma or }"),

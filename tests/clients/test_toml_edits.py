@@ -3,6 +3,7 @@
 import tomllib
 
 import pytest
+from tables import each_of
 
 from hud_mcp.clients import toml
 from hud_mcp.errors import InvalidConfiguration
@@ -11,7 +12,7 @@ PATH = ("mcp_servers", "hud-mcp")
 ENTRY = {"command": "/opt/ü/hud-mcp", "args": ["serve", "browser"], "env": {"A": "b"}}
 
 
-@pytest.mark.parametrize(
+@each_of(
     "text",
     [
         "",

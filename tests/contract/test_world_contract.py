@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 import anyio
 import pytest
 from PIL import Image
+from tables import each_of
 
 from hud_mcp.action import Action, ActionEffect, ClickAction, CustomAction, TypeAction, WaitAction
 from hud_mcp.context import ContextSpace
@@ -459,7 +460,7 @@ def checks() -> Iterable[str]:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("broken", BROKEN, ids=lambda world: world.__name__)
+@each_of("broken", BROKEN, ids=lambda world: world.__name__)
 async def test_the_contract_catches(broken: type[ToyWorld]) -> None:
     """A world broken on purpose fails the check that is about it; the sound one passes all."""
     contract = type("Contract", (ToyContract,), {"spec": Toy(broken)})()

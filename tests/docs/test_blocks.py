@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 from page_blocks import PAGES, Block, Page
+from tables import each_of
 
 FAILS = {("docs/check.md", "hud-mcp check env.py"): 1, ("docs/tasks.md", "hud-mcp eval"): 1}
 """A page, and how a command of it begins, to the exit status that it is to have."""
@@ -81,7 +82,7 @@ def test_an_exception_is_a_command_of_a_page(where: str, begins: str) -> None:
     assert any(command.startswith(begins) for command in shown)
 
 
-@pytest.mark.parametrize("each", PAGES, ids=lambda each: each.name)
+@each_of("each", PAGES, ids=lambda each: each.name)
 def test_every_block_of_a_page_is_run_or_marked_with_a_reason(each: Page) -> None:
     """No fence is passed over; a mark stands before a block, and names a command that is in it."""
     assert len(re.findall(r"^ *(?:```|~~~)", each.text, re.MULTILINE)) == 2 * len(each.blocks)
@@ -93,7 +94,7 @@ def test_every_block_of_a_page_is_run_or_marked_with_a_reason(each: Page) -> Non
             assert any(command.startswith(begins) for command in commands(block)), where
 
 
-@pytest.mark.parametrize("each", PAGES, ids=lambda each: each.name)
+@each_of("each", PAGES, ids=lambda each: each.name)
 def test_no_page_installs_packages_while_it_is_tested(each: Page) -> None:
     """An installation would change the environment of all tests after it."""
     for block in each.blocks:
@@ -107,7 +108,7 @@ def test_marks_do_not_become_more() -> None:
     assert sum(len(block.marks) for each in PAGES for block in each.blocks) <= MOST_MARKS
 
 
-@pytest.mark.parametrize("each", PAGES, ids=lambda each: each.name)
+@each_of("each", PAGES, ids=lambda each: each.name)
 def test_a_file_that_a_page_shows_is_used_by_it(each: Page) -> None:
     """A reader saves a file for something that follows: a command, a program, another file."""
     for block in each.blocks:

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 from page_blocks import PAGES, ROOT, Page, page
+from tables import each_of
 
 import hud_mcp
 import hud_mcp.environment
@@ -59,7 +60,7 @@ OPTIONS = {option for each in every_command() for param in each.params for optio
 }
 
 
-@pytest.mark.parametrize("each", PAGES, ids=lambda each: each.name)
+@each_of("each", PAGES, ids=lambda each: each.name)
 def test_every_option_that_a_page_names_is_one(each: Page) -> None:
     """In prose and tables; blocks are run."""
     named = {option for piece in code(each) for option in re.findall(r"(?<!\S)--[a-z-]+", piece)}
@@ -82,7 +83,7 @@ def test_a_command_that_is_not_run_has_options_that_exist() -> None:
         assert set(re.findall(r" (--[a-z-]+)", ours.partition("#")[0])) <= OPTIONS, line
 
 
-@pytest.mark.parametrize("each", PAGES, ids=lambda each: each.name)
+@each_of("each", PAGES, ids=lambda each: each.name)
 def test_every_name_of_the_package_that_a_page_names_can_be_imported(each: Page) -> None:
     """`hud_mcp.a.b` is a module, or a name of one."""
     named = {
@@ -104,7 +105,7 @@ def test_hud_s_types_of_arguments_are_where_its_page_says() -> None:
         assert hasattr(hud_mcp.environment, name)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("module", "names"),
     [
         ("contexts", "read_contexts sample_contexts spread"),

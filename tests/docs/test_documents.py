@@ -17,6 +17,7 @@ from typing import Any
 
 import anyio
 import pytest
+from tables import each_of
 from waiting import PATIENCE_S
 
 import hud_mcp
@@ -156,7 +157,7 @@ async def test_a_set_of_hud_s_platform_says_how_to_get_it() -> None:
         await left["load"]()
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("written", "calls"),
     [
         ("browser.maximize", [("browser.maximize",)]),
@@ -219,9 +220,7 @@ def test_a_question_is_created_as_document_002_creates_one() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["prompt", "gym", "setup", "evaluate", "id", "metadata", "config", "target"]
-)
+@each_of("name", ["prompt", "gym", "setup", "evaluate", "id", "metadata", "config", "target"])
 def test_a_task_has_the_attributes_of_document_002(name: str) -> None:
     """Document 002, "Key Attributes"; those that may be None are given so."""
     task = Task(prompt="x", id=None, metadata=None, config=None, gym=None)

@@ -8,6 +8,7 @@ from types import ModuleType
 import click
 import pytest
 from page_blocks import PAGES, ROOT, Page, page
+from tables import each_of
 
 import hud_mcp
 import hud_mcp.carl
@@ -63,13 +64,13 @@ SECTIONS = re.compile(r"^(?:Args|Attributes|Raises|Returns|Yields):$", re.MULTIL
 """Where the parts of a docstring begin that are tables in the reference."""
 
 
-@pytest.mark.parametrize("each", PAGES, ids=lambda each: each.name)
+@each_of("each", PAGES, ids=lambda each: each.name)
 def test_no_sentence_of_a_page_is_longer_than_twenty_words(each: Page) -> None:
     """Subject, verb, object; code counts as one word."""
     assert [said for said in each.sentences() if is_long(said)] == []
 
 
-@pytest.mark.parametrize("each", PAGES, ids=lambda each: each.name)
+@each_of("each", PAGES, ids=lambda each: each.name)
 def test_a_page_uses_the_words_of_the_design(each: Page) -> None:
     """One word for one thing: what was renamed has its old name nowhere."""
     allowed = re.compile("|".join(rf"\b{re.escape(phrase)}\b" for phrase in ALLOWED))
@@ -82,7 +83,7 @@ def test_a_page_uses_the_words_of_the_design(each: Page) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("each", PAGES, ids=lambda each: each.name)
+@each_of("each", PAGES, ids=lambda each: each.name)
 def test_a_page_has_no_sentence_that_is_read_twice(each: Page) -> None:
     """Subject, verb, object, in words that a reader of school English knows."""
     assert [said for said in each.sentences() if TWISTED.search(said)] == []
@@ -162,7 +163,7 @@ def docstrings(module: ModuleType) -> Iterator[tuple[str, str]]:
                 yield f"{name}.{member}", inspect.getdoc(value) or ""
 
 
-@pytest.mark.parametrize("phrase", ALLOWED)
+@each_of("phrase", ALLOWED)
 def test_every_allowed_phrase_is_used(phrase: str) -> None:
     """An exception that nothing needs is taken off the list."""
     assert any(phrase in said for each in PAGES for said in each.sentences())
@@ -173,7 +174,7 @@ def test_readme_is_at_most_150_lines() -> None:
     assert len(page("README.md").text.splitlines()) <= 150
 
 
-@pytest.mark.parametrize("each", PAGES, ids=lambda each: each.name)
+@each_of("each", PAGES, ids=lambda each: each.name)
 def test_every_link_of_a_page_leads_to_a_file_and_a_heading(each: Page) -> None:
     """Links to other sites are addresses; those to this project's files are there."""
     for link in each.links():

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from page_blocks import PAGES, ROOT, page
+from tables import each_of
 
 import hud_mcp
 import hud_mcp.carl
@@ -52,7 +53,7 @@ def test_mkdocs_fails_on_links_and_anchors_that_lead_nowhere() -> None:
     assert SITE["theme"]["font"] is False
 
 
-@pytest.mark.parametrize("name", sorted(set(hud_mcp.__all__) - {"__version__"}))
+@each_of("name", sorted(set(hud_mcp.__all__) - {"__version__"}))
 def test_every_public_name_is_in_the_reference_once(name: str) -> None:
     """A new one gets a line `::: hud_mcp.NAME` in a page of docs/reference."""
     assert len(re.findall(rf"^::: hud_mcp\.{name}$", REFERENCE, re.MULTILINE)) == 1
@@ -82,7 +83,7 @@ def test_the_reference_shows_no_inherited_internals() -> None:
         assert set(members.split(", ")) <= known, path
 
 
-@pytest.mark.parametrize(
+@each_of(
     "job",
     [
         "own-loop", "pydantic-ai", "openai-agents", "langgraph", "inspect-ai", "openenv",

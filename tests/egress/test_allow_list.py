@@ -4,6 +4,7 @@ import ipaddress
 
 import pytest
 from reaching import HERE, NAMES, REACHED, Reach
+from tables import each_of
 
 from hud_mcp.egress import AllowList, is_host
 from hud_mcp.egress.addresses import look_up
@@ -19,7 +20,7 @@ def allows(patterns: list[str], host: str, address: str, port: int = 443) -> boo
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("reach", REACHED, ids=str)
+@each_of("reach", REACHED, ids=str)
 async def test_a_list_opens_what_the_table_says(reach: Reach) -> None:
     """The table that a sandbox and a browser are held to holds for the list alone."""
     allow = AllowList([each.replace("PORT", "8000") for each in reach.allow])
@@ -31,7 +32,7 @@ async def test_a_list_opens_what_the_table_says(reach: Reach) -> None:
     assert opened == [*reach.reached]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("patterns", "host", "address", "allowed"),
     [
         (["example.com"], "example.com", "93.184.215.14", True),
@@ -69,7 +70,7 @@ def test_the_list_decides_by_name_and_by_address(
     assert allows(patterns, host, address) is allowed
 
 
-@pytest.mark.parametrize(
+@each_of(
     "address",
     ["127.0.0.1", "::1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "fe80::1",
      "169.254.169.254", "100.100.100.200", "0.0.0.0", "224.0.0.1", "fd12::1", "fec0::1", "::",
@@ -85,7 +86,7 @@ def test_no_spelling_of_a_local_address_is_a_public_one(address: str) -> None:
         assert row.allows(host, 443, ipaddress.ip_address("2606:2800:220:1::1"))
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("pattern", "url", "allowed"),
     [
         ("example.com", "https://example.com/a", True),
@@ -119,7 +120,7 @@ def test_a_pattern_allows_exactly_its_hosts(pattern: str, url: str, *, allowed: 
     assert AllowList([pattern]).allows_url(url) is allowed
 
 
-@pytest.mark.parametrize(
+@each_of(
     "pattern",
     ["https://example.com", "a.com/b", "a b", "", "<local>", "a.com;*", "a,b", "*.*", "ex ample"],
 )
@@ -149,7 +150,7 @@ def test_a_list_without_isolation_is_refused() -> None:
         SandboxOptions(isolation="none", hosts=AllowList(["example.com"]))
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("local", "row", "port", "allowed"),
     [
         ("home.example", "home.example", 80, True),
@@ -182,7 +183,7 @@ def test_a_row_opens_its_hosts_beside_those_of_its_environment() -> None:
         AllowList().with_row(["127.1:80"], is_trusted=False)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "is_one"),
     [
         ("localhost:8080", True), ("10.0.0.5", True), ("[::1]:80", True), ("Intranet", True),

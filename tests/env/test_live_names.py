@@ -10,6 +10,7 @@ import anyio
 import pytest
 from peers import child_environment
 from places import PATIENCE_S, Place, bench_task
+from tables import each_of
 
 import hud_mcp
 from hud_mcp import CustomGym, Environment, Outcome, ResponseAction, Task, gym
@@ -19,7 +20,7 @@ from hud_mcp.loading.source import load_environments
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("module", "names"),
     [
         ("hud_mcp", "CLA Client CustomGym FunctionConfig FunctionConfigs Gym HudStyleConfigs"),

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tables import each_of
 
 from hud_mcp import Answer, Environment, FunctionConfig, Grade, History, Task
 from hud_mcp.environment.calls import measure, task_hosts
@@ -65,7 +66,7 @@ def shown(task: Task) -> list[str]:
     return [str(call) for call in task.setup]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("calls", "said"),
     [
         ({"setup": ("vist", "/")}, "setup: environment 'shop' has no function 'vist'. Did you "),
@@ -106,7 +107,7 @@ async def test_calls_that_fit_are_bound_as_they_are() -> None:
     assert bind().evaluate == ()
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("given", "wanted"),
     [
         (["visit", "/a"], ["visit('/a')"]),
@@ -158,7 +159,7 @@ async def of(
     return await measure(named, env.functions, Situation(world=None, **situation), combine=combine)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("value", "reward"),
     [
         (1, 1.0), (0.5, 0.5), (True, 1.0), (False, 0.0), ({"score": 0.25}, 0.25),
@@ -214,7 +215,7 @@ class NoJson:
     """What no argument can be."""
 
 
-@pytest.mark.parametrize("function", ["sync", "by_name", "no_type", "taken", "space"])
+@each_of("function", ["sync", "by_name", "no_type", "taken", "space"])
 async def test_what_cannot_be_a_function_is_refused_where_it_is_declared(function: str) -> None:
     """Its file and line are named, and nothing is registered."""
     declared = Environment("other")
@@ -246,7 +247,7 @@ async def test_what_cannot_be_a_function_is_refused_where_it_is_declared(functio
     assert set(declared.functions) == set(Environment("bare").functions)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("row", "hosts"),
     [
         ({"setup": ("goto", "https://example.com/login")}, ("example.com", "www.example.com")),

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tables import each_of
 
 from hud_mcp.action import Action, ActionEffect
 from hud_mcp.agents.agent import Agent
@@ -69,15 +70,13 @@ def line_of(function: Callable[..., Any]) -> str:
     return f"{__file__}:{function.__code__.co_firstlineno}: "
 
 
-@pytest.mark.parametrize(
-    "name", ["a", "Shop", "shop-2_b", "2shop", "my shop", "org/shop.v1", "läden", "x" * 64]
-)
+@each_of("name", ["a", "Shop", "shop-2_b", "2shop", "my shop", "org/shop.v1", "läden", "x" * 64])
 def test_a_line_of_text_names_an_environment(name: str) -> None:
     """As with HUD: its rows and clients know the environment by that name."""
     assert Environment(name).name == name
 
 
-@pytest.mark.parametrize("name", ["", " ", "shop ", "a\nb", "a\0b", "x" * 65])
+@each_of("name", ["", " ", "shop ", "a\nb", "a\0b", "x" * 65])
 def test_what_is_no_line_of_text_is_refused_with_its_line(name: str) -> None:
     """The text names this file, and what is allowed."""
     with pytest.raises(InvalidEnvironment, match="cannot name an environment; give a line") as got:
@@ -111,7 +110,7 @@ def test_a_simulator_is_declared_as_a_world() -> None:
         Environment("cart").gym("CartPole-v1", name="robot")
 
 
-@pytest.mark.parametrize("policy", [None, *REWARD_POLICIES])
+@each_of("policy", [None, *REWARD_POLICIES])
 def test_a_known_reward_policy_is_taken(policy: str | None) -> None:
     """None leaves it to the server."""
     env = Environment(reward=policy)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each_of
 
 import hud_mcp.environment as declared
 from hud_mcp import Environment, ShellWorld
@@ -100,7 +101,7 @@ def test_what_cannot_be_is_refused_with_what_to_use(
     assert not isinstance(refused.value.__cause__, TypeError)
 
 
-@pytest.mark.parametrize("root", ["/", "/usr", "/tmp", Path(declared.__file__).parents[1]])
+@each_of("root", ["/", "/usr", "/tmp", Path(declared.__file__).parents[1]])
 def test_a_root_with_programs_in_it_is_refused(root: Any) -> None:
     """An agent would write what this server runs."""
     with pytest.raises(InvalidEnvironment, match="Name a folder that has only"):

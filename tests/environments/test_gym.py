@@ -16,6 +16,7 @@ import gymnasium
 import numpy as np
 import pytest
 from direct import Tools
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Agent, Environment, Grade, Opening, Task, Taskset
@@ -96,7 +97,7 @@ def acting(*actions: Any) -> Callable[[Agent], Any]:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@each_of("row", ROWS, ids=lambda row: row.id)
 async def test_a_row_is_solved_by_its_controller_and_by_nothing_less(row: Task) -> None:
     """Its solution gets exactly 1; an answer alone gets exactly 0."""
     environment = load(f"gym:{row.env}")
@@ -107,7 +108,7 @@ async def test_a_row_is_solved_by_its_controller_and_by_nothing_less(row: Task) 
     assert grade.reward == row.validation.nop == 0.0, grade
 
 
-@pytest.mark.parametrize("name", SETS)
+@each_of("name", SETS)
 def test_a_set_trains_inside_its_ranges_and_tests_on_both_sides(name: str) -> None:
     """Features of training span a range; a part of the test lies within, another all outside."""
     rows = list(Taskset.load(find_taskset(name)))
@@ -151,7 +152,7 @@ def test_the_rows_of_a_set_find_their_environment_by_its_name(tmp_path: Path) ->
 # Sources.
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("source", "name", "templates"),
     [
         ("gym:CartPole-v1", "CartPole-v1", "balance reach_return highest_return"),
@@ -251,7 +252,7 @@ LEFT = {"action": 0, "repeat": 200}
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
+@each_of(
     ("source", "template", "args", "actions", "said", "reward"),
     [
         ("CartPole-v1", "balance", {"steps": 20}, [LEFT], "for 20 steps", 8 / 20),
@@ -306,7 +307,7 @@ async def test_the_reward_is_what_the_prompt_says(  # noqa: PLR0917  # a table
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
+@each_of(
     ("source", "template", "reward"),
     [
         ("CartPole-v1", "highest_return", 1.0),
@@ -388,7 +389,7 @@ class Pixels(gymnasium.Env[np.ndarray, int]):
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
+@each_of(
     ("actions", "reward"),
     [
         ([{"actions": ["right"] * 5}], (1 + 5 / 6) / 2),

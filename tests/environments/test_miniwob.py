@@ -12,6 +12,7 @@ import anyio
 import numpy as np
 import pytest
 from direct import Tools
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Agent, BrowserWorld, Environment, Grade, Opening, Taskset
@@ -139,7 +140,7 @@ async def test_a_solution_holds_for_what_another_seed_draws(
     assert play.reward == 1, play.grade
 
 
-@pytest.mark.parametrize("page", SAMPLE)
+@each_of("page", SAMPLE)
 async def test_doing_nothing_on_a_page_gives_nothing(
     page: str, miniwob: Environment, shared: Shared
 ) -> None:
@@ -217,7 +218,7 @@ INJECTED = {
 }
 
 
-@pytest.mark.parametrize("kind", INJECTED)
+@each_of("kind", INJECTED)
 async def test_what_is_typed_as_html_runs_no_script(
     kind: str, miniwob: Environment, shared: Shared
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from mcp.client import Client
 from plays import Play, environment_of, playing
 from slate import registry
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Agent, Task, Taskset
@@ -306,7 +307,7 @@ def act_hastily(office: Any, case: Any, name: str) -> None:
             office.do("change_order_address", order_id=case.deeds[0][1]["order_id"], **args)
 
 
-@pytest.mark.parametrize("name", HASTY)
+@each_of("name", HASTY)
 def test_what_the_policy_forbids_costs_half_or_all(name: str) -> None:
     """A careless change gets at most half, with all that is told and asked as it should be."""
     office, found = drawn(*HASTY[name], 11)
@@ -375,14 +376,14 @@ TIMES = {
 }
 
 
-@pytest.mark.parametrize("text", AMOUNTS)
+@each_of("text", AMOUNTS)
 def test_an_amount_is_understood_in_its_usual_forms(text: str) -> None:
     """With the currency before or after it, or with two decimals; and nothing else is one."""
     assert SPEECH.money_in(f"You get {text}.") == {AMOUNTS[text]}
     assert SPEECH.money_in("Order AR-21600 of 14.03.2025 at 16:30, 12%, 3 days, 216 items") == set()
 
 
-@pytest.mark.parametrize("text", DAYS)
+@each_of("text", DAYS)
 def test_a_day_is_understood_in_its_usual_forms(text: str) -> None:
     """As the database has it, and as people write it, with the year or without."""
     day = GRADING.date(2025, 3, 14)
@@ -390,7 +391,7 @@ def test_a_day_is_understood_in_its_usual_forms(text: str) -> None:
     assert not SPEECH.has_day("It was on 14 March 2024, or 15 March.", day)
 
 
-@pytest.mark.parametrize("text", TIMES)
+@each_of("text", TIMES)
 def test_a_time_is_understood_in_its_usual_forms(text: str) -> None:
     """Of 24 hours and of 12."""
     assert SPEECH.times_in(f"On 14 March at {text}") == {TIMES[text]}
@@ -434,7 +435,7 @@ ASKED = (
 )
 
 
-@pytest.mark.parametrize(("template", "case", "message", "marks"), ASKED)
+@each_of(("template", "case", "message", "marks"), ASKED)
 def test_a_customer_understands_plain_english(
     template: str, case: str, message: str, marks: str
 ) -> None:

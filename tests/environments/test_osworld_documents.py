@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from office_files import odt, pdf, pptx, slide, text_box, word, xlsx, zipped
+from tables import each_of
 
 from hud_mcp.loading.importers import osworld
 from hud_mcp.loading.source import load_environments
@@ -32,7 +33,7 @@ def test_every_rule_of_a_table_that_rows_may_name_is_there(metrics: Metrics) -> 
     assert {name: set(props) for name, props in table.PROPS.items()} == osworld.TABLE_PROPS
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("rows", "score"),
     [
         (ROWS, 1.0),
@@ -51,7 +52,7 @@ def test_sheets_are_the_same_by_their_values(
     assert metrics["compare_table"](xlsx(rows), xlsx(ROWS), rules=[DATA]) == score
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("rule", "score"),
     [
         ({"type": "sheet_name"}, 0.0),
@@ -83,7 +84,7 @@ def test_a_rule_of_a_table_looks_at_what_it_names(
     assert metrics["compare_table"](mine, xlsx(ROWS), rules=[rule]) == score
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("rule", "score"),
     [
         ({"type": "exact_match"}, 0.0),
@@ -103,7 +104,7 @@ def test_texts_of_a_range_are_alike_as_far_as_a_rule_says(
     assert metrics["compare_table"](*both, rules=rules) == score
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("mine", "wanted", "options", "score"),
     [
         (word("a  b", "c"), word("a b", "c", table="x"), {}, 1.0),
@@ -136,7 +137,7 @@ BOLD = shown(text_box("Two", font='b="1"/>'))
 RED = '><a:solidFill><a:srgbClr val="FF0000"/></a:solidFill></a:rPr>'
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("mine", "options", "score"),
     [
         (PLAIN, {}, 1.0),
@@ -205,7 +206,7 @@ def test_pdfs_are_as_like_as_their_texts(metrics: Metrics) -> None:
     assert compare([pdf("one"), None], [pdf("one"), pdf("two")]) == 0.5
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("result", "score"),
     [
         ({"url": "https://WWW.shop.example/"}, 1.0),

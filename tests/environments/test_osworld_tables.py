@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from office_files import CACHES, DRAWING, chart, formats, pivot, plot, titled, xlsx
+from tables import each_of
 
 from hud_mcp.loading.source import load_environments
 
@@ -40,7 +41,7 @@ def axes(x: str, y: str) -> str:
     )
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("mine", "props", "score"),
     [
         (drawn(BARS, title="Sales"), ["type", "title", "direction", "legend", "anchor"], 1.0),
@@ -80,7 +81,7 @@ def pivoted(
     return xlsx(ROWS, book=CACHES, related=["../pivotTables/p1.xml"], parts=parts)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("mine", "score"),
     [
         (pivoted(), 1.0),
@@ -117,7 +118,7 @@ def painted(*, fill: str = BLUE, font: str = BOLD, **looks: int) -> bytes:
     return xlsx(ROWS, looks=looks, parts=parts)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("mine", "props", "score"),
     [
         (painted(A1=1), ["bgcolor", "font_color", "font_bold"], 1.0),
@@ -157,7 +158,7 @@ def test_conditional_formats_are_compared_as_they_are_written(compare: Compare) 
     assert compare(conditional("B1=MAX($B$2:$B$3)", RED), wanted, rules=[rule]) == 0.0
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("place", "merged", "score"),
     [("A1", "A1:B1", 1.0), ("B1", "", 1.0), ("B1", "A1:B1", 0.0), ("A2", "", 0.0), ("Z9", "", 0.0)],
 )
@@ -178,7 +179,7 @@ def test_a_cell_is_checked_by_its_value_and_its_style(
     assert compare(mine, None, rules=[rule]) == score
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("ranges", "formula", "more", "score"),
     [
         ("D2:D29", '"Pass,Fail,Held"', "", 1.0),
@@ -205,7 +206,7 @@ def test_checks_of_what_is_entered_are_the_wanted_ones(
     assert compare(mine, None, rules=[rule]) == score
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("lines", "ignored", "score"),
     [
         ("month,n\nMay,1.00\n", False, 1.0),

@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import ReasoningGymGrader, load_taskset
@@ -87,14 +88,14 @@ PROGRAMS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("dataset", sorted(LITERALS | FORMULAS))
-@pytest.mark.parametrize("program", PROGRAMS)
+@each_of("dataset", sorted(LITERALS | FORMULAS))
+@each_of("program", PROGRAMS)
 def test_a_program_is_seen_before_a_verifier_would_run_it(dataset: str, program: str) -> None:
     """Also where it stands in a list, a condition or a call of a call."""
     assert is_program(dataset, program.replace("{0}", "x"))
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("dataset", "answer", "program"),
     [
         ("countdown", "(3 + 4) * 5 - 2/1", False),

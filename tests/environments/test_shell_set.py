@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import anyio
 import pytest
 from plays import Play, environment_of, play_answer, playing
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Opening, Task, Taskset
@@ -160,7 +161,7 @@ LISTED: dict[str, Callable[[Task], str]] = {
 }
 
 
-@pytest.mark.parametrize("row_id", LISTED)
+@each_of("row_id", LISTED)
 async def test_an_answer_that_lists_everything_is_wrong(row_id: str, shared: Shared) -> None:
     """Naming all candidates answers no question."""
     with anyio.fail_after(PATIENCE_S):

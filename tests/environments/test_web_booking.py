@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 from plays import environment_of, play_oracle, playing
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Before, Grade, Opening, SiteRequest, SiteResponse, Task
@@ -231,7 +232,7 @@ async def test_a_guest_of_another_kind_is_another_guest() -> None:
     assert grading.grade_guest(site, before, own, (name, "adult"), right=True).reward == 0
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("answer", "right"),
     [
         ("Fri 4 Jun 2027", True),
@@ -290,7 +291,7 @@ BAD = [
 """What a page never sends."""
 
 
-@pytest.mark.parametrize(("path", "given"), BAD)
+@each_of(("path", "given"), BAD)
 async def test_bad_requests_are_refused_and_change_nothing(path: str, given: Any) -> None:
     """Each is answered with 400 and a sentence."""
     site = new_booking_site(1)
@@ -302,7 +303,7 @@ async def test_bad_requests_are_refused_and_change_nothing(path: str, given: Any
     assert site == kept
 
 
-@pytest.mark.parametrize(
+@each_of(
     "change",
     [
         {"units": []},

@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 import pytest
 from plays import environment_of, play_oracle, playing
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Grade, Opening, SiteRequest, SiteResponse, Task
@@ -233,7 +234,7 @@ REFUSED: tuple[tuple[str, Any], ...] = (
 )
 
 
-@pytest.mark.parametrize(("path", "given"), REFUSED)
+@each_of(("path", "given"), REFUSED)
 async def test_the_mailbox_refuses_what_no_page_sends(path: str, given: Any) -> None:
     """A wrong request gets a 400 with a sentence, and changes nothing."""
     box = new_mailbox(SEED).state

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from plays import Play, environment_of, play_oracle, playing
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Grade, SiteRequest, SiteResponse, Task
@@ -177,7 +178,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("path", "body"), BAD)
+@each_of(("path", "body"), BAD)
 async def test_the_api_refuses_what_it_cannot_store(path: str, body: Any) -> None:
     """A bad request is refused with 400 and a sentence, and nothing changes."""
     wiki = draw_wiki(1).state
@@ -204,7 +205,7 @@ async def test_an_edit_of_an_older_text_is_refused() -> None:
     assert text_of(wiki, page["id"]) == "One."
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each_of("seed", SEEDS)
 def test_a_wiki_holds_what_its_tasks_are_about(seed: int) -> None:
     """Of every seed: what is to be mended is broken, and each fact is told on a page."""
     known = draw_wiki(seed)

@@ -8,6 +8,7 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp.errors import GraderFailed
@@ -26,7 +27,7 @@ from hud_mcp.graders import (
 from hud_mcp.graders.match import MatchResult, _distance
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("answer", "texts", "score"),
     [
         ("It is the Mitochondria.", ["mitochondria"], 1),
@@ -59,7 +60,7 @@ def test_hud_s_rule_finds_parts_of_numbers() -> None:
     assert response_includes("15 apples", "5", compat="hud") == 1
 
 
-@pytest.mark.parametrize("texts", [[], [""], [" "], [[]], ["a", ""]])
+@each_of("texts", [[], [""], [" "], [[]], ["a", ""]])
 def test_what_every_answer_includes_is_refused(texts: list[Any]) -> None:
     """Such a row would give full reward for anything."""
     with pytest.raises(ValueError, match="at least one non-empty text"):
@@ -75,7 +76,7 @@ def test_what_is_no_text_is_refused(text: Any) -> None:
         response_includes("x", [text])
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("answer", "text", "score"),
     [(" Paris\n", "Paris", 1), ("paris", "Paris", 0), ("5", 5, 1), ("5.0", 5, 0), (None, "", 1),
      ("a  b", "a b", 0)],
@@ -86,7 +87,7 @@ def test_an_answer_is_a_text(answer: str | None, text: Any, score: float) -> Non
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
+@each_of(
     ("answer", "pattern", "score"),
     [
         ("order 1234.", r"\b\d{4}\b", 1),
@@ -128,7 +129,7 @@ async def test_an_expression_without_end_holds_nobody_up() -> None:
             await evil
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("answer", "truth", "score"),
     [
         ("42", "42", 1),
@@ -160,7 +161,7 @@ def test_gaia_answers_are_scored_by_the_official_rule(
     assert gaia_match(answer, truth) == score
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("result", "score", "mode"),
     [
         (match_single("Hello, World!", " world "), 1, "single"),

@@ -10,6 +10,7 @@ import anyio
 import anyio.lowlevel
 import psutil
 import pytest
+from tables import each_of
 
 from hud_mcp.errors import BrokenByAgent, EnvironmentFailed, GraderFailed
 from hud_mcp.grade import SubScore
@@ -114,7 +115,7 @@ async def test_a_command_that_cannot_run_is_no_0(tmp_path: Path) -> None:
         await grade(command="true", cwd=file)
 
 
-@pytest.mark.parametrize(
+@each_of(
     "options",
     [
         {},

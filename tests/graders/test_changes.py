@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_of
 
 from hud_mcp import Before, grade_checks
 
@@ -14,7 +15,7 @@ def board(*ids: str) -> dict[str, Any]:
     return {"cards": [{"id": key, "title": f"Card {key}"} for key in ids], "user": ""}
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("now", "beside", "found"),
     [
         (board("a", "b", "c"), [], []),

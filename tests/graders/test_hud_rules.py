@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each_of
 
 from hud_mcp import graders
 from hud_mcp.graders.results import EvaluationResult, SubScore
@@ -162,7 +163,7 @@ def test_each_function_gives_what_hud_s_gives_where_that_is_asked_for(
         assert ours == pytest.approx(by_hud), (name, args)
 
 
-@pytest.mark.parametrize(("name", "args", "kwargs", "by_hud", "strict"), CASES)
+@each_of(("name", "args", "kwargs", "by_hud", "strict"), CASES)
 def test_each_function_is_strict_where_nothing_is_asked_for(
     name: str, args: list[Any], kwargs: dict[str, Any], by_hud: Any, strict: Any
 ) -> None:

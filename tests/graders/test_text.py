@@ -3,11 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_of
 
 from hud_mcp.graders.text import contains, exact_match, numeric_match
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("answer", "expected", "reward"),
     [
         ("Paris", "Paris", 1),
@@ -46,7 +47,7 @@ def test_a_match_is_its_own_mirror(one: str, other: str) -> None:
     assert exact_match(one, other) == exact_match(other, one)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("answer", "expected", "reward"),
     [
         ("The capital is Paris.", "paris", 1),
@@ -67,14 +68,14 @@ def test_contains_finds_whole_words(answer: str, expected: str | list[str], rewa
     assert contains(answer, expected) == reward
 
 
-@pytest.mark.parametrize("expected", ["", "  ", [], ["a", ""], ".", "''", ["a", "!"]])
+@each_of("expected", ["", "  ", [], ["a", ""], ".", "''", ["a", "!"]])
 def test_an_expectation_that_everything_meets_is_refused(expected: str | list[str]) -> None:
     """Such a grader would give full reward for anything."""
     with pytest.raises(ValueError, match="at least one non-empty text"):
         contains("anything", expected)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("answer", "expected", "tolerance", "reward"),
     [
         ("5", 5, 0, 1),

@@ -14,6 +14,7 @@ from peers import (
     load_when,
     stdio_peer,
 )
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp.analysis.tries import outcome_class
@@ -112,7 +113,7 @@ async def test_what_an_operator_closes_or_makes_room_for_is_the_operators(tmp_pa
         await sessions.close()
 
 
-@pytest.mark.parametrize("outcome", list(Outcome))
+@each_of("outcome", list(Outcome))
 def test_a_receipt_of_before_causes_reads_as_it_was_counted(outcome: Outcome) -> None:
     """It has no cause, says none in words, and is the agent's where it was then."""
     receipt = Receipt.model_validate(

@@ -11,6 +11,7 @@ from flock import ANN, BOB, SECRET, Flock, One, ask, flock
 from peers import BOARD, LEGACY, MODERN, Gate, HttpServer, RawHttp, http_peer, raw_http
 from postgresql import Cluster, find_programs
 from sqlalchemy import create_engine, text
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp.server.replicas.signature import FORWARDED, Secret
@@ -87,7 +88,7 @@ async def test_a_neighbour_with_another_token_gets_nothing_through_any_replica(
     assert "srv-" not in str(own)
 
 
-@pytest.mark.parametrize("value", ["1", "1 a b 1 c d", "junk", ""])
+@each_of("value", ["1", "1 a b 1 c d", "junk", ""])
 async def test_an_outside_caller_cannot_pretend_to_be_a_replica(
     replicas: Flock, value: str
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp.carl import CustomSelector
@@ -152,7 +153,7 @@ def test_a_sample_is_the_same_in_another_process() -> None:
     assert [c["width"] for c in others] != [c["width"] for c in here]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("ranges", "said"),
     [
         ({"widht": "1..2"}, "no feature 'widht'. Did you mean 'width'"),
@@ -185,7 +186,7 @@ def test_what_the_option_means(text: str, meaning: Any) -> None:
     assert parse_sample(text) == meaning
 
 
-@pytest.mark.parametrize("text", ["sample:", "sample:0", "sample:x", "sample:3:", "sample:-1"])
+@each_of("text", ["sample:", "sample:0", "sample:x", "sample:3:", "sample:-1"])
 def test_a_sample_of_nothing_is_refused(text: str) -> None:
     """It is not a file's name either."""
     with pytest.raises(InvalidContext, match=r"Write sample:N, or sample:N:feature=low\.\.high"):

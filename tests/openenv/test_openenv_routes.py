@@ -8,6 +8,7 @@ import anyio
 import httpx
 import pytest
 from peers import HttpServer, http_server
+from tables import each_of
 from talk import talking
 from waiting import PATIENCE_S
 from websockets.exceptions import InvalidStatus
@@ -66,7 +67,7 @@ async def test_an_episode_over_http_is_held_by_its_session(room: HttpServer) -> 
     assert (await asked(room, "POST", "/step", body)).json()["reward"] == 1.0
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("sent", "code", "text"),
     [
         ("{", "INVALID_JSON", "JSON"),
@@ -95,7 +96,7 @@ async def test_a_bad_message_is_told_and_the_connection_goes_on(
         assert (await talk.reset(task="say-rug"))["done"] is False
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("action", "text"),
     [
         ({"actions": ["dance"]}, "actions.0"),

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-import pytest
+from tables import each_of
 
 from hud_mcp.record.masking import MASK, masked
 
@@ -28,7 +28,7 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("name", KEYS)
+@each_of("name", KEYS)
 def test_a_provider_s_key_is_masked_wherever_it_stands(name: str) -> None:
     """Alone, in a sentence, in a command, in a call's arguments."""
     key = KEYS[name]
@@ -39,7 +39,7 @@ def test_a_provider_s_key_is_masked_wherever_it_stands(name: str) -> None:
     assert told["more"][1] == 7
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "shown"),
     [
         ("Authorization: Bearer abc.def-ghi", f"Authorization: {MASK}"),
@@ -80,7 +80,7 @@ def test_a_field_that_is_named_for_a_key_is_masked_in_a_call() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_of(
     "text",
     [
         "The token count is 1200; the key idea: look at the basket first.",
@@ -102,7 +102,7 @@ def test_what_is_no_key_stays(text: str) -> None:
     assert masked(text) == text
 
 
-@pytest.mark.parametrize(
+@each_of(
     "part",
     [
         "eyJ",

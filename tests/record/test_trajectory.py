@@ -12,6 +12,7 @@ import pytest
 import records
 from PIL import Image
 from pydantic import ValidationError
+from tables import each_of
 from waiting import PATIENCE_S
 
 import hud_mcp
@@ -49,7 +50,7 @@ def test_an_ungraded_trajectory_has_no_reward_and_no_outcome() -> None:
     assert (begun.outcome, begun.reward, begun.error) == (None, None, None)
 
 
-@pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.GRADED])
+@each_of("outcome", [o for o in Outcome if o is not Outcome.GRADED])
 def test_an_ending_without_a_grade_has_its_outcome_and_no_reward(outcome: Outcome) -> None:
     """Every way to end is told apart from a reward of 0."""
     ended = trajectory(receipt=receipt(outcome=outcome, reward=None, error="why"))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
+from tables import each_of
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.grade import Outcome
@@ -70,7 +71,7 @@ def test_seeds_follow_from_the_jobs_seed_the_task_and_the_place() -> None:
     assert plan_runs([A], [], group=1, seed=8)[0].seed != seeds["a", 0]
 
 
-@pytest.mark.parametrize("outcome", [Outcome.LOST, Outcome.ENVIRONMENT_FAILED, None])
+@each_of("outcome", [Outcome.LOST, Outcome.ENVIRONMENT_FAILED, None])
 def test_what_infrastructure_failed_runs_again_and_what_an_agent_ended_does_not(
     outcome: Outcome | None,
 ) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_of
 
 from hud_mcp.errors import InvalidTask, LimitReached
 from hud_mcp.server.tools import CORE
@@ -28,7 +29,7 @@ def test_every_optional_argument_may_be_null_or_empty(empty: str | None) -> None
         assert clean(tool, dict.fromkeys(optional, empty) | needed) == needed
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("tool", "given", "kept"),
     [
         ("response", {"answer": ""}, {"answer": ""}),
@@ -56,7 +57,7 @@ def test_what_was_meant_is_kept(
     assert [type(v) for v in cleaned.values()] == [type(v) for v in (kept or given).values()]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("tool", "given", "said"),
     [
         ("response", {}, "Invalid arguments for response: 'answer' is required."),

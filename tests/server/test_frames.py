@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_of
 
 from hud_mcp.server.stdio.frames import (
     NoMessage,
@@ -37,7 +38,7 @@ def test_a_line_over_the_limit_is_refused_under_its_id() -> None:
     assert "up to 40 bytes" in no_message.message
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("head", "request_id"),
     [
         (b'{"jsonrpc":"2.0","id":5,"method":"x","params":{"a":"', 5),
@@ -73,7 +74,7 @@ def test_the_id_of_any_request_is_found(params: dict[str, Any], request_id: int 
     assert request_id_in(json.dumps(body).encode()) == request_id
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("line", "expected"),
     [
         (b'{"jsonrpc":"2.0","id":1,"method":"m"}', Request(1, "m", None)),
@@ -89,7 +90,7 @@ def test_a_message_is_read(line: bytes, expected: object) -> None:
     assert read_message(line) == expected
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("line", "request_id", "code"),
     [
         (b"hello", None, -32700),

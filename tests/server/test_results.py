@@ -14,6 +14,7 @@ import mcp_types as types
 import pytest
 import records
 from PIL import Image
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp.environment import REWARD_POLICIES, Environment
@@ -244,8 +245,8 @@ async def test_what_a_world_adds_is_sent_as_json_whatever_it_is(
 # Who sees the reward.
 
 
-@pytest.mark.parametrize("policy", REWARD_POLICIES)
-@pytest.mark.parametrize("outcome", list(Outcome))
+@each_of("policy", REWARD_POLICIES)
+@each_of("outcome", list(Outcome))
 def test_a_receipt_shows_a_reward_only_where_it_was_graded_and_is_not_hidden(
     policy: str, outcome: Outcome
 ) -> None:

@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from mcp import Client
 from pydantic import BaseModel
 from refused_schemas import refused
+from tables import each_of
 
 from hud_mcp import Browser, Environment, Gymnasium, Shell
 from hud_mcp.action import (
@@ -54,7 +55,7 @@ def test_the_core_tools_are_those_that_no_environment_may_name() -> None:
     assert {tool.name for tool in TOOLS} == CORE_TOOLS
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda t: t.name)
+@each_of("tool", TOOLS, ids=lambda t: t.name)
 def test_a_schema_is_valid_and_flat(tool: Any) -> None:
     """Several model APIs reject unions, references and lists of types."""
     Draft202012Validator.check_schema(tool.input_schema)
@@ -68,7 +69,7 @@ def test_a_schema_is_valid_and_flat(tool: Any) -> None:
             assert node["additionalProperties"] is False
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda t: t.name)
+@each_of("tool", TOOLS, ids=lambda t: t.name)
 def test_everything_that_a_model_reads_says_something(tool: Any) -> None:
     """Titles, descriptions, and what each argument means, within the bounds of hosts."""
     assert tool.title
@@ -78,14 +79,14 @@ def test_everything_that_a_model_reads_says_something(tool: Any) -> None:
     assert tool.meta == {"anthropic/alwaysLoad": True}
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda t: t.name)
+@each_of("tool", TOOLS, ids=lambda t: t.name)
 def test_a_description_names_only_tools_that_exist(tool: Any) -> None:
     """What it says to call next can be called."""
     for name in re.findall(r"\b[a-z]+_[a-z]+\b", tool.description):
         assert name in CORE_TOOLS
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("names", "hint", "value"),
     [
         ("list_tasks screenshot task_status", "read_only_hint", True),
@@ -105,7 +106,7 @@ def test_hints_tell_hosts_what_may_be_called_without_asking(
         assert getattr(BY_NAME[name].annotations, hint) is value, name
 
 
-@pytest.mark.parametrize("name", sorted(CORE_TOOLS - {"list_tasks", "start_task"}))
+@each_of("name", sorted(CORE_TOOLS - {"list_tasks", "start_task"}))
 def test_every_tool_of_a_session_takes_its_id_and_requires_none(name: str) -> None:
     """It may be left out where a caller holds just one."""
     schema = BY_NAME[name].input_schema
@@ -113,7 +114,7 @@ def test_every_tool_of_a_session_takes_its_id_and_requires_none(name: str) -> No
     assert "session" not in schema.get("required", [])
 
 
-@pytest.mark.parametrize("kind", ACTION_TYPES)
+@each_of("kind", ACTION_TYPES)
 def test_every_field_of_the_schema_belongs_to_some_action(kind: str) -> None:
     """The parser knows every property, whatever the type it is sent with."""
     assert kind in ACTION["type"]["enum"]
@@ -174,7 +175,7 @@ SERVED: dict[str, list[Environment]] = {
 }
 
 
-@pytest.mark.parametrize("served", SERVED)
+@each_of("served", SERVED)
 def test_what_is_served_is_described_within_the_same_rules(served: str) -> None:
     """Whatever the worlds, the schemas are flat, and each part says something."""
     for tool in listed_core_tools(View.of(SERVED[served])):
@@ -191,7 +192,7 @@ def action_of(served: str) -> dict[str, Any]:
     return step.input_schema["properties"]["actions"]["items"]["properties"]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("served", "types"),
     [
         ("questions", "wait response"),
@@ -252,7 +253,7 @@ def test_a_shell_is_described_by_its_tools_alone() -> None:
     assert "run_command" in instructions(View.of(SERVED["a shell"]))
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("served", "destructive", "open_world"),
     [
         ("questions", False, False),
@@ -277,7 +278,7 @@ def test_hints_are_true_of_what_is_served(
             assert tool.annotations.open_world_hint is open_world
 
 
-@pytest.mark.parametrize("served", SERVED)
+@each_of("served", SERVED)
 def test_the_instructions_name_every_core_tool(served: str) -> None:
     """A model that reads nothing else knows the way from the list to the grade.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
-import pytest
+from tables import each_of
 
 import hud_mcp.server
 
@@ -96,19 +96,19 @@ def violations(text: str) -> list[str]:
     return [found for rule in rules for found in rule(tree)]
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
+@each_of("path", sorted(ROOT.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_file_of_the_server_uses_public_names_alone(path: Path) -> None:
     """No private module, name or attribute, by whatever way; and no class by its name."""
     assert violations(path.read_text()) == []
 
 
-@pytest.mark.parametrize("name", MODULES)
+@each_of("name", MODULES)
 def test_no_class_of_the_server_replaces_what_is_private(name: str) -> None:
     """A private method may be gone tomorrow, and what overrides it is then never called."""
     assert list(overridden(classes_of(importlib.import_module(name)))) == []
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "said"),
     [
         ("from mcp.server._otel import x", "imports mcp.server._otel.x"),

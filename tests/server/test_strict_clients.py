@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from tables import each_of
 
 from hud_mcp import Browser, Gymnasium, Shell
 from hud_mcp.absent import admits, drop_absent
@@ -49,10 +50,8 @@ ACTIONS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("filled", [NOTHING, EVERYTHING], ids=["null", "empty"])
-@pytest.mark.parametrize(
-    ("given", "meant"), [(a, b) for _, a, b in ACTIONS], ids=[n for n, *_ in ACTIONS]
-)
+@each_of("filled", [NOTHING, EVERYTHING], ids=["null", "empty"])
+@each_of(("given", "meant"), [(a, b) for _, a, b in ACTIONS], ids=[n for n, *_ in ACTIONS])
 def test_an_action_is_what_its_own_fields_say(
     filled: dict[str, Any], given: dict[str, Any], meant: dict[str, Any]
 ) -> None:
@@ -65,7 +64,7 @@ def test_an_action_is_what_its_own_fields_say(
     assert told == {k: v for k, v in alone.items() if v and k not in ("point", "offset")}
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("given", "said"),
     [
         ({"type": "press", "keys": []}, "'press' needs keys"),
@@ -112,7 +111,7 @@ CUSTOM: list[tuple[Environment, str, dict[str, Any], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("environment", "name", "given", "kept"), CUSTOM)
+@each_of(("environment", "name", "given", "kept"), CUSTOM)
 def test_a_world_s_own_action_has_the_arguments_that_were_meant(
     environment: Environment, name: str, given: dict[str, Any], kept: dict[str, Any]
 ) -> None:
@@ -144,7 +143,7 @@ EMPTIES: list[tuple[dict[str, Any], list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "admitted"), EMPTIES)
+@each_of(("schema", "admitted"), EMPTIES)
 def test_a_schema_says_what_of_nothing_is_a_value(
     schema: dict[str, Any], admitted: list[Any]
 ) -> None:
@@ -173,7 +172,7 @@ NESTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("given", "kept"),
     [
         ({"needed": 1, "where": None, "many": None}, {"needed": 1}),
@@ -209,7 +208,7 @@ REFERRED = {
 }
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("given", "kept"),
     [
         ({"one": {"a": None}}, {"one": {}}),
@@ -223,7 +222,7 @@ def test_what_a_schema_refers_to_counts(given: dict[str, Any], kept: dict[str, A
     assert drop_absent(given, REFERRED) == kept
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("tool", "given", "kept"),
     [
         ("start_task", {"task": "a", "arguments": {}}, {"task": "a", "arguments": {}}),

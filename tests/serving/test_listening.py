@@ -4,6 +4,7 @@ import asyncio
 import socket
 
 import pytest
+from tables import each_of
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.serving.listening import (
@@ -20,7 +21,7 @@ from hud_mcp.serving.listening import (
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("given", "expected"),
     [
         ("8000", ("127.0.0.1", 8000)),
@@ -36,7 +37,7 @@ def test_an_address_is_read(given: str, expected: tuple[str, int]) -> None:
     assert read_address(given, option="--http") == expected
 
 
-@pytest.mark.parametrize("given", ["", "host", "host:", "1:65536", "http://host:1", "a b:1", ":-1"])
+@each_of("given", ["", "host", "host:", "1:65536", "http://host:1", "a b:1", ":-1"])
 def test_what_is_no_address_is_refused_by_its_option(given: str) -> None:
     """The error names the option, what was written, and what to write."""
     with pytest.raises(HudMcpError, match=r"^--channel .*: write HOST:PORT, such as 127"):
@@ -69,7 +70,7 @@ async def test_the_port_of_a_server_is_that_of_its_socket() -> None:
     server.close()
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("host", "is_own"),
     [
         ("localhost", True),

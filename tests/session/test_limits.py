@@ -2,19 +2,20 @@
 
 import pytest
 from pydantic import ValidationError
+from tables import each_of
 
 from hud_mcp.session.limits import Limits
 
 
-@pytest.mark.parametrize("name", sorted(set(Limits.model_fields) - {"log_lines"}))
-@pytest.mark.parametrize("value", [0, -1, "many", None])
+@each_of("name", sorted(set(Limits.model_fields) - {"log_lines"}))
+@each_of("value", [0, -1, "many", None])
 def test_a_limit_that_bounds_nothing_is_refused(name: str, value: object) -> None:
     """Zero and less would stop everything, and a word is not a number."""
     with pytest.raises(ValidationError, match=name):
         Limits.model_validate({name: value})
 
 
-@pytest.mark.parametrize("name", sorted(Limits.model_fields))
+@each_of("name", sorted(Limits.model_fields))
 def test_a_limit_can_be_read_from_text(name: str) -> None:
     """A command line gives text."""
     assert getattr(Limits.model_validate({name: "300"}), name) == 300

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from states import AT, BROKEN, CANCELLED, GRADED, LEFT, MADE, STORED, UNGRADED, receipt_of
+from tables import each_of
 
 from hud_mcp.session import effects as do
 from hud_mcp.session import events as ev
@@ -421,23 +421,23 @@ def test_the_table_names_what_there_is() -> None:
     assert {state.phase for state in STATES.values()} == set(Phase)
 
 
-@pytest.mark.parametrize("event", EVENTS)
-@pytest.mark.parametrize("state", STATES)
+@each_of("event", EVENTS)
+@each_of("state", STATES)
 def test_each_event_makes_of_each_state_what_the_table_says(state: str, event: str) -> None:
     """Where the table says nothing, nothing changes and nothing is done."""
     expected = read_table(EXPECTED).get((event, state), "=")
     assert told(STATES[state], EVENTS[event]).strip() == expected
 
 
-@pytest.mark.parametrize("event", [name for name, each in EVENTS.items() if hasattr(each, "life")])
-@pytest.mark.parametrize("state", STATES)
+@each_of("event", [name for name, each in EVENTS.items() if hasattr(each, "life")])
+@each_of("state", STATES)
 def test_an_event_of_an_older_life_changes_nothing(state: str, event: str) -> None:
     """What is told of a world that is gone is of no account, whatever it is."""
     before = STATES[state]._replace(life=3)
     assert decide(before, at_life(EVENTS[event], 2)) == (before, ())
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("state", "meets", "shown"),
     [
         ("made", Meets.START, "starting"),
@@ -465,7 +465,7 @@ def test_a_state_has_one_answer_to_each_question(state: str, meets: Meets, shown
     assert (STATES[state].meets, STATES[state].shown) == (meets, shown)
 
 
-@pytest.mark.parametrize("lacks", ["is_prompted", "provisional", "behind", "replay"])
+@each_of("lacks", ["is_prompted", "provisional", "behind", "replay"])
 def test_another_server_may_take_only_what_it_can_go_on_with(lacks: str) -> None:
     """It was asked and acted on, its record is not behind, and its world can come back."""
     state = OPEN._replace(is_prompted=lacks != "is_prompted", provisional=lacks == "provisional")

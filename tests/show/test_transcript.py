@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 import records
 from PIL import Image
+from tables import each_of
 
 from hud_mcp.grade import Outcome, SubScore
 from hud_mcp.observation import Screenshot
@@ -127,7 +127,7 @@ def test_a_record_that_has_barely_begun_is_shown() -> None:
     assert transcript_text(trajectory()).endswith("no steps")
 
 
-@pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.GRADED])
+@each_of("outcome", [o for o in Outcome if o is not Outcome.GRADED])
 def test_an_end_without_a_grade_has_no_reward_in_words_either(outcome: Outcome) -> None:
     """Never a 0, and the reason stands beside it."""
     ended = trajectory(receipt=receipt(outcome=outcome, reward=None, error="the reason"))
@@ -167,7 +167,7 @@ def test_a_picture_is_named_by_its_path_and_missed_where_it_is_gone(tmp_path: Pa
     )
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("action", "words"),
     [
         ({"type": "click", "x": 3, "y": 4.5, "button": None}, "click at 3, 4.5"),

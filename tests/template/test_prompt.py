@@ -5,6 +5,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
+from tables import each_of
 
 from hud_mcp.errors import InvalidTemplate
 from hud_mcp.template import Prompt, PromptMessage, read_prompt
@@ -13,7 +14,7 @@ HELLO = Prompt((PromptMessage("user", "Hello"),))
 DIALOGUE = Prompt((PromptMessage("user", "Hello"), PromptMessage("assistant", "Yes?")))
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("value", "prompt"),
     [
         ("Hello", HELLO),
@@ -50,7 +51,7 @@ def test_a_prompt_of_several_messages_is_one_text() -> None:
 PICTURE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("content", "text"),
     [
         ([{"type": "text", "text": "One"}, "two"], "One\ntwo"),
@@ -95,7 +96,7 @@ def test_a_system_message_says_that_it_is_an_instruction() -> None:
     assert prompt.text == "Instructions for this task:\nBe brief.\n\nWhy?"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("value", "says"),
     [
         ({"role": "tool", "content": "Hello"}, "role 'tool'; a role is one of user, assistant"),
@@ -111,7 +112,7 @@ def test_an_unknown_role_or_part_is_named(value: Any, says: str) -> None:
     assert says in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_of(
     "value",
     [
         None,

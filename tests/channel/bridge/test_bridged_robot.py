@@ -13,6 +13,7 @@ import psutil
 import pytest
 from bridging import ROBOTS, Bridged, HudServer, bridged, ending, graded, hud_server
 from PIL import Image
+from tables import each_of
 from waiting import PATIENCE_S, until
 from websockets.asyncio.server import ServerConnection, serve
 
@@ -170,7 +171,7 @@ def _end(process: psutil.Process) -> None:
 ACTION = {"role": "action", "names": ["a"]}
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("given", "said"),
     [
         (None, "declares 0 action features"),
@@ -224,7 +225,7 @@ def number(dtype: str, data: int) -> bytes:
     return msgpack.packb({"state": {b"__npgeneric__": True, b"data": data, b"dtype": dtype}})
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("frames", "said"),
     [
         ((b"\xc1",), "does not speak openpi/0"),

@@ -1,7 +1,7 @@
 """How the tools of an author's MCP server are listed to clients of ours."""
 
-import pytest
 from mcp_types import Tool, ToolAnnotations
+from tables import each_of
 
 from hud_mcp import Environment
 from hud_mcp.channel.bridge.published import PublishedTool
@@ -10,7 +10,7 @@ from hud_mcp.server.own_tools import OwnTool
 from hud_mcp.server.view import View
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("hints", "open_world"),
     [
         (None, True),

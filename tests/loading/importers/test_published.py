@@ -3,14 +3,14 @@
 import re
 from pathlib import Path
 
-import pytest
+from tables import each_of
 
 from hud_mcp.loading.importers.published import PUBLISHED, Published
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "benchmarks.md"
 
 
-@pytest.mark.parametrize("published", PUBLISHED, ids=lambda each: each.key)
+@each_of("published", PUBLISHED, ids=lambda each: each.key)
 def test_a_set_is_fetched_from_one_commit_that_the_page_names(published: Published) -> None:
     """A branch would give other rows tomorrow, under the same name."""
     if not published.base:  # it is drawn by a package

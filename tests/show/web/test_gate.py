@@ -6,6 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 from recorded import Run, shot, step
+from tables import each_of
 
 from hud_mcp.show.web.auth import Hosts
 from hud_mcp.show.web.viewer import viewer_app
@@ -29,7 +30,7 @@ async def asks(run: Run) -> AsyncIterator[httpx.AsyncClient]:
         yield asking
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("bound", "more", "header", "answered"),
     [
         ("127.0.0.1", (), "127.0.0.1:8199", True),

@@ -18,6 +18,7 @@ from recorded import (
     shot,
     step,
 )
+from tables import each_of
 
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.grade import Outcome
@@ -119,7 +120,7 @@ def test_a_failure_is_never_counted_as_a_reward_of_zero() -> None:
     assert [row["reward"] for row in data["trajectories"]] == [1.0, 0.5] + [None] * 6
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("action", "words"),
     [
         ({"type": "click", "ref": "e12"}, 'click ref e12 (button "Buy")'),

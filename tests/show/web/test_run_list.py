@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tables import each_of
 
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.outcome import outcome_classes
@@ -52,7 +53,7 @@ def ids(of: RunList, **query: Any) -> list[int]:
 RUNS = [run(number, end) for number, end in enumerate(ENDS)]
 
 
-@pytest.mark.parametrize("sort", ["reward", "seconds", "steps", "task", "outcome", "number"])
+@each_of("sort", ["reward", "seconds", "steps", "task", "outcome", "number"])
 def test_what_has_no_value_is_last_in_either_order(sort: str) -> None:
     """Runs of equal value are in the order of the job, upwards and downwards."""
     found = listed(RUNS)
@@ -120,7 +121,7 @@ def test_a_search_finds_outcomes_by_their_words() -> None:
     assert ids(found, found=frozenset(), find="nothing has this") == []
 
 
-@pytest.mark.parametrize("query", [{"sort": "x"}, {"pick": "x"}, {"pick": "[a,b)"},
+@each_of("query", [{"sort": "x"}, {"pick": "x"}, {"pick": "[a,b)"},
                                    {"pick": "[nan,1]"}, {"pick": "[0,1"}])  # fmt: skip
 def test_an_unknown_column_or_bar_is_named(query: dict[str, str]) -> None:
     """The error says what was given, and what there is."""

@@ -2,6 +2,7 @@
 
 import pytest
 from acting import LOGGING, Browse, act, refusal, seen
+from tables import each_of
 
 from hud_mcp.action import (
     ClickAction,
@@ -44,7 +45,7 @@ async def test_a_key_stays_down_until_it_is_let_go(browse: Browse) -> None:
     assert [entry[2] for entry in await seen(world, "click")] == [True, False]
 
 
-@pytest.mark.parametrize("name", [*CLA_KEYS, "num7", "f12", "f24", "a", "+", "é", "ArrowDown"])
+@each_of("name", [*CLA_KEYS, "num7", "f12", "f24", "a", "+", "é", "ArrowDown"])
 def test_every_key_of_the_common_language_is_known(name: str) -> None:
     """Each of the HUD SDK's key names is one of Playwright's or the UI Events specification's."""
     if name == "start":
@@ -54,7 +55,7 @@ def test_every_key_of_the_common_language_is_known(name: str) -> None:
         assert playwright_keys([name])
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("names", "keys"),
     [
         (["ctrl+a"], ["Control", "a"]),

@@ -9,6 +9,7 @@ import pytest
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_of
 
 from hud_mcp.errors import ActionFailed, InvalidEnvironment
 from hud_mcp.worlds.gymnasium.actions import ActionForm
@@ -42,7 +43,7 @@ def as_json(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-@pytest.mark.parametrize("name", SPACES)
+@each_of("name", SPACES)
 def test_what_a_space_holds_is_read_back(name: str) -> None:
     """Through JSON, every sample is an action of the space again, and equal."""
     space = SPACES[name]
@@ -55,7 +56,7 @@ def test_what_a_space_holds_is_read_back(name: str) -> None:
         assert str(as_json(read)) == str(as_json(sample))
 
 
-@pytest.mark.parametrize("name", SPACES)
+@each_of("name", SPACES)
 def test_a_schema_is_flat_and_has_an_example_that_is_read(name: str) -> None:
     """No unions, references or lists of types; the example is an action."""
     form = ActionForm(SPACES[name])
@@ -99,7 +100,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("name", "raw", "said"), WRONG)
+@each_of(("name", "raw", "said"), WRONG)
 def test_a_bad_action_names_the_bound_that_it_breaks(name: str, raw: Any, said: str) -> None:
     """And where in the action; nothing is clipped."""
     with pytest.raises(ActionFailed) as caught:
@@ -172,7 +173,7 @@ def test_a_space_that_json_cannot_write_is_refused_where_it_is_declared() -> Non
         ActionForm(spaces.Dict({"g": graph}))
 
 
-@pytest.mark.parametrize("env_id", ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", "Taxi-v4"])
+@each_of("env_id", ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", "Taxi-v4"])
 def test_gymnasium_s_own_spaces_have_schemas(env_id: str) -> None:
     """With the bounds of the space."""
     env = gymnasium.make(env_id)

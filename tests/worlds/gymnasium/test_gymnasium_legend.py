@@ -4,6 +4,7 @@ from typing import Any
 
 import anyio
 import pytest
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Gymnasium, Opening
@@ -13,7 +14,7 @@ from hud_mcp.observation import Look
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("env_id", "options", "said"),
     [
         ("FrozenLake-v1", {}, "The ice is slippery: a step goes where you choose with a chance of"),
@@ -85,7 +86,7 @@ async def test_the_rules_told_at_the_start_are_in_no_look() -> None:
             await world.close()
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("env_id", "said"),
     [
         ("Reacher-v5", "fingertip's x less the target's: "),

@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.wrappers import NormalizeObservation
+from tables import each_of
 
 from hud_mcp import Gymnasium
 from hud_mcp.action import CustomAction
@@ -28,8 +29,8 @@ async def played(spec: Gymnasium, seed: int | None, steps: int = 6) -> tuple[lis
     return seen, env
 
 
-@pytest.mark.parametrize("env_id", ["CartPole-v1", "FrozenLake-v1", "Taxi-v4", "Blackjack-v1"])
-@pytest.mark.parametrize("seed", [7, None])
+@each_of("env_id", ["CartPole-v1", "FrozenLake-v1", "Taxi-v4", "Blackjack-v1"])
+@each_of("seed", [7, None])
 async def test_a_later_session_sees_what_a_first_one_would(env_id: str, seed: int | None) -> None:
     """It has the environment of another seed and another length, and nothing of its chance."""
     spec = Gymnasium(env_id, screen=False)

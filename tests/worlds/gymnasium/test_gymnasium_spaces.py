@@ -8,6 +8,7 @@ import orjson
 import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import data_equivalence
+from tables import each_of
 
 from hud_mcp import Gymnasium
 from hud_mcp.errors import InvalidEnvironment
@@ -31,7 +32,7 @@ SPACES: list[spaces.Space[Any]] = [
 ]
 
 
-@pytest.mark.parametrize("space", SPACES, ids=lambda s: type(s).__name__)
+@each_of("space", SPACES, ids=lambda s: type(s).__name__)
 def test_a_space_and_its_values_survive_the_wire(space: spaces.Space[Any]) -> None:
     """Equal spaces, equal values of equal kinds, whatever their numbers."""
     there = space_from_json(orjson.loads(orjson.dumps(space_to_json(space))))

@@ -6,6 +6,7 @@ import anyio
 import gymnasium
 import numpy as np
 import pytest
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Gymnasium
@@ -39,7 +40,7 @@ class Plain:
         spec = None
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("seen", "lines"),
     [
         (np.array([0.5, 2.0, 1e-9]), ["observation: [0.5, 2, 1e-09]"]),
@@ -78,7 +79,7 @@ def test_numbers_have_names_and_units_where_they_are_given() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_of(
     "env_id",
     [
         "CartPole-v1",
@@ -124,7 +125,7 @@ async def test_cartpole_reads_like_this() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("env_id", "said"),
     [
         ("Taxi-v4", "The taxi is in row"),

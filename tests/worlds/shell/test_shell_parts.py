@@ -6,6 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from tables import each_of
 
 from hud_mcp import Opening, Shell, ShellWorld
 from hud_mcp.errors import InvalidEnvironment
@@ -48,7 +49,7 @@ async def test_parts_are_in_snapshots_and_in_what_grades(tmp_path: Path) -> None
         assert (await world.run("ls /testbed")).output == "x\n"
 
 
-@pytest.mark.parametrize("part", ["/usr/x", "/workspace/a", "testbed", "/a/../b", "/", "/tmp"])
+@each_of("part", ["/usr/x", "/workspace/a", "testbed", "/a/../b", "/", "/tmp"])
 async def test_a_part_is_a_place_that_nothing_else_is_at(part: str) -> None:
     """What the system has there is not hidden."""
     with pytest.raises(InvalidEnvironment, match="nothing of the system is at"):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each_of
 from waiting import until
 
 from hud_mcp.action import CustomAction, WaitAction
@@ -290,7 +291,7 @@ async def test_the_first_process_survives_its_agent(shell: ShellWorld) -> None:
     assert (await shell.run("echo here")).output == "here\n"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("options", "said"),
     [
         ({"isolation": "docker"}, "choose 'bwrap', or 'none'"),

@@ -125,7 +125,7 @@ def targets_of(node: ast.AST) -> list[str]:
     if isinstance(node, ast.ImportFrom):
         return ["." * node.level + (node.module or "")]
     if isinstance(node, ast.Call) and node.args:
-        called = ast.unparse(node.func).rpartition(".")[2]
+        called = name_of(node.func)
         given = node.args[0]
         named = isinstance(given, ast.Constant) and isinstance(given.value, str)
         if called in ("import_module", "__import__") and named:
@@ -133,10 +133,17 @@ def targets_of(node: ast.AST) -> list[str]:
     return []
 
 
+def name_of(node: ast.expr) -> str:
+    """The last part of a name with dots; empty for any other expression."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def lazily_given(tree: ast.Module) -> dict[str, str] | None:
     """The names that a seam loads, each with its reference; None where a module is no seam."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_names":
+        if isinstance(node, ast.Call) and name_of(node.func) == "lazy_names":
             references = [ast.literal_eval(each) for each in node.args[1:]]
             found = {each.replace(":", ".").rpartition(".")[2]: each for each in references}
             return found | {each.arg or "": ast.literal_eval(each.value) for each in node.keywords}

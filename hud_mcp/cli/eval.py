@@ -291,9 +291,9 @@ async def _evaluate(
     print_results(console, results, told=progress.told, store=options["store"])
     await write_report(store, job.id, report, expected=results.expected)
     console.print(f"Job {job.id}. Server log: {log_path}", style="dim", soft_wrap=True)
-    console.print(f"Report: {report}", soft_wrap=True)
     jobs = in_store(f"hud-mcp jobs {job.id}", options["store"])
     console.print(cell(f"Next: `{jobs}` lists each run.", "dim"), soft_wrap=True)
+    console.print(f"Report: {report}", soft_wrap=True)
     if interruption.signal is not None and results.to_resume:
         console.print(cell(_interrupted(results, evaluation.cut_off), "red"))
     elif results.unexpected:

@@ -1,10 +1,29 @@
 """How commands start quickly."""
 
 import gc
+import signal
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
-__all__ = ["without_collecting"]
+__all__ = ["ending_at_once", "without_collecting"]
+
+
+@contextmanager
+def ending_at_once() -> Generator[None]:
+    """Let Ctrl-C end the process in the body, where imports would make tracebacks of it.
+
+    A process that ignores Ctrl-C still does.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from hud_mcp.server.reported import MOST_AT_ONCE
 from hud_mcp.session.limits import Limits
 from hud_mcp.store.permissions import is_open_to_others
 from hud_mcp.task import COMBINATIONS, Task
+from hud_mcp.taskset import Taskset
 
 OTHERS = {"--security-opt", "--no-deps", "--browsergym-python"}
 """Options of other people's programs and of this project's benchmarks that prose names."""
@@ -58,6 +59,14 @@ OPTIONS = {option for each in every_command() for param in each.params for optio
     "--help",
     "--version",
 }
+
+
+def test_readme_counts_the_tasks_of_the_demo() -> None:
+    """How many there are, and how many of them are in a browser."""
+    tasks = Taskset.from_file(ROOT / "taskset_data" / "quickstart.jsonl")
+    in_browser = sum(task.env == "browser" for task in tasks)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"# {len(tasks)} tasks, {in_browser} of them in a real browser;" in readme
 
 
 @each_of("each", PAGES, ids=lambda each: each.name)

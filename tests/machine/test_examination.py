@@ -66,6 +66,10 @@ def test_a_store_that_cannot_be_written_fails(tmp_path: Path) -> None:
     given = ["doctor", str(tmp_path / "env.py"), "--json", "--store", store]
     shown = CliRunner().invoke(main, given)
     assert shown.exit_code == 1, shown.output
+    in_words = CliRunner().invoke(main, [each for each in given if each != "--json"]).stdout
+    states = [line.split()[0] for line in in_words.splitlines() if not line.startswith(" ")]
+    assert states == sorted(states, key=lambda state: state != "failed")
+    assert sum("extras" in line.split()[:2] for line in in_words.splitlines()) <= 2
     found = next(e for e in json.loads(shown.stdout)["findings"] if e["name"] == "store")
     assert found["state"] == "failed"
     assert "HUD_MCP_STORE" in found["do"]

@@ -1,13 +1,16 @@
-"""Texts cut to a length, so that what somebody else chose does not fill a message or a page."""
+"""Texts that somebody else chose, made fit to be shown: cut to a length, or without a secret."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["clip", "clip_and_count", "clip_json", "clip_repr", "clip_text"]
+__all__ = ["clip", "clip_and_count", "clip_json", "clip_repr", "clip_text", "mask"]
 
 _JSON_CHARS = 20_000
 """Of one JSON value that somebody else chose, such as a grade's `info`."""
+_SECRET_CHARS = 8
+"""No service gives a shorter key; a server without keys is given `x`, `none` or `EMPTY`."""
 
 
 def clip(text: str, most_chars: int) -> str:
@@ -61,3 +64,18 @@ def clip_json(value: Mapping[str, Any] | Iterable[Any] | None) -> str | None:
     except (ValueError, TypeError, RecursionError):
         text = "(cannot be written as JSON)"
     return clip_and_count(text, _JSON_CHARS)
+
+
+def mask(text: str, secret: str, shown: str) -> str:
+    """Return a text in which another one stands for a secret.
+
+    Args:
+        text: The text.
+        secret: A short one is masked as a whole word only; an empty one nowhere.
+        shown: Stands in its place.
+    """
+    if not secret:
+        return text
+    if len(secret) >= _SECRET_CHARS:
+        return text.replace(secret, shown)
+    return re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", lambda _: shown, text)

@@ -17,6 +17,7 @@ import anyio
 import httpx
 import orjson
 
+from hud_mcp.clipping import mask
 from hud_mcp.errors import GraderFailed
 
 __all__ = ["Endpoint", "Question", "Speaks", "Unreadable", "find_endpoint", "open_client"]
@@ -224,9 +225,7 @@ class Endpoint:
         return seconds
 
     def _said(self, status: int, data: bytes) -> str:
-        text = " ".join(data.decode("utf-8", "replace").split())
-        if self.key:
-            text = text.replace(self.key, "…")
+        text = mask(" ".join(data.decode("utf-8", "replace").split()), self.key or "", "…")
         hint = " Set its key in the environment." if status in (401, 403) else ""
         return f"status {status}: {text[:_SHOWN_CHARS] or 'nothing more'}.{hint}"
 

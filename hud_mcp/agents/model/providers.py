@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hud_mcp.agents.model import libraries
 from hud_mcp.agents.model.options import ModelOptions
+from hud_mcp.clipping import mask
 from hud_mcp.errors import HudMcpError, NotInstalled
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Secret:
 
     def masked(self, text: str) -> str:
         """A text without the key, which a provider may have written into it."""
-        return text.replace(self.value, "[the key]") if self.value else text
+        return mask(text, self.value, "[the key]")
 
 
 def need_libraries() -> None:

@@ -43,6 +43,7 @@ LAYERS = (
         "capabilities",
         "adapters",
         "utils",
+        "reaper",
         "record.model_turn",
         "telemetry",
     ),

@@ -3,17 +3,21 @@
 import os
 import re
 import shlex
-import signal
 import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import orjson
+from anyio.abc import Process
 
 from hud_mcp.agents.agent import Agent
 from hud_mcp.errors import HudMcpError
+from hud_mcp.reaper import reaped
+from hud_mcp.sandbox.process import Output
 from hud_mcp.session.caller import OPERATOR_TOKEN
 from hud_mcp.session.credential import session_token
 from hud_mcp.task import Task
@@ -30,6 +34,10 @@ __all__ = [
 
 _SECRETS = frozenset({OPERATOR_TOKEN, "HUD_MCP_CHANNEL_TOKEN"})
 """What this process may have in its environment, and no agent may."""
+_KEPT_BYTES = 1024 * 1024
+"""Of what a command says, the first half and the last."""
+_END_S = 10.0
+"""How long a command and its family may take to end; they are killed at once."""
 _LAST_LINES = 5
 _LAST_CHARS = 400
 """Of what a command said last, where it died."""
@@ -177,30 +185,53 @@ async def run_agent(
     Raises:
         CommandDied: Its exit status is not 0.
 
-    If this call is cancelled, the program is killed, with everything that it started.
+    It ends with the program, however long what that leaves behind would have lived. All of that is
+    killed, also if this call is cancelled.
     """
-    output = bytearray()
-    status = "killed"
-    process = await anyio.open_process(
-        command,
-        stdin=stdin,
-        stderr=subprocess.STDOUT,
-        cwd=folder,
-        env=environment,
-        start_new_session=True,
+    shell = ["/bin/sh", "-c", command] if isinstance(command, str) else command
+    read_end, write_end = os.pipe()
+    output = Output(
+        read_end, kept_bytes=_KEPT_BYTES, most_bytes=sys.maxsize, on_overflow=lambda: None
     )
+    status = "killed"
     try:
-        async with process:
-            if process.stdout is not None:
-                async for chunk in process.stdout:
-                    output += chunk
+        try:
+            process = await anyio.open_process(
+                reaped(shell),
+                stdin=stdin,
+                stdout=write_end,
+                stderr=write_end,
+                cwd=folder,
+                env=environment,
+                start_new_session=True,
+            )
+        finally:
+            os.close(write_end)
+        async with _ended(process):
             await process.wait()
         status = _shown_status(process.returncode)
     finally:
-        _kill_group(process.pid)
-        _log(agent, f"{title}: {status}", bytes(output))
+        output.drain()  # what it left behind may hold the pipe open, and is not waited for
+        output.close()
+        _log(agent, f"{title}: {status}", output.taken())
     if process.returncode:
-        raise CommandDied(f"Its {title} ended with {status}{_last_said(bytes(output))}")
+        raise CommandDied(f"Its {title} ended with {status}{_last_said(output.taken())}")
+
+
+@asynccontextmanager
+async def _ended(process: Process) -> AsyncGenerator[None]:
+    """Let a reaper end at the end of the block, with everything that its command started."""
+    try:
+        yield
+    finally:
+        with anyio.CancelScope(shield=True):
+            if process.returncode is None:
+                process.terminate()
+                with anyio.move_on_after(_END_S):
+                    await process.wait()
+            if process.returncode is None:
+                process.kill()
+            await process.aclose()
 
 
 def _shown_status(status: int | None) -> str:
@@ -223,13 +254,3 @@ def _log(agent: Agent, status: str, output: bytes) -> None:
         agent.log(f"agent: … {dropped} earlier lines")
     for line in lines[dropped:]:
         agent.log(f"agent: {line[:_LINE_CHARS]}")
-
-
-def _kill_group(leader: int) -> None:
-    """Kill whatever the command left behind."""
-    if not hasattr(os, "killpg"):
-        return
-    try:
-        os.killpg(leader, signal.SIGKILL)
-    except ProcessLookupError:
-        return

@@ -2,16 +2,15 @@
 
 import os
 import shutil
-import signal
 import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 import anyio
 import anyio.to_thread
 
 from hud_mcp.errors import GraderFailed
+from hud_mcp.reaper import reaped
 from hud_mcp.sandbox.descriptors import readable
 from hud_mcp.sandbox.process import Output, shell_status
 
@@ -41,7 +40,7 @@ _PASSED_ON = {
 async def run_on_server(
     command: str, cwd: str, timeout_s: float, env: Mapping[str, str] | None
 ) -> dict[str, Any]:
-    """Run a line of bash as a process group of its own, beside the server.
+    """Run a line of bash beside the server, and end all that it has started.
 
     Args:
         command: The line.
@@ -107,7 +106,7 @@ class _Running:
         err_read, err_write = os.pipe()
         try:
             self._process = subprocess.Popen(  # noqa: S603  # the author's own command
-                [bash, "--noprofile", "--norc", "-c", command],
+                reaped([bash, "--noprofile", "--norc", "-c", command]),
                 stdin=subprocess.DEVNULL,
                 stdout=out_write,
                 stderr=err_write,
@@ -131,10 +130,7 @@ class _Running:
         return None if code is None else shell_status(code)
 
     async def wait(self) -> None:
-        """Wait for the end of the command itself, not of what it left in the back.
-
-        Its number stays its own: until `kill` it is not taken off the list of processes.
-        """
+        """Wait for the end of the command, and of what it left behind, which is killed then."""
         if self._process.returncode is not None:
             return
         if hasattr(os, "pidfd_open"):
@@ -144,12 +140,11 @@ class _Running:
             finally:
                 os.close(ending)
             return
-        # Without it, what the command left in the back is no longer found afterwards.
         await anyio.to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
 
     def kill(self) -> None:
-        """End it, and everything in its process group. What it wrote until now is read."""
-        self._kill_group()
+        """End it, and everything that it has started. What it wrote until now is read."""
+        self._end()
         self.out.drain()
         self.err.drain()
 
@@ -163,12 +158,10 @@ class _Running:
 
     def _overflow(self) -> None:
         self.stopped = f"it wrote more than {_MOST_BYTES} bytes"
-        self._kill_group()
+        self._end()
 
-    def _kill_group(self) -> None:
-        if self._process.returncode is None:  # else its number may be another's by now
-            with suppress(ProcessLookupError, PermissionError):  # all of it has ended
-                os.killpg(self._process.pid, signal.SIGKILL)
+    def _end(self) -> None:
+        self._process.terminate()  # the reaper, which kills all the others
 
 
 def _environment() -> dict[str, str]:

@@ -6,6 +6,7 @@ import sys
 import anyio
 
 from hud_mcp.errors import InvalidAgent
+from hud_mcp.reaper import reaped
 
 __all__ = ["check_reference", "process_command"]
 
@@ -30,7 +31,8 @@ async def check_reference(reference: str) -> None:
     Raises:
         InvalidAgent: There is none, or it cannot work; the text says what to write.
     """
-    command = [*process_command(reference), "--check"]
+    # What the file starts as it is loaded may hold the output open.
+    command = reaped([*process_command(reference), "--check"])
     done = None
     with anyio.move_on_after(_CHECK_S):
         done = await anyio.run_process(

@@ -7,6 +7,7 @@ ended. On other systems only the command's process group is killed.
 This file is run as a program, so it imports nothing of its package.
 """
 
+import ctypes
 import os
 import signal
 import sys
@@ -42,8 +43,6 @@ def reaped(command: Sequence[str]) -> list[str]:
 def _prctl(option: int, value: int) -> None:
     if sys.platform != "linux":
         return
-    import ctypes  # noqa: PLC0415  # the module is imported by those who only make the command
-
     ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 

@@ -116,6 +116,7 @@ class Agent:
         self.turns: list[ModelTurn] = []
         self.meta: dict[str, Any] = {}
         self._asked_s: float | None = None
+        self._heard = False
 
     def report(self, turn: ModelTurn) -> None:
         """Report a model's reply, reasoning and usage, for the record; no agent reads it.
@@ -130,16 +131,20 @@ class Agent:
 
     def asks(self) -> None:
         """Mark that a request to the model's provider begins now."""
-        self._asked_s = time.monotonic()
+        if self._asked_s is None:
+            self._asked_s = time.monotonic()
 
     def heard(self) -> None:
         """Mark that the provider has replied."""
-        self._asked_s = None
+        self._heard = True
 
     @property
     def silence_s(self) -> float:
-        """How long an open request to the model's provider has had no reply."""
-        return 0.0 if self._asked_s is None else time.monotonic() - self._asked_s
+        """How long the model's provider has been asked without any reply; 0 after the first one.
+
+        A provider that has replied once works, so later time is the model's own: it thinks.
+        """
+        return 0.0 if self._heard or self._asked_s is None else time.monotonic() - self._asked_s
 
     def note_answered(self, *, answered: bool = True) -> None:
         """Note that an answer was submitted, if one was."""

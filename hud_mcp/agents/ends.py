@@ -2,7 +2,7 @@
 
 from hud_mcp.errors import HudMcpError
 
-__all__ = ["BoundReached", "JobHalted", "OperatorFailed"]
+__all__ = ["BoundReached", "JobHalted", "MachineFailed", "OperatorFailed"]
 
 
 class BoundReached(HudMcpError):
@@ -21,3 +21,10 @@ class OperatorFailed(HudMcpError):
 
 class JobHalted(OperatorFailed):
     """The same would meet every other run of the job, so that none is begun any more."""
+
+
+class MachineFailed(HudMcpError):
+    """This program failed while it let a model work. It is no result of the model's.
+
+    The run says nothing of the agent, and `--resume` runs it again.
+    """

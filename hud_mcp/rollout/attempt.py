@@ -10,7 +10,7 @@ import anyio
 
 from hud_mcp.agents.agent import Agent
 from hud_mcp.agents.command import CommandDied
-from hud_mcp.agents.ends import BoundReached, JobHalted, OperatorFailed
+from hud_mcp.agents.ends import BoundReached, JobHalted, MachineFailed, OperatorFailed
 from hud_mcp.contention import Contention
 from hud_mcp.errors import HudMcpError, SessionBusy, StoreFailed, sole_cause
 from hud_mcp.outcome import (
@@ -31,6 +31,7 @@ from hud_mcp.rollout.resumption import end_as_lost
 from hud_mcp.rollout.server import AnyServer, ServerLost
 from hud_mcp.rollout.session_ids import SessionIds
 from hud_mcp.rollout.signs import FirstSigns
+from hud_mcp.session.caller import CALLED
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 
@@ -42,8 +43,6 @@ _LOOK_S = 0.5
 """How often the steps of an agent that calls the server by itself are counted."""
 _FLUSH_S = 10.0
 """How long the last turns of an agent's model may take to be recorded."""
-_SILENT = 0.5
-"""A provider that is silent for this part of a run's time, and until its end, has ended it."""
 _ELSEWHERE_S = 60.0
 """How long another server may take to grade the answer of a session that it has resumed."""
 _STARTS = 3
@@ -188,6 +187,7 @@ class Attempt:
         self._contention = contention
         self._died: str | None = None
         self._refused: str | None = None
+        self._cause = Cause.AGENT
         self._began_s = time.monotonic()
         self._error: str | None = None
         self._lines: list[str] = []
@@ -297,27 +297,39 @@ class Attempt:
             logger.debug("%s", exc)  # the conversation knows why
         except ServerLost:
             raise
-        except BoundReached as exc:
-            self.conversation.stop(str(exc))
-        except OperatorFailed as exc:
-            self._refused = str(exc)
-            if isinstance(exc, JobHalted):
-                self._signs.halt(str(exc))
-        except CommandDied as exc:
-            self._died = str(exc)
         except HudMcpError as exc:
-            self._error = str(exc)
+            self._attribute(exc)
         except Exception as exc:  # an agent's own failure is attributed to it, and recorded
             logger.info("the agent failed on %s", self.planned.task.id, exc_info=True)
             frame = traceback.extract_tb(exc.__traceback__)[-1]
             self._error = f"{type(exc).__name__}: {exc} ({frame.filename}:{frame.lineno})"
 
+    def _attribute(self, exc: HudMcpError) -> None:
+        """Note whose doing it is that the agent's work has ended."""
+        if isinstance(exc, BoundReached):
+            self.conversation.stop(str(exc))
+        elif isinstance(exc, CommandDied):
+            self._died = str(exc)
+        elif isinstance(exc, MachineFailed):
+            logger.warning("the run of %s failed", self.planned.task.id, exc_info=exc)
+            self._blame(str(exc), Cause.MACHINE)
+        elif isinstance(exc, OperatorFailed):
+            self._blame(str(exc), Cause.OPERATOR)
+            if isinstance(exc, JobHalted):
+                self._signs.halt(str(exc))
+        else:
+            self._error = str(exc)
+
+    def _blame(self, reason: str, cause: Cause) -> None:
+        """Note that somebody else than the agent has ended its work."""
+        self._refused, self._cause = reason, cause
+
     def _time_out(self, agent: Agent) -> None:
-        """Note that its time is up: the agent's doing, unless its model's provider was silent."""
+        """Note that its time is up: the agent's doing, unless its provider never replied."""
         timeout_s, silence_s = self._bounds.timeout_s, agent.silence_s
-        if silence_s > _SILENT * timeout_s:
+        if silence_s:
             said = f"had not replied for {silence_s:.0f} s when --timeout ended the run"
-            self._refused = f"The model's provider {said}."
+            self._blame(f"The model's provider {said}.", Cause.OPERATOR)
         else:
             self.conversation.stop(f"after {timeout_s:g} s (--timeout)")
 
@@ -363,14 +375,14 @@ class Attempt:
                 pause_s = min(1.0, 2 * pause_s)
                 continue
             if state in ("open", "starting"):
-                says_nothing = self._signs.note(self._died, steps=int(status.get("steps", 0)))
-                by_operator = says_nothing or self._refused is not None
-                cause = Cause.OPERATOR if by_operator else Cause.AGENT
-                await self.conversation.cancel(reason=self._why_ended(), cause=cause)
+                called = bool(reply.meta.get(CALLED) or status.get("steps"))
+                if self._signs.note(self._died, called=called):
+                    self._cause = Cause.OPERATOR
+                await self.conversation.cancel(reason=self._why_ended(), cause=self._cause)
                 self._unanswered = True
             if not self.conversation.is_over:
                 return
-        self._signs.note(None, steps=0)
+        self._signs.note(None, called=True)
 
     def _why_ended(self) -> str:
         """Why the agent's work ended without an answer."""

@@ -30,17 +30,17 @@ class FirstSigns:
         """
         self._halted = self._halted or f"The job was stopped. {reason}"
 
-    def note(self, death: str | None, *, steps: int) -> bool:
+    def note(self, death: str | None, *, called: bool) -> bool:
         """Take note of a run that has come to its end.
 
         Args:
             death: How the command died; None where it did not.
-            steps: How many steps it had taken.
+            called: Whether it had called a tool: what has seen its task has ended its own run.
 
         Returns:
             Whether the end says nothing of the agent: it died, and no run of it has ever lived.
         """
-        if death is None or steps:
+        if death is None or called:
             self.alive = True
         if self.alive or death is None:
             return False

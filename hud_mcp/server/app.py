@@ -233,6 +233,8 @@ class _Surface:
     ) -> Any:
         name = params.name
         caller = caller_of(ctx)
+        if caller.has_session_token:
+            self._note_called(caller.session or "")
         tool = (self._agent_tools if caller.is_agent else self._tools).get(name)
         if tool is None:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name}")
@@ -249,6 +251,12 @@ class _Surface:
             return result
         beside: Mapping[str, Any] = result.get("_meta") or {}
         return {**result, "_meta": {**beside, **self._tag}}
+
+    def _note_called(self, key: str) -> None:
+        """Note that the agent itself works on a session, for whoever runs it."""
+        session = self._sessions.roster.get(key)
+        if session is not None:
+            session.mark_called()
 
     def _operations_of(self, name: str, meta: Mapping[str, Any]) -> Operations | None:
         """What performs an operation, where its caller may; to others no such tool exists."""

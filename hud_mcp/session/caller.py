@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass, field, replace
 
 __all__ = [
+    "CALLED",
     "CAUSE",
     "CHOSEN_SESSION",
     "CREDENTIAL",
@@ -52,6 +53,9 @@ start of it is looked for, unless the store says that there is one."""
 NAMED_JOB = "hud-mcp/job"
 """In the `_meta` of a start_task: the name of its caller's own job that the session belongs to."""
 
+CALLED = "hud-mcp/called"
+"""In the `_meta` of a task_status, to whoever runs an agent: the agent itself has called a tool."""
+
 REASON = "hud-mcp/reason"
 CAUSE = "hud-mcp/cause"
 """In the `_meta` of a cancel_task of whoever runs an agent, or among the parameters of a channel's
@@ -99,6 +103,11 @@ class Caller:
     def is_agent(self) -> bool:
         """Whether it has one session to work on, and may begin none."""
         return self.session is not None
+
+    @property
+    def has_session_token(self) -> bool:
+        """Whether it is an agent in a process of its own, and not a program that runs one."""
+        return self.is_agent and self.principal is not None and self.token_digest is None
 
     def only(self, session: str) -> "Caller":
         """The same caller with one session alone; one that has one already keeps it."""

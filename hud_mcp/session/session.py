@@ -74,6 +74,7 @@ class Session(SessionCalls):
     Attributes:
         id: Its id, as far as this process has been told it.
         caller: Who started it.
+        agent_called: Whether an agent in a process of its own has called a tool here.
         begun_s: When it began, by the clock of `time.monotonic`.
     """
 
@@ -102,6 +103,7 @@ class Session(SessionCalls):
         begun = stored.trajectory if stored is not None else None
         self.id = "" if stored is not None else session_id or f"sess-{random_hex(16)}"
         self.caller = caller
+        self.agent_called = False
         replayable = environment.replays(task)
         spec = SessionSpec(
             environment=environment,
@@ -136,6 +138,10 @@ class Session(SessionCalls):
         super().__init__(spec, core, store=store, contention=shared.contention)
         open_s = (utc_now() - spec.started_at).total_seconds()
         self.begun_s = core.touched_s - max(0.0, open_s)
+
+    def mark_called(self) -> None:
+        """Note that an agent in a process of its own has called a tool."""
+        self.agent_called = True
 
     def know(self, session_id: str) -> None:
         """Take its id from a caller that has it."""

@@ -26,6 +26,7 @@ __all__ = [
     "Refuses",
     "Says",
     "Script",
+    "Sends",
     "overflows",
     "provider_server",
 ]
@@ -74,12 +75,27 @@ class Refuses:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Sends:
+    """Whatever a server may send.
+
+    Attributes:
+        body: JSON, or a text that is none.
+        status: Of HTTP.
+        headers: More headers, such as `retry-after`.
+    """
+
+    body: Any
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
 def overflows(asked: Asked) -> Refuses:
     """What the provider says where the context is full."""
     return Refuses(400, FORMATS[asked.provider].overflow)
 
 
-Script = Callable[[Asked], Says | Refuses]
+Script = Callable[[Asked], Says | Refuses | Sends]
 
 
 class ProviderServer:
@@ -108,13 +124,15 @@ class ProviderServer:
 
     def reply(
         self, kind: Format, model: str, body: Mapping[str, Any], headers: Mapping[str, str]
-    ) -> tuple[int, Mapping[str, str], dict[str, Any]]:
+    ) -> tuple[int, Mapping[str, str], Any]:
         """The status, headers and body for a request."""
         heard = kind.hear(body)
         with self._lock:
             asked = Asked(kind.provider, model, len(self.asked), heard, body, headers)
             self.asked.append(asked)
         given = self.script(asked)
+        if isinstance(given, Sends):
+            return given.status, given.headers, given.body
         if isinstance(given, Refuses):
             return given.status, given.headers, kind.refuse(given.status, given.message)
         return 200, {}, kind.write(model, given)
@@ -162,7 +180,8 @@ def _answering(server: ProviderServer) -> type[BaseHTTPRequestHandler]:
             if status == 200 and streams and kind.stream is not None:
                 self._stream(kind.stream(reply), ends=provider.startswith("openai-"))
             else:
-                self._send(status, more, json.dumps(reply).encode())
+                text = reply if isinstance(reply, str) else json.dumps(reply)
+                self._send(status, more, text.encode())
 
         def log_message(self, *_args: object) -> None:
             """Say nothing."""

@@ -143,6 +143,53 @@ async def test_a_command_that_dies_says_so_where_people_look(tmp_path: Path) -> 
     assert "1 of 1 say nothing of the agent" in printed
 
 
+CALLS = """
+import json, os, urllib.request
+
+HEADERS = {
+    "Authorization": f"Bearer {os.environ['HUD_MCP_TOKEN']}",
+    "content-type": "application/json",
+    "accept": "application/json, text/event-stream",
+}
+
+
+def send(method, params, **beside):
+    body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **beside}).encode()
+    with urllib.request.urlopen(
+        urllib.request.Request(os.environ["HUD_MCP_URL"], body, HEADERS)
+    ) as reply:
+        HEADERS["mcp-session-id"] = reply.headers.get("mcp-session-id") or ""
+        return reply.read()
+
+
+def call(tool, arguments):
+    client = {"name": "test", "version": "1"}
+    begin = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+    send("initialize", begin, id=1)
+    known = HEADERS["mcp-session-id"]
+    send("notifications/initialized", {})
+    HEADERS["mcp-session-id"] = known
+    print(send("tools/call", {"name": tool, "arguments": arguments}, id=2))
+"""
+
+
+async def test_a_command_that_has_seen_its_task_has_ended_its_own_run(tmp_path: Path) -> None:
+    """Whatever it called, and however it was answered: in the first run of a job as in any."""
+    calls = ["task_status", "step", "no_such_tool", "response"]
+    (tmp_path / "calls.py").write_text(CALLS)
+    agent = dying(
+        tmp_path,
+        "from calls import call",
+        f"call({calls}[int(os.environ['HUD_MCP_TASK'][5:])], {{'nonsense': [1]}})",
+        "sys.exit('I give up')",
+    )
+    status, printed = await finish(tmp_path, letters(len(calls)), *agent, "--max-concurrent", "1")
+    assert status == 1
+    assert "The job was stopped" not in printed, printed
+    found = await receipts(tmp_path / "store.sqlite3")
+    assert [(r["outcome"], r["cause"]) for r in found] == [("cancelled", "agent")] * len(calls)
+
+
 @pytest.mark.stress
 async def test_a_job_whose_first_runs_all_die_stops(tmp_path: Path) -> None:
     """Before it has used up its tasks; what died stands against nobody, and is run again."""

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from hud_mcp.agents.agent import Agent
-from hud_mcp.agents.ends import BoundReached, OperatorFailed
-from hud_mcp.agents.model.history import History
+from hud_mcp.agents.ends import BoundReached, MachineFailed, OperatorFailed
+from hud_mcp.agents.model.failures import failed_here
+from hud_mcp.agents.model.history import History, read_arguments
 from hud_mcp.agents.model.options import ModelOptions
 from hud_mcp.agents.model.requests import Reply, Requests
 from hud_mcp.agents.model.screen import Screen
 from hud_mcp.agents.model.tools import defined_tools, refused_result, tool_result
+from hud_mcp.clipping import clip, clip_repr
 from hud_mcp.core_tools import CANCEL_TASK, RESPONSE, TASK_STATUS
+from hud_mcp.errors import HudMcpError
 from hud_mcp.record.values import utc_now
 from hud_mcp.session.caller import LOOK
 from hud_mcp.task import Task
@@ -29,6 +32,9 @@ ListTools = Callable[[str], "Awaitable[Sequence[Tool]]"]
 
 _FIRST_GUESS_TOKENS = 2_000
 _CHARS_A_TOKEN = 4
+_NAMED_CHARS = 100
+_ARGUMENT_CHARS = 1_000
+"""Of what a model wrote that is no call."""
 _REMINDERS = 2
 _REMINDER = (
     "Your reply had neither text nor a call. Call a tool, or submit the answer with `response`."
@@ -67,9 +73,16 @@ class ModelAgent:
         Raises:
             BoundReached: The model has used up what it may use; that is its result.
             OperatorFailed: The provider refused.
+            MachineFailed: This program or a library failed. Whatever a model writes is read or
+                refused to it, so that this is never its doing.
         """
-        tools = await self._tools(agent)
-        await _Dialogue(self._requests, self._options, agent, tools, self._system).work()
+        try:
+            tools = await self._tools(agent)
+            await _Dialogue(self._requests, self._options, agent, tools, self._system).work()
+        except HudMcpError:
+            raise
+        except Exception as exc:  # the one place that attributes it
+            raise failed_here(exc) from exc
 
     async def _tools(self, agent: Agent) -> "list[ToolDefinition]":
         if self._defined is None:
@@ -111,12 +124,12 @@ class _Dialogue:
         reminders = 0
         while True:
             reply = await self._ask()
-            calls = reply.response.tool_calls
+            calls = self._history.reply(reply.response)
             if reply.is_cut:
                 of = " (--max-tokens)" if self._options.max_tokens is not None else ""
                 raise BoundReached(f"as a reply was cut off at the most tokens it may have{of}")
             if calls:
-                if await self._perform(calls):
+                if await self._perform(reply.response.tool_calls, calls):
                     return
                 continue
             text = (reply.response.text or "").strip()
@@ -137,13 +150,12 @@ class _Dialogue:
                 guess=self._tokens,
                 check=self._check,
             )
-        except (BoundReached, OperatorFailed) as exc:
+        except (BoundReached, MachineFailed, OperatorFailed) as exc:
             if self._asked:
                 self._agent.report(self._requests.failed_turn(exc, began))
             raise
         self._agent.heard()
         self._agent.report(reply.turn)
-        self._history.reply(reply.response)
         usage = reply.turn.usage
         self._tokens = (usage.input or self._tokens) + (usage.output or 0)
         self._spending.add(reply.turn.cost_usd)
@@ -155,20 +167,31 @@ class _Dialogue:
         self._asked = True
         self._agent.asks()
 
-    async def _perform(self, calls: "Sequence[ToolCallPart]") -> bool:
-        """Make the calls of one reply in order; tell whether the session is over then."""
+    async def _perform(
+        self, written: "Sequence[ToolCallPart]", calls: "Sequence[ToolCallPart]"
+    ) -> bool:
+        """Make the calls of one reply in order; tell whether the session is over then.
+
+        Args:
+            written: The calls as the model wrote them.
+            calls: The same in the form that the history has.
+        """
         results: list[ToolReturnPart] = []
-        for call in calls:
-            arguments = _arguments_of(call)
-            if self._screen is not None and self._screen.takes(call.tool_name):
+        for said, call in zip(written, calls, strict=True):
+            arguments = _arguments_of(said)
+            if self._screen is not None and self._screen.takes(said.tool_name):
                 results.append(await self._screen.perform(call, arguments or {}))
                 continue
-            if call.tool_name not in self._names:
-                text = f"There is no tool {call.tool_name!r}; there are {', '.join(self._names)}."
+            if said.tool_name not in self._names:
+                named = clip_repr(said.tool_name, _NAMED_CHARS)
+                text = f"There is no tool {named}; there are {', '.join(self._names)}."
                 results.append(refused_result(call, text))
                 continue
             if arguments is None:
-                text = "Its arguments are no JSON object; nothing was done. Write the call again."
+                text = (
+                    "Its arguments are no JSON object; nothing was done. Write the call again. "
+                    f"They were: {clip(str(said.args), _ARGUMENT_CHARS)}"
+                )
                 results.append(refused_result(call, text))
                 continue
             reply = await self._agent.ask(call.tool_name, arguments)
@@ -190,9 +213,8 @@ class _Dialogue:
 
 def _arguments_of(call: "ToolCallPart") -> dict[str, Any] | None:
     """The arguments of a call without its session; None if they are not an object."""
-    try:
-        given = call.args_as_dict(raise_if_invalid=True)
-    except (ValueError, AssertionError):
+    given = read_arguments(call)
+    if given is None:
         return None
     return {name: value for name, value in given.items() if name != "session"}
 

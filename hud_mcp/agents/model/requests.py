@@ -5,6 +5,7 @@ what the model has brought about itself is its result.
 """
 
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,14 @@ import anyio
 
 from hud_mcp.agents.ends import BoundReached, JobHalted, OperatorFailed
 from hud_mcp.agents.model import libraries
-from hud_mcp.agents.model.computers import find_computer
+from hud_mcp.agents.model.computers import Computer, find_computer
+from hud_mcp.agents.model.failures import Failure, failed_here, failure_of, message_of
+from hud_mcp.agents.model.history import read_arguments
 from hud_mcp.agents.model.options import ModelOptions
 from hud_mcp.agents.model.prices import Prices
 from hud_mcp.agents.model.providers import find_key, make_model, need_libraries
 from hud_mcp.agents.model.rates import Rates
+from hud_mcp.agents.model.replies import read_completion
 from hud_mcp.agents.model.spending import Spending
 from hud_mcp.contention import Pauses
 from hud_mcp.errors import HudMcpError
@@ -27,12 +31,15 @@ from hud_mcp.record.values import utc_now
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
     from pydantic_ai.tools import ToolDefinition
+
+    from hud_mcp.agents.model.wire import WireClient
 
 __all__ = ["Reply", "Requests"]
 
 _TRIES = 8
+"""Of one request, in whichever ways it fails."""
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 60.0
 _LONGEST_ASKED_S = 300.0
@@ -41,9 +48,6 @@ _SAID_CHARS = 600
 """Of what a provider says of a refusal."""
 _REFUSALS = 3
 """So many in a row, with no reply before, are no accident: every run would meet them."""
-_TOO_LARGE = 413
-_TRY_AGAIN = (408, 409)
-"""Besides those that have a class of their own."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +88,9 @@ class Requests:
         self._prices = Prices(options)
         self._prices.need()
         self.computer = None
-        self._client = None
         if options.tools != "generic":
             self.computer = find_computer(options.provider, options.tools)
-            self._client = libraries.WireClient(
-                self.computer.send, self.computer.receive, self.computer.headers
-            )
+        self._client = _client_for(options.provider, self.computer)
         self._model = make_model(options, self._key, self._client)
         self._rates = Rates(options.rpm, options.tpm)
         self._refusals = 0
@@ -103,8 +104,7 @@ class Requests:
         """Close the connections to the provider."""
         async with self._model:
             pass
-        if self._client is not None:
-            await self._client.aclose()
+        await self._client.aclose()
 
     async def reply(
         self,
@@ -128,19 +128,19 @@ class Requests:
             BoundReached: The conversation does not fit the model's context.
             OperatorFailed: The provider refused, or could not do it for long.
             JobHalted: It would refuse every other request too.
+            MachineFailed: A library raised what nobody expects.
         """
-        for tried in range(_TRIES):
+        failed: Counter[Failure] = Counter()
+        while True:
             with pauses.pause():
                 ticket = await self._rates.admit(guess, check)
             began = utc_now()
             try:
                 response = await self._request(messages, tools)
-            except (
-                libraries.exceptions.AgentRunError,
-                libraries.exceptions.UserError,
-            ) as exc:
+            except Exception as exc:  # noqa: BLE001  # of four libraries; the table tells them apart
                 ticket.take(0)
-                wait_s = self._wait_after(exc, tried)
+                failed[failure_of(exc)] += 1
+                wait_s = self._wait_after(exc, failed)
                 with pauses.pause():
                     await anyio.sleep(wait_s)
                 continue
@@ -148,7 +148,6 @@ class Requests:
             turn = self._turn(response, began)
             ticket.take((turn.usage.input or 0) + (turn.usage.output or 0))
             return Reply(response, turn, response.finish_reason == "length")
-        raise OperatorFailed(f"{self._options.name} did not reply to {_TRIES} requests.")
 
     async def _request(
         self, messages: "Sequence[ModelMessage]", tools: "Sequence[ToolDefinition]"
@@ -165,42 +164,40 @@ class Requests:
             model_request_parameters=libraries.ModelRequestParameters(function_tools=list(tools)),
         )
 
-    def _wait_after(self, exc: Exception, tried: int) -> float:
+    def _wait_after(self, exc: Exception, failed: "Counter[Failure]") -> float:
         """How long to wait before another try.
 
+        Args:
+            exc: The failure of the last try.
+            failed: How often this request has failed in each way, this try counted.
+
         Raises:
-            BoundReached, OperatorFailed, JobHalted: There is none.
+            BoundReached, OperatorFailed, JobHalted, MachineFailed: There is none.
         """
-        said = self._said(exc)
-        kinds = libraries.exceptions
-        status = getattr(exc, "status_code", None)
-        if isinstance(exc, kinds.ModelContextWindowExceededError) or status == _TOO_LARGE:
-            raise BoundReached(f"as its context was full: {said}") from None
-        halting = (
-            kinds.ModelAuthenticationError,
-            kinds.ModelNotFoundError,
-            kinds.ModelQuotaExceededError,
-            kinds.UserError,
-        )
-        if isinstance(exc, halting):
-            raise JobHalted(f"{said} Correct that, then resume the job.") from None
-        passing = (
-            kinds.ModelRateLimitError,
-            kinds.ModelUnavailableError,
-            kinds.ModelServerError,
-            kinds.ModelConnectionError,
-            kinds.ModelRequestTimeout,
-            kinds.UnexpectedModelBehavior,
-        )
-        if not isinstance(exc, passing) and status not in _TRY_AGAIN:
-            raise self._refused(said) from None
+        failure, tried = failure_of(exc), failed.total()
         asked_s: float | None = getattr(exc, "retry_after", None)
-        if tried == _TRIES - 1 or (asked_s or 0.0) > _LONGEST_ASKED_S:
-            raise OperatorFailed(f"{said} It was tried {tried + 1} times.") from None
+        is_last = failed[failure] >= failure.tries or tried >= _TRIES
+        if is_last or (asked_s or 0.0) > _LONGEST_ASKED_S:
+            raise self._end(exc, failure, tried) from exc
         if asked_s is not None:
             return asked_s
-        wait_s = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**tried)
+        wait_s = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** (tried - 1))
         return wait_s * random.uniform(0.5, 1.0)  # noqa: S311  # so that runs do not come back at once
+
+    def _end(self, exc: Exception, failure: Failure, tried: int) -> HudMcpError:
+        """What a run ends with whose request has failed for good."""
+        if failure is Failure.UNEXPECTED:
+            return failed_here(exc)
+        said = self._said(exc)
+        if tried > 1:
+            said = f"{said} It was tried {tried} times."
+        if failure is Failure.FULL:
+            return BoundReached(f"as its context was full: {said.rstrip('.')}")
+        if failure is Failure.MALFORMED:
+            return BoundReached(f"as its server cannot read what it writes: {said.rstrip('.')}")
+        if failure is Failure.EVERY_RUN:
+            return JobHalted(f"{said} Correct that, then resume the job.")
+        return OperatorFailed(said) if failure is Failure.PASSING else self._refused(said)
 
     def _refused(self, said: str) -> OperatorFailed:
         if self._refusals >= 0:
@@ -214,7 +211,7 @@ class Requests:
 
     def _said(self, exc: Exception) -> str:
         """What a provider says of a failure, without its key."""
-        text = " ".join(self._key.masked(_message(exc)).split())
+        text = " ".join(self._key.masked(message_of(exc)).split())
         status = getattr(exc, "status_code", None)
         coded = f" with status {status}" if status is not None else ""
         return f"{self._options.name} failed{coded}: {text[:_SAID_CHARS].rstrip('.')}."
@@ -231,7 +228,7 @@ class Requests:
             calls=tuple(
                 ModelCall(
                     name=call.tool_name,
-                    arguments=_arguments(call.args),
+                    arguments=_recorded(call),
                     id=call.tool_call_id,
                 )
                 for call in response.tool_calls
@@ -267,22 +264,15 @@ def _usage(response: "ModelResponse") -> TokenUsage:
     )
 
 
-def _arguments(args: str | dict[str, Any] | None) -> dict[str, Any] | str:
+def _client_for(provider: str, computer: Computer | None) -> "WireClient":
+    """The client that a provider's model is asked through."""
+    if computer is not None:
+        return libraries.WireClient(computer.send, computer.receive, computer.headers)
+    chat = provider == "openai-compatible"
+    return libraries.WireClient(receive=read_completion if chat else None)
+
+
+def _recorded(call: "ToolCallPart") -> dict[str, Any] | str:
     """A call's arguments as the model wrote them; text where that is not a JSON object."""
-    if args is None:
-        return {}
-    if isinstance(args, dict):
-        return args
-    call = libraries.messages.ToolCallPart("", args)
-    try:
-        return call.args_as_dict(raise_if_invalid=True)
-    except (ValueError, AssertionError):
-        return args
-
-
-def _message(exc: Exception) -> str:
-    """The sentence in a provider's error, or the error as it is."""
-    body: Any = getattr(exc, "body", None)
-    inner: Any = body.get("error", body) if isinstance(body, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # JSON
-    message: Any = inner.get("message") if isinstance(inner, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # the same
-    return message if isinstance(message, str) else str(exc) or type(exc).__name__
+    given = read_arguments(call)
+    return str(call.args) if given is None else given

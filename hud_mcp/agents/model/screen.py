@@ -69,7 +69,7 @@ class Screen:
             BoundReached: The provider wants a person to agree to it first, and nobody is there.
         """
         try:
-            wanted = self._computer.read(call.tool_name, given, self._frame)
+            wanted = self._read(call.tool_name, given)
         except InvalidAction as exc:
             look = await self._agent.ask(STEP, {"actions": []})
             return self._result(call, look, Wanted(shows="picture"), str(exc))
@@ -78,6 +78,18 @@ class Screen:
         actions = [action.model_dump(mode="json", exclude_none=True) for action in wanted.actions]
         reply = await self._agent.ask(STEP, {"actions": actions})
         return self._result(call, reply, wanted, reply.text if reply.is_error else None)
+
+    def _read(self, name: str, given: Mapping[str, Any]) -> Wanted:
+        """What a call comes to.
+
+        Raises:
+            InvalidAction: It has no such form. A model may write anything, so that a value of
+                another type than its reader expects is the model's doing too.
+        """
+        try:
+            return self._computer.read(name, given, self._frame)
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError) as exc:
+            raise InvalidAction(f"These are no arguments of {name}: {exc}.") from exc
 
     def _result(
         self, call: "ToolCallPart", reply: ToolReply, wanted: Wanted, error: str | None

@@ -11,6 +11,7 @@ from hud_mcp.server.results import receipt_text, receipt_view, structured_result
 from hud_mcp.server.schemas import list_schema, open_schema, string_schema
 from hud_mcp.server.texts import answer_schema, begun_text, live_address
 from hud_mcp.server.view import View
+from hud_mcp.session.caller import CALLED
 from hud_mcp.session.receipts import ended_text, told_to
 from hud_mcp.session.session import Session
 
@@ -90,7 +91,8 @@ def _of_session(call: Call, session: Session) -> dict[str, Any]:
         value["next"] = begun_text(session)
         value |= answer_schema(session)
         lines += [f"Prompt: {value['prompt']}", *([rules] if rules else []), value["next"]]
-    return structured_result(value, "\n".join(lines))
+    called = session.agent_called and not call.caller.has_session_token
+    return structured_result(value, "\n".join(lines), {CALLED: True} if called else None)
 
 
 def _ended_line(session: Session, receipt: Receipt, then: str) -> str:

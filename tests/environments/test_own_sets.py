@@ -1,8 +1,8 @@
 """The sets of our own: what their rows say of themselves is so.
 
 Each row is solved by its solution and by nothing less, is the same in every process, and tells
-an agent nothing of how it is graded. `make test` plays the first row of each template, of those
-that open pages every fourth one; `make prove` plays all rows in all ways.
+an agent nothing of how it is graded. `make test` plays the first row of every fourth template;
+`make prove` plays all rows in all ways.
 """
 
 import json
@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -25,13 +24,14 @@ from plays import (
     playing,
     told_elsewhere,
 )
+from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Grade, Task, Taskset
 from hud_mcp.loading.source import shipped_folder
 from hud_mcp.world import Shared
 
-pytestmark = [pytest.mark.anyio]
+pytestmark = [pytest.mark.anyio, pytest.mark.browser, pytest.mark.sandbox]
 
 DATA = shipped_folder("taskset_data")
 SETS = ("quickstart", "shell", "web", "questions", "office")
@@ -65,42 +65,22 @@ def first_rows(rows: Iterable[Task]) -> list[Task]:
     return list(found.values())
 
 
-def world_of(row: Task) -> str:
-    """What kind of world a row is worked on in."""
-    return environment_of(row.env).world.name
+def sample_of(rows: Iterable[Task]) -> list[Task]:
+    """Of the first rows of templates, every fourth."""
+    return first_rows(rows)[::4]
 
 
-def sample_of(rows: Iterable[Task], step: int = 4) -> list[Task]:
-    """Of the first rows of templates, every fourth where each opens pages; else all of them."""
-    first = first_rows(rows)
-    return [row for n, row in enumerate(first) if n % step == 0 or world_of(row) != "browser"]
-
-
-SAMPLE = {row.id for name in NEW for row in sample_of(ROWS[name])}
-"""What `make test` plays."""
+SAMPLE = [row.id for name in NEW for row in sample_of(ROWS[name])]
+"""The rows that `make test` plays."""
 BY_ID = {row.id: row for name in NEW for row in ROWS[name]}
-
-
-def case_of(row: Task, *values: str, among: set[str]) -> Any:
-    """A test's parameters that are of `make prove` unless their row is among some."""
-    needs = {"browser": [pytest.mark.browser], "shell": [pytest.mark.sandbox]}
-    later = [] if row.id in among else [pytest.mark.prove]
-    marks = [*needs.get(world_of(row), []), *later]
-    return pytest.param(row.id, *values, marks=marks, id="-".join([row.id, *values]))
-
 
 each_set = pytest.mark.parametrize("name", SETS)
 each_new_set = pytest.mark.parametrize("name", NEW)
-each_row = pytest.mark.parametrize("row_id", [case_of(row, among=SAMPLE) for row in BY_ID.values()])
-each_of_a_sample = pytest.mark.parametrize(
-    "row_id", [case_of(row, among=SAMPLE) for row in BY_ID.values()]
-)
-each_wrong_answer = pytest.mark.parametrize(
-    ("row_id", "way"),
+rows_in_turn = pytest.mark.parametrize(
+    "row_ids",
     [
-        case_of(row, str(number), among=SAMPLE if number == 0 else set())
-        for row in BY_ID.values()
-        for number, _ in enumerate(answers_of(row))
+        pytest.param(SAMPLE, id="sample"),
+        pytest.param(list(BY_ID), id="all", marks=pytest.mark.prove),
     ],
 )
 
@@ -114,8 +94,18 @@ async def shared(anyio_backend: str) -> AsyncIterator[Shared]:
         await services.close()
 
 
-IDLE = "test_doing_nothing_in_a_row_of_our_own_gets_nothing"
 Plays = dict[tuple[str, str], Play | Exception]
+
+
+def ways_of(item: pytest.Item, row_id: str) -> list[str]:
+    """The ways in which a test looks at a row's plays."""
+    asked = item.get_closest_marker("ways")
+    ways = ["oracle", *(asked.args if asked else ())]
+    if "wrong answers" not in ways:
+        return ways
+    every = item.get_closest_marker("prove") is not None
+    numbers = [str(number) for number, _ in enumerate(answers_of(BY_ID[row_id]))]
+    return ["oracle", *(numbers if every else numbers[:1])]
 
 
 def wanted_by(item: pytest.Item) -> list[tuple[str, str]]:
@@ -123,9 +113,8 @@ def wanted_by(item: pytest.Item) -> list[tuple[str, str]]:
     if not isinstance(item, pytest.Function) or "played" not in item.fixturenames:
         return []
     params = item.callspec.params
-    if "row_id" in params:
-        nop = [NOP] if item.originalname == IDLE else []
-        return [(params["row_id"], way) for way in ("oracle", *nop, *{params.get("way", "oracle")})]
+    if "row_ids" in params:
+        return [(row_id, way) for row_id in params["row_ids"] for way in ways_of(item, row_id)]
     every = item.get_closest_marker("prove") is not None
     rows = ROWS[params["name"]]
     return [(row.id, "oracle") for row in (rows if every else sample_of(rows))]
@@ -164,69 +153,102 @@ def play_of(played: Plays, row_id: str, way: str) -> tuple[Play, Grade]:
     return result, result.grade
 
 
-@each_row
-def test_a_row_of_our_own_is_solved_by_its_solution(row_id: str, played: Plays) -> None:
+@rows_in_turn
+def test_a_row_of_our_own_is_solved_by_its_solution(row_ids: list[str], played: Plays) -> None:
     """The template's own solution, through a client's actions, gets what the row says: 1."""
-    validation = BY_ID[row_id].validation
-    assert validation is not None
-    grade = play_of(played, row_id, "oracle")[1]
-    assert grade.reward == validation.oracle == 1.0, grade
+
+    @each_of("row_id", row_ids)
+    def is_solved(row_id: str) -> None:
+        validation = BY_ID[row_id].validation
+        assert validation is not None
+        grade = play_of(played, row_id, "oracle")[1]
+        assert grade.reward == validation.oracle == 1.0, grade
+
+    is_solved()
 
 
-@each_of_a_sample
-def test_doing_nothing_in_a_row_of_our_own_gets_nothing(row_id: str, played: Plays) -> None:
+@pytest.mark.ways("nop")
+@rows_in_turn
+def test_doing_nothing_in_a_row_of_our_own_gets_nothing(row_ids: list[str], played: Plays) -> None:
     """An empty answer at once gets 0: no part of a row holds before it is worked on."""
-    validation = BY_ID[row_id].validation
-    assert validation is not None
-    grade = play_of(played, row_id, "nop")[1]
-    assert grade.reward == validation.nop == 0.0, grade
+
+    @each_of("row_id", row_ids)
+    def gets_nothing(row_id: str) -> None:
+        validation = BY_ID[row_id].validation
+        assert validation is not None
+        grade = play_of(played, row_id, "nop")[1]
+        assert grade.reward == validation.nop == 0.0, grade
+
+    gets_nothing()
 
 
-@each_wrong_answer
+@pytest.mark.ways("wrong answers")
+@rows_in_turn
 def test_a_wrong_answer_to_a_row_of_our_own_does_not_pass(
-    row_id: str, way: str, played: Plays
+    row_ids: list[str], played: Plays, request: pytest.FixtureRequest
 ) -> None:
-    """What a hasty agent could say, said at once, gets less than the solution."""
-    grade = play_of(played, row_id, way)[1]
-    assert grade.reward < play_of(played, row_id, "oracle")[1].reward, grade
+    """A hasty agent's answer, given at once, gets less than the solution."""
+    ways = [(row_id, way) for row_id in row_ids for way in ways_of(request.node, row_id)[1:]]
+
+    @each_of("row_id, way", ways)
+    def does_not_pass(row_id: str, way: str) -> None:
+        grade = play_of(played, row_id, way)[1]
+        assert grade.reward < play_of(played, row_id, "oracle")[1].reward, grade
+
+    does_not_pass()
 
 
-@each_row
-def test_the_steps_of_a_row_of_our_own_are_measured(row_id: str, played: Plays) -> None:
+@rows_in_turn
+def test_the_steps_of_a_row_of_our_own_are_measured(row_ids: list[str], played: Plays) -> None:
     """The metadata say how many steps the solution takes, with the answer and without waits."""
-    row, play = BY_ID[row_id], play_of(played, row_id, "oracle")[0]
-    # A slow page may need one more scroll.
-    spare = 1 if play.environment.world.name == "browser" else 0
-    assert abs(row.metadata["steps"] - play.steps) <= spare, play.steps
+
+    @each_of("row_id", row_ids)
+    def is_measured(row_id: str) -> None:
+        row, play = BY_ID[row_id], play_of(played, row_id, "oracle")[0]
+        # A slow page may need one more scroll.
+        spare = 1 if play.environment.world.name == "browser" else 0
+        assert abs(row.metadata["steps"] - play.steps) <= spare, play.steps
+
+    is_measured()
 
 
-@each_row
-def test_an_agent_reads_nothing_of_a_row_s_trap(row_id: str, played: Plays) -> None:
+@rows_in_turn
+def test_an_agent_reads_nothing_of_a_row_s_trap(row_ids: list[str], played: Plays) -> None:
     """Neither the prompt, nor a reply, nor what is public of the environment tells it."""
-    play = play_of(played, row_id, "oracle")[0]
-    trap = BY_ID[row_id].metadata.get("trap")
-    public = json.dumps(play.environment.manifest(), ensure_ascii=False)
-    texts = [play.agent.prompt, public, *play.tools.replies]
-    assert not trap or not any(trap in text for text in texts)
+
+    @each_of("row_id", row_ids)
+    def tells_nothing(row_id: str) -> None:
+        play = play_of(played, row_id, "oracle")[0]
+        trap = BY_ID[row_id].metadata.get("trap")
+        public = json.dumps(play.environment.manifest(), ensure_ascii=False)
+        texts = [play.agent.prompt, public, *play.tools.replies]
+        assert not trap or not any(trap in text for text in texts)
+
+    tells_nothing()
 
 
-@each_of_a_sample
+@rows_in_turn
 async def test_a_row_of_another_seed_is_another_task(
-    row_id: str, played: Plays, shared: Shared
+    row_ids: list[str], played: Plays, shared: Shared
 ) -> None:
     """The next seed has another prompt, another answer, or another solution."""
-    row, play = BY_ID[row_id], play_of(played, row_id, "oracle")[0]
-    other = row.model_copy(update={"args": {**row.args, "seed": row.args["seed"] + 1}})
-    with anyio.fail_after(PATIENCE_S):
-        async with playing(other, shared) as begun:
-            if begun.agent.prompt != play.agent.prompt:
+
+    @each_of("row_id", row_ids)
+    async def is_another(row_id: str) -> None:
+        row, play = BY_ID[row_id], play_of(played, row_id, "oracle")[0]
+        other = row.model_copy(update={"args": {**row.args, "seed": row.args["seed"] + 1}})
+        with anyio.fail_after(PATIENCE_S):
+            async with playing(other, shared) as begun:
+                if begun.agent.prompt != play.agent.prompt:
+                    return
+                await begun.solve(other)
+            if begun.tools.answer != play.tools.answer:
                 return
-            await begun.solve(other)
-        if begun.tools.answer != play.tools.answer:
-            return
-        mistaken = await play_oracle(other, shared, of=row)
-    assert mistaken.grade is not None
-    assert mistaken.grade.reward < 1.0
+            mistaken = await play_oracle(other, shared, of=row)
+        assert mistaken.grade is not None
+        assert mistaken.grade.reward < 1.0
+
+    await is_another()
 
 
 @each_new_set

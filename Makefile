@@ -15,7 +15,7 @@ TESTED := $(VENV)/.installed-test
 # The suite starts some hundred servers. Each would compile every module anew where bytecode is not kept.
 PYTEST = PYTHONDONTWRITEBYTECODE= HUD_MCP_TEST_ALL=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo test long lanes check peers prove scale bench stress docs fresh image release clean
+.PHONY: demo test long lanes sample sets check peers prove scale bench stress docs fresh image release clean
 
 # The main job on real input: the quickstart taskset, a real MCP client in another process,
 # a real Chromium; progress, a table, and a report that opens from disk.
@@ -51,6 +51,16 @@ lanes: $(TESTED)
 	$(PYTEST) -m "long or peers or prove or scale or stress" --ignore tests/interaction/test_admitted_sdks.py \
 	  --ignore tests/environments/test_own_sets.py \
 	  --deselect tests/environments/test_reasoning_gym.py::test_every_generator_is_as_the_tables_say $(TESTS)
+
+# One of each thing that the lanes prove.
+sample: $(TESTED)
+	@$(BIN)/python scripts/install.py test
+	$(PYTEST) -m sample $(TESTS)
+
+# A job of every set that comes with the package, by a real client; the oracle must get its reward.
+sets: $(TESTED)
+	@$(BIN)/python scripts/install.py test
+	$(BIN)/hud-mcp eval all --agent oracle --store prove-report/sets.sqlite3
 
 # Both, on a machine that has nothing: a new minimal Debian. STEP is all, demo, test or shell.
 fresh:

@@ -104,6 +104,7 @@ async def told(bird: Phoenix, tool: str, **arguments: Any) -> str:
     return "\n".join(part.get("text", "") for part in reply["content"])
 
 
+@pytest.mark.sample
 async def test_calls_are_refused_while_it_is_full_and_the_session_is_graded_after(
     bird: Phoenix, disk: Disk
 ) -> None:

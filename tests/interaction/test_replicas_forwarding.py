@@ -192,6 +192,7 @@ async def test_any_replica_serves_a_connection_and_its_one_session(replicas: Flo
             assert reply.status_code == 404
 
 
+@pytest.mark.sample
 async def test_a_session_of_a_killed_replica_goes_on_elsewhere(
     cluster: Cluster, tmp_path: Path
 ) -> None:

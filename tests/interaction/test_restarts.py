@@ -268,6 +268,7 @@ async def test_a_server_may_be_killed_at_any_moment(bird: Phoenix, life: int) ->
 
 
 @pytest.mark.long
+@pytest.mark.sample
 @pytest.mark.browser
 async def test_a_browser_comes_back_with_its_page_and_its_site(bird: Phoenix) -> None:
     """Killed before each call and in the middle of one, each session goes on where it was."""

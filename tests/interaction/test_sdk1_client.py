@@ -29,7 +29,7 @@ def old_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return OLD.find(tmp_path_factory)
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("transport", [pytest.param("stdio", marks=pytest.mark.sample), "http"])
 async def test_a_client_of_the_first_sdk_goes_through_a_task(
     transport: str, old_python: Path, server: HttpServer, tmp_path: Path
 ) -> None:

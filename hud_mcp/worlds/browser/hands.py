@@ -13,6 +13,7 @@ from hud_mcp.action import Action, ClickAction, DragAction, Point, TypeAction, W
 from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import send
+from hud_mcp.worlds.browser.field_values import takes_keys
 from hud_mcp.worlds.browser.keys import is_in_layout, playwright_keys, split_chords
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.target import Place, disarm
@@ -36,29 +37,11 @@ RELEASE_BOUND_S = 2.0
 FILL_BOUND_MS = 2000
 
 _NOT_A_FIELD = "Element is not an <input>"
-_WRONG_VALUE = ("Malformed value", "Cannot type text into", "cannot be filled")
 _STATE = re.compile(r"element is (not enabled|not visible|not editable)")
-_HINTS = {
-    "color": "Write it as '#ff8800'.",
-    "date": "Write it as '2026-01-31'.",
-    "datetime-local": "Write it as '2026-01-31T14:05'.",
-    "month": "Write it as '2026-01'.",
-    "number": "Write a number such as '7' or '2.5'.",
-    "range": "Write a number within its bounds.",
-    "time": "Write it as '14:05'.",
-    "week": "Write it as '2026-W05'.",
-    "select-one": "Use the custom action select_option.",
-    "select-multiple": "Use the custom action select_option.",
-}
-_FORMATTED = frozenset(_HINTS) - {"number"}
 
-_TYPED = frozenset({"text", "search", "url", "tel", "email", "password", "number", "words"})
-"""Kinds of fields that take any text by keys, or a number."""
-
-_TYPED_KIND = """e => {
-  if (e.isContentEditable) return 'words';
-  if (e.disabled || e.readOnly || e.closest('[aria-disabled="true"]')) return '';
-  return e.tagName === 'TEXTAREA' ? 'text' : e.tagName === 'INPUT' ? e.type : '';
+_HAS_FOCUS = """e => {
+  const active = e.getRootNode().activeElement;
+  return !!active && (active === e || e.contains(active));
 }"""
 
 _GUARD_KEYS = """(element, key) => {
@@ -73,8 +56,6 @@ _GUARD_KEYS = """(element, key) => {
   tracker.arm(['keydown', 'beforeinput'], ['keydown', 'keypress', 'keyup', 'beforeinput'], judge);
 }"""
 """Has the page's guard keep keys from it whose first one another element would get."""
-
-_NUMBER = re.compile(r"[-+]?\d*\.?\d+([eE][-+]?\d+)?")
 
 _FUNCTION_KEY_CODES = {f"F{n}": 111 + n for n in range(13, 25)}
 
@@ -258,8 +239,7 @@ async def _type_into(tab: Tab, element: "ElementHandle", text: str) -> bool:
     Raises:
         ActionFailed: The page takes the focus away each time; nothing was typed.
     """
-    kind: str = await element.evaluate(_TYPED_KIND)
-    if kind not in _TYPED or (kind == "number" and not _NUMBER.fullmatch(text)):
+    if not await takes_keys(element, text):
         return False
     frame = await element.owner_frame()
     other: str | None = None
@@ -287,27 +267,16 @@ async def _fill(tab: Tab, element: "ElementHandle", text: str) -> bool:
     except libraries.PlaywrightError as exc:
         if state := _STATE.search(exc.message):
             raise ActionFailed(f"The field is {state[1]}: it takes no text now.") from exc
-        kind, _ = await _kind_and_value(element)
-        if kind in _HINTS or any(words in exc.message for words in _WRONG_VALUE):
-            raise _wrong_value(kind, text) from exc
         if _NOT_A_FIELD not in exc.message:
             raise
         await element.focus()
+        if not await element.evaluate(_HAS_FOCUS):
+            raise ActionFailed(
+                "The element is no field, and cannot have the focus: it takes no text. Use the "
+                "ref of a field, or click what opens one."
+            ) from exc
         return False
-    kind, value = await _kind_and_value(element)
-    if kind in _FORMATTED and value.lower() != text.strip().lower():
-        raise _wrong_value(kind, text)  # the browser dropped it without a word
     return True
-
-
-async def _kind_and_value(element: "ElementHandle") -> tuple[str, str]:
-    kind, value = await element.evaluate("e => [e.type || '', String(e.value ?? '')]")
-    return kind, value
-
-
-def _wrong_value(kind: str, text: str) -> ActionFailed:
-    hint = _HINTS.get(kind, "Click it instead.")
-    return ActionFailed(f"A field of type {kind!r} does not take {text[:80]!r}. {hint}")
 
 
 async def _down(tab: Tab, key: str) -> None:

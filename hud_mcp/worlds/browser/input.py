@@ -27,6 +27,7 @@ from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.commands import Commands
 from hud_mcp.worlds.browser.devtools import is_end
+from hud_mcp.worlds.browser.field_values import check_place_takes, check_takes
 from hud_mcp.worlds.browser.hands import Hands, gestures
 from hud_mcp.worlds.browser.hits import write_down
 from hud_mcp.worlds.browser.tab import Tab
@@ -131,9 +132,11 @@ class Input:
         element = None
         if action.ref is not None or action.selector is not None:
             element = await find_element(tab, action.ref, action.selector)
+            await check_takes(element, action.text)
             self._reached = await middle_in_view(tab.page, element)
         elif action.point is not None:
             place = check_point(tab.page, action.point)
+            await check_place_takes(tab.page, place.x, place.y, action.text)
             await self._hands.click(tab, place)
             element = await focused_element(tab.page.main_frame)
         await self._note_focus(tab, element)

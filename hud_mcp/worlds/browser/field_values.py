@@ -32,7 +32,8 @@ _BY_KEYS = frozenset({"text", "search", "url", "tel", "email", "password", "numb
 """Kinds of fields that take any text by keys, or a number."""
 
 _ASK = """(given, text) => {
-  const own = given.matches && (given.isContentEditable || given.matches('input, textarea, select'));
+  const fields = 'input, textarea, select';
+  const own = given.isContentEditable || (given.matches && given.matches(fields));
   const label = !own && given.closest && given.closest('label');
   const field = label && label.control || given;
   const tag = field.tagName, kind = field.isContentEditable ? 'words' : tag === 'TEXTAREA' ? 'text'

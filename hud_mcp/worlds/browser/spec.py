@@ -15,7 +15,7 @@ from hud_mcp.needs import Needs
 from hud_mcp.world import Opening, WorldSpec
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
-from hud_mcp.worlds.browser.commands import SCHEMAS
+from hud_mcp.worlds.browser.commands import FIRST_ERROR, SCHEMAS
 from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.functions import BROWSER_FUNCTIONS
 from hud_mcp.worlds.browser.options import SlotOptions
@@ -30,6 +30,9 @@ __all__ = ["Browser", "InitialState"]
 
 InitialState = Mapping[str, Any] | Callable[[Opening], dict[str, Any]]
 """A site's state at the start: a dict, copied for each session, or a function of the opening."""
+
+_ERRORS = range(FIRST_ERROR, 600)
+"""The HTTP statuses that say that there is no such page."""
 
 _SEEDED = Path(__file__).with_name("seeded.js").read_text().replace("__VISIT__", VISIT)
 
@@ -202,7 +205,7 @@ class Browser(WorldSpec):
                 owner=self._owner(opening),
             )
             if self._start is not None:
-                await _start(world, self._start)
+                await self._open_start(world, self._start, root)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await slot.close()
@@ -249,6 +252,19 @@ class Browser(WorldSpec):
             opening.allow, is_trusted=opening.is_trusted, local=opening.local_hosts
         )
 
+    async def _open_start(self, world: BrowserWorld, address: str, root: Path | None) -> None:
+        try:
+            await world.goto(address, allow_status=_ERRORS)
+        except ActionFailed as exc:
+            raise EnvironmentFailed(f"The start page did not open: {exc}") from exc
+        if (status := world.status) in _ERRORS:
+            page = _first_page(root)
+            given = f"start='/{page}', or " if page else ""
+            raise EnvironmentFailed(
+                f"Browser: the start page {address!r} answered with status {status}. Give "
+                f"{given}start=None, which shows an empty page."
+            )
+
     def _owner(self, opening: Opening) -> Owner | None:
         """Who may be given a context that this session had; None for nobody."""
         return (self, opening.principal) if self._reuses_contexts else None
@@ -287,11 +303,8 @@ class Browser(WorldSpec):
         raise EnvironmentFailed(f"The browser could not open a page: {failure}") from failure
 
 
-async def _start(world: BrowserWorld, address: str) -> None:
-    try:
-        await world.goto(address)
-    except ActionFailed as exc:
-        raise EnvironmentFailed(f"The start page did not open: {exc}") from exc
+def _first_page(root: Path | None) -> str | None:
+    return min((p.name for p in root.glob("*.htm*")), default=None) if root is not None else None
 
 
 def _slot_options(context: Mapping[str, Any]) -> SlotOptions:

@@ -99,6 +99,11 @@ class BrowserWorld(PageReader):
         """The address of the page in view."""
         return self.page.url
 
+    @property
+    def status(self) -> int | None:
+        """The HTTP status of the page in view; None where it came without one."""
+        return self._tabs.current.status
+
     async def urls(self) -> dict[str, str]:
         """The addresses of the world: here the page in view."""
         return {"url": self.url}

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501  # pages are easier to read unbroken
 
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,23 @@ async def get(world: BrowserWorld, path: str, **options: Any) -> httpx.Response:
     async with httpx.AsyncClient(trust_env=False) as client:
         url = httpx.URL(world.site_address).copy_with(raw_path=path.encode())
         return await client.request(options.pop("method", "GET"), url, **options)
+
+
+async def test_a_site_without_its_start_page_says_which_start_works(
+    shared: Shared, tmp_path: Path
+) -> None:
+    """A folder that has no index.html: what the error advises opens."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "table.html").write_text("<h1>Table</h1>")
+    opening = Opening(folder=tmp_path, shared=shared)
+    with pytest.raises(EnvironmentFailed) as caught:
+        await Browser("site").open(opening)
+    advised = re.findall(r"start=(?:'([^']*)'|None)", str(caught.value))
+    assert advised == ["/table.html", ""], caught.value
+    for start in advised:
+        world = await Browser("site", start=start or None).open(opening)
+        assert world.url.endswith(start or "about:blank")
+        await world.close()
 
 
 async def test_files_are_served_with_their_types_and_never_cached(browse: Browse) -> None:

@@ -94,13 +94,32 @@
   tracker.last(listen);
 
   if (!window.Clipboard) return;
-  const asks = navigator.permissions && navigator.permissions.query.bind(navigator.permissions);
+  // As in Chrome: a page in view may write. To read, it asks the person after a click or a key,
+  // as a dialog, which is answered and told as any other. The browser's own permissions are all
+  // denied, so that nothing reaches its own clipboard.
+  const permissions = navigator.permissions, policy = document.featurePolicy;
+  const ask = permissions && permissions.query.bind(permissions);
+  const person = window.confirm.bind(window);
+  const wish = () => person(`${location.host} asks to see what was copied. May it?`);
   const refuse = (name, what) => new DOMException(
     `Failed to execute '${name}' on 'Clipboard': ${what} permission denied.`, 'NotAllowedError');
   const allowed = async (name, what) => {
-    const status = await asks({ name: `clipboard-${what.toLowerCase()}` });
-    if (status.state !== 'granted' || !document.hasFocus()) throw refuse(name, what);
+    const feature = `clipboard-${what.toLowerCase()}`;
+    const open = document.hasFocus() && (!policy || policy.allowsFeature(feature));
+    const given = what === 'Write' || (await ask({ name: feature })).state === 'granted';
+    const may = open && (given || (navigator.userActivation.isActive && wish()));
+    if (!may) throw refuse(name, what);
   };
+  if (ask) {
+    const states = { 'clipboard-write': 'granted', 'clipboard-read': 'prompt' };
+    const known = status => states[status.name.replace('_', '-')];
+    const state = Object.getOwnPropertyDescriptor(PermissionStatus.prototype, 'state');
+    const get = new Proxy(state.get, { apply(target, self) {
+      const real = Reflect.apply(target, self, []);
+      return real === 'denied' && known(self) || real;
+    }});
+    Object.defineProperty(PermissionStatus.prototype, 'state', { ...state, get });
+  }
   const replace = (name, apply) => {
     Clipboard.prototype[name] = new Proxy(Clipboard.prototype[name], { apply });
   };

@@ -11,10 +11,11 @@ from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end, send
+from hud_mcp.worlds.browser.dialogs import DialogRule
 from hud_mcp.worlds.browser.idle import NAVIGATION_BOUND_S, until_whole, wait_until_idle
 from hud_mcp.worlds.browser.proxy import LOADED_URL, SITE_HOST, SITE_URL
 from hud_mcp.worlds.browser.tab import Tab
-from hud_mcp.worlds.browser.tabs import DialogRule, Tabs
+from hud_mcp.worlds.browser.tabs import Tabs
 from hud_mcp.worlds.browser.target import find_element
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ _SAID = {
     "switch_tab": "show another tab.",
     "close_tab": "close the tab that is shown.",
     "select_option": "choose options of a select element.",
-    "answer_dialogs": "say how the dialogs to come are answered.",
+    "answer_dialogs": "say how dialogs are answered from now on, and a page that asks whether to "
+    "leave it.",
 }
 _ARGUMENTS: Mapping[str, dict[str, Any]] = {
     "url": {"type": "string", "description": "a path such as /cart, or a whole address."},
@@ -191,7 +193,9 @@ class Commands:
         response: Response | None = None
         began_s = anyio.current_time()
         try:
-            response = await _go(tab.page, address, self._bound_ms())
+            response = await self._tabs.dialogs.leave(
+                lambda: _go(tab.page, address, self._bound_ms())
+            )
         except libraries.PlaywrightError as exc:
             if is_end(exc):
                 raise
@@ -262,7 +266,7 @@ class Commands:
         if not 0 <= index < len(entries) or entries[index]["url"] == "about:blank":
             raise ActionFailed(nowhere)
         move = tab.page.go_back if step < 0 else tab.page.go_forward
-        await move(wait_until="commit", timeout=self._bound_ms())
+        await self._tabs.dialogs.leave(lambda: move(wait_until="commit", timeout=self._bound_ms()))
         await whole(tab, self._bound_ms())
 
     async def _reload(self) -> None:
@@ -271,7 +275,8 @@ class Commands:
         if self._tabs.current is not tab:
             await self.load(self._tabs.current, url)
             return
-        await tab.page.reload(wait_until="commit", timeout=self._bound_ms())
+        again = tab.page.reload
+        await self._tabs.dialogs.leave(lambda: again(wait_until="commit", timeout=self._bound_ms()))
         await whole(tab, self._bound_ms())
 
     async def _switch_tab(self, index: int) -> None:
@@ -284,7 +289,9 @@ class Commands:
         await self._tabs.close_current()
 
     async def _answer_dialogs(self, accept: bool = True, text: str | None = None) -> None:  # noqa: FBT001, FBT002  # an agent's arguments come by name
-        self._tabs.answer_dialogs(DialogRule(accept=bool(accept), text=text))
+        if not isinstance(accept, bool):  # pyright: ignore[reportUnnecessaryIsInstance]  # an agent's value
+            raise ActionFailed(f"'accept' is true or false, and not {accept!r}.")
+        self._tabs.dialogs.answer_by(DialogRule(accept=accept, text=text))
 
     async def _select_option(
         self, values: Any, ref: str | None = None, selector: str | None = None

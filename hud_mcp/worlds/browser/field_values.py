@@ -19,7 +19,7 @@ _HINTS = {
     "color": "Write it as '#ff8800'.",
     "date": "Write it as '2026-01-31'.",
     "datetime-local": "Write it as '2026-01-31T14:05'.",
-    "file": "A file cannot be named in words.",
+    "file": "No file can be given here: go on without one.",
     "month": "Write it as '2026-01'.",
     "number": "Write a number such as '7' or '2.5'.",
     "range": "Write a number within its bounds, on one of its steps.",

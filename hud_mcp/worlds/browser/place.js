@@ -1,9 +1,9 @@
 // Scrolls an element into view and finds a place where a click would reach it.
 //
 // Returns { x, y, scrolled } in CSS pixels of the page, or { problem } once `bound` ms have passed:
-// gone, invisible, disabled, covered (with `by`), outside, moving. { foreign: true } where
-// the element is in a frame of another origin, whose place a script cannot know; `dx` and `dy`
-// are then where in its box.
+// gone, invisible, disabled, covered (with `by`), outside. { foreign: true } where the element is
+// in a frame of another origin, whose place a script cannot know; `dx` and `dy` are then where in
+// its box. { moving: true } where it did not stand still in that time: it is where it just was.
 //
 // `kind` is what will be sent there, 'press' or 'hover': until the tracker is told to disarm, an
 // event that another element would get is kept from the page. Empty: nothing is watched.
@@ -145,9 +145,10 @@ async (element, [key, bound, kind]) => {
       await next();
       const again = attempt();
       const same = again.x === found.x && again.y === found.y;
-      found = same || again.problem ? again : { problem: 'moving' };
+      found = same || again.problem ? again : { ...again, moving: true };
     }
-    const over = !found.problem || found.problem === 'gone' || now() - start > bound;
+    const rests = !found.problem && !found.moving;
+    const over = rests || found.problem === 'gone' || now() - start > bound;
     if (over && !found.problem) arm(found);
     if (over) return { ...found, name: name(element) };
     await next();

@@ -15,6 +15,7 @@ import anyio
 
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end, send
+from hud_mcp.worlds.browser.dialogs import DialogRule
 from hud_mcp.worlds.browser.hands import Hands
 from hud_mcp.worlds.browser.idle import wait_until_idle
 from hud_mcp.worlds.browser.proxy import SessionProxy
@@ -27,7 +28,7 @@ from hud_mcp.worlds.browser.snapshot_format import (
     TabSnapshot,
 )
 from hud_mcp.worlds.browser.tab import Tab, origin_of
-from hud_mcp.worlds.browser.tabs import DialogRule, Tabs
+from hud_mcp.worlds.browser.tabs import Tabs
 from hud_mcp.worlds.browser.target import focused_element
 from hud_mcp.worlds.browser.text import Reading, read_page
 from hud_mcp.worlds.browser.tracker import TRACKER
@@ -70,7 +71,8 @@ class Restoration:
             Error: Playwright's.
         """
         saved = self.saved
-        self.tabs.answer_dialogs(DialogRule(accept=saved.accept_dialogs, text=saved.dialog_text))
+        rule = DialogRule(accept=saved.accept_dialogs, text=saved.dialog_text)
+        self.tabs.dialogs.answer_by(rule)
         tabs = await self.tabs.arrange(len(saved.tabs))
         visited = [set(tab.origins) for tab in tabs]
         for tab in tabs:

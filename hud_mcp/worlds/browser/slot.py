@@ -34,7 +34,7 @@ Source: net/docs/proxy.md, "Proxy bypass rules".
 """
 
 
-_TOLD_OF_REQUESTS = ("request", "response", "requestfinished", "requestfailed")
+_TOLD_ON_REQUEST = ("request", "response", "requestfinished", "requestfailed", "filechooser")
 """What the driver tells of only while somebody listens: each change of that is a message."""
 
 
@@ -62,7 +62,7 @@ class Slot:
         self.crashed = False
         self._scripts: dict[str, AsyncExitStack] = {}
         page.on("crash", self._on_crash)
-        for told in _TOLD_OF_REQUESTS:
+        for told in _TOLD_ON_REQUEST:
             cast("Any", page).on(told, _ignore)
 
     @property

@@ -42,8 +42,9 @@ class Browser(WorldSpec):
 
     Sessions are isolated in cookies, storage, caches, network, clipboard and state. Chromium has
     one clipboard for all of them. So each session has its own instead, of text and HTML. Keys,
-    `execCommand` and `navigator.clipboard` use it, and the middle button pastes nothing. Its paste
-    events are not `isTrusted`. Two agents that both evade it over DevTools could still exchange
+    `execCommand` and `navigator.clipboard` use it, and the middle button pastes nothing. A page in
+    view may write to it; to read it, a script asks in a dialog. Its paste events are not
+    `isTrusted`. Two agents that both evade it over DevTools could still exchange
     text; one agent alone gains nothing.
 
     A session that outlives its server comes back in one of two ways.

@@ -21,6 +21,11 @@ __all__ = ["Tab", "origin_of"]
 _WAITED_FOR = frozenset({"document", "fetch", "xhr", "script", "stylesheet", "image", "font"})
 """Kinds of requests that change the page when they end; sockets and event streams never do."""
 
+_OWN_SCHEMES = frozenset(
+    {"about", "blob", "chrome-error", "data", "file", "filesystem", "http", "https", "javascript"}
+)
+"""Schemes of addresses that a browser opens itself, or refuses itself."""
+
 RESTLESS_DOCUMENTS = 6
 """So many documents after one action are no agent's doing any more, but their page's."""
 
@@ -89,6 +94,7 @@ class Tab:
         self.restless = False
         self._ignored: set[str] = set()
         self._stirred = anyio.Event()
+        self._on_program: Callable[[str], None] = lambda _url: None
         if cdp is not None:
             self._take_in(cdp)
         heard = self.listeners
@@ -145,6 +151,12 @@ class Tab:
     def crash(self) -> None:
         """Note that its process has died, or is being ended."""
         self.crashed = True
+
+    def stay(self) -> None:
+        """Note that the page was about to be left, and is not."""
+        self._arrived = self.mark()
+        self.came_to_nothing = True
+        self.stir()
 
     def begin_action(self) -> None:
         """Count documents anew: those until now came of the last action, or by themselves."""
@@ -206,9 +218,25 @@ class Tab:
     def _take_in(self, cdp: "CDPSession") -> None:
         self._cdp = cdp
         self.listeners.on(cdp, "Page.windowOpen", self._on_window_open)
+        self.listeners.on(cdp, "Page.frameRequestedNavigation", self._on_navigation_asked)
 
-    def _on_window_open(self, _event: object) -> None:
-        self.expects_popup = True
+    def hear_of_program(self, hear: Callable[[str], None]) -> None:
+        """Have somebody told of addresses that are another program's, such as `mailto:`."""
+        self._on_program = hear
+
+    def _on_navigation_asked(self, event: Mapping[str, str]) -> None:
+        self._is_of_program(event["url"])
+
+    def _is_of_program(self, url: str) -> bool:
+        """Whether an address is another program's; whoever hears of those is told."""
+        scheme, colon, _rest = url.partition(":")
+        if not colon or scheme.lower() in _OWN_SCHEMES:
+            return False
+        self._on_program(url)
+        return True
+
+    def _on_window_open(self, event: Mapping[str, str]) -> None:
+        self.expects_popup = not self._is_of_program(event["url"])
 
     def _on_request(self, request: "Request") -> None:
         if self._is_of_page(request):

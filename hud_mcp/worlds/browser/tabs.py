@@ -16,14 +16,15 @@ import anyio
 
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import Listeners, close_page, end_page
+from hud_mcp.worlds.browser.dialogs import Dialogs
 from hud_mcp.worlds.browser.slot import Slot
 from hud_mcp.worlds.browser.snapshot_format import MAX_TABS
 from hud_mcp.worlds.browser.tab import Tab
 
 if TYPE_CHECKING:
-    from playwright.async_api import Dialog, Download, Page
+    from playwright.async_api import Dialog, Download, FileChooser, Page
 
-__all__ = ["DialogRule", "Tabs"]
+__all__ = ["Tabs"]
 
 CRASH_NEWS_S = 2.0
 """How long after a crash calls still fail because of it."""
@@ -42,14 +43,6 @@ ANSWER_BOUND_S = 4.0
 POPUP_BOUND_S = 2.0
 
 
-@dataclass(frozen=True)
-class DialogRule:
-    """How dialogs are answered: OK or Cancel, and what a prompt is given."""
-
-    accept: bool = True
-    text: str | None = None
-
-
 @dataclass
 class _Note:
     text: str
@@ -64,13 +57,13 @@ class Tabs:
         on_broken: Told why, once, when the browser or a page of it is gone for good.
 
     Attributes:
-        rule: How dialogs are answered.
+        dialogs: How dialogs are answered.
         offline: Whether the pages are without a network.
         refused: Why a host was not reached, of those since this was last emptied.
     """
 
     def __init__(self, slot: Slot, on_broken: Callable[[str], None]) -> None:
-        self.rule = DialogRule()
+        self.dialogs = Dialogs(self.note, self._on_stay)
         self._context = slot.context
         self._options = slot.options
         self._latency_s, self._patience = slot.proxy.latency_s, slot.proxy.patience
@@ -126,10 +119,6 @@ class Tabs:
         await self._current.cdp()  # a page that another one opened is not watched until here
         return self._current
 
-    def answer_dialogs(self, rule: DialogRule) -> None:
-        """Say how the dialogs to come are answered."""
-        self.rule = rule
-
     async def until_crash(self, bound_s: float) -> bool:
         """Wait for the news that the page that is shown crashed; True where it did."""
         with anyio.move_on_after(bound_s):
@@ -175,8 +164,19 @@ class Tabs:
 
     async def close_current(self) -> None:
         """Close the page that is shown, and show the newest of the others."""
-        await self._current.page.close()
+        page = self._current.page
+        if not self.dialogs.rule.accept:
+            await self.dialogs.leave(lambda: self._close_if_it_agrees(page))
+        await page.close()
         await self.ensure_open()
+
+    async def _close_if_it_agrees(self, page: "Page") -> None:
+        """Ask a page whether it may be closed; one that does not answer counts as agreeing."""
+        closed = anyio.Event()
+        page.once("close", lambda _page: closed.set())
+        await page.close(run_before_unload=True)
+        with anyio.move_on_after(CLOSE_BOUND_S * self._patience()):
+            await closed.wait()
 
     async def popup(self, opener: Tab) -> bool:
         """Wait for a page that another one is opening; True where it came."""
@@ -250,6 +250,8 @@ class Tabs:
         self._current = tab
         tab.listeners.on(page, "dialog", self._on_dialog)
         tab.listeners.on(page, "download", self._on_download)
+        tab.listeners.on(page, "filechooser", self._on_file_chooser)
+        tab.hear_of_program(self._on_other_program)
         tab.listeners.on(page, "crash", lambda _page: self._on_crash(tab))
         tab.listeners.on(page, "close", lambda _page: self._on_page_close(tab))
 
@@ -277,29 +279,25 @@ class Tabs:
             self._current = self._tabs[-1]
 
     async def _on_dialog(self, dialog: "Dialog") -> None:
-        leaving = dialog.type == "beforeunload"
-        if not self._count_dialog():
-            return  # its page is being closed
-        accept = self.rule.accept or leaving
-        answer = "OK" if accept else "Cancel"
-        message = " ".join(dialog.message.split())[:300]
-        given = self.rule.text if self.rule.text is not None else dialog.default_value
-        try:
-            if accept:
-                await dialog.accept(given if dialog.type == "prompt" else None)
-            else:
-                await dialog.dismiss()
-        except libraries.PlaywrightError:
-            return  # the page is gone, and its dialog with it
-        if leaving:
-            self.note("The page asked whether to leave it; it was left.")
-        elif dialog.type == "prompt" and accept:
-            self.note(f"The page asked {message!r} (prompt); it was answered {given!r}.")
-        else:
-            self.note(f"The page said {message!r} ({dialog.type}); it was answered {answer}.")
+        if self._count_dialog():  # else its page is being closed
+            await self.dialogs.answer(dialog)
+
+    def _on_stay(self) -> None:
+        for tab in self._tabs:
+            tab.stay()
 
     def _on_download(self, download: "Download") -> None:
         self.note(f"The download of {download.suggested_filename!r} was refused.")
+
+    def _on_file_chooser(self, _chooser: "FileChooser") -> None:
+        self.note("The page asked for a file. None can be given here: go on without one.")
+
+    def _on_other_program(self, url: str) -> None:
+        what = url.partition(":")[0]
+        self.note(
+            f"The page asked another program to open {url[:200]!r}. There is none for {what!r} "
+            "here, and the page stays."
+        )
 
     def _on_refused(self, address: str, why: str) -> None:
         host = address.partition("://")[2].partition("/")[0] or address

@@ -76,7 +76,6 @@ _PROBLEMS = {
     "invisible": "is not visible. Open or scroll to what holds it first.",
     "disabled": "is disabled. Do what the page asks for first.",
     "outside": "cannot be scrolled into view.",
-    "moving": "does not stand still. Wait, and try again.",
 }
 
 
@@ -86,6 +85,7 @@ class Place:
 
     Attributes:
         scrolled: Whether it was out of view before.
+        moves: Whether it did not stand still.
         name: What is there, in words.
         frame: The document whose guard watches it; None for the page's own.
     """
@@ -93,6 +93,7 @@ class Place:
     x: float
     y: float
     scrolled: bool = False
+    moves: bool = False
     name: str = ""
     frame: "Frame | None" = None
 
@@ -186,7 +187,8 @@ async def aimed(
     """Scroll what a ref or a selector names into view, and send something to it.
 
     What another element would get instead, because the page moved meanwhile, is kept from the
-    page where it is a press, and sent again to where the target is then.
+    page where it is a press, and sent again to where the target is then. So a target that never
+    stands still is hit in motion.
 
     Args:
         tab: The page.
@@ -199,13 +201,14 @@ async def aimed(
         Where the target was when it got it.
 
     Raises:
-        ActionFailed: There is none, there are several, or it is covered, disabled, invisible or
-            moving for `REACH_BOUND_S`, or gets no press in `AIM_BOUND_S`. Nothing was pressed.
+        ActionFailed: There is none, there are several, or it is covered, disabled or invisible
+            for `REACH_BOUND_S`, or gets no press in `AIM_BOUND_S`. Nothing was pressed.
     """
+    reach_s = REACH_BOUND_S
     end = anyio.current_time() + AIM_BOUND_S * tab.patience()
     attempts = 0
     while True:
-        place = await _place_of(tab, ref, selector, kind)
+        place = await _place_of(tab, ref, selector, kind, reach_s)
         other: str | None = None
         try:
             await send(place)
@@ -214,11 +217,16 @@ async def aimed(
         if not other:
             return place
         attempts += 1
+        reach_s = 0 if place.moves else REACH_BOUND_S  # to wait for it once is enough
         if anyio.current_time() > end and attempts >= MIN_AIMS:
-            pressed = "Nothing was pressed" if kind == "press" else "The pointer is not on it"
+            done = (
+                "Nothing was pressed. Press tab until it has the focus, then enter."
+                if kind == "press"
+                else "The pointer is not on it. Scroll or move at a point of the picture."
+            )
             raise ActionFailed(
                 f"{ref or selector!r} ({place.name}) does not stay under the pointer: {other} "
-                f"covers it each time. {pressed}. Wait, and try again, or press a point."
+                f"covers it each time. {done}"
             )
 
 
@@ -238,11 +246,13 @@ async def disarm(tab: Tab, frame: "Frame | None" = None) -> str | None:
     return said if isinstance(said, str) else None
 
 
-async def _place_of(tab: Tab, ref: str | None, selector: str | None, kind: str) -> Place:
+async def _place_of(
+    tab: Tab, ref: str | None, selector: str | None, kind: str, reach_s: float
+) -> Place:
     called = repr(ref or selector)
     found: tuple[dict[str, Any], Frame | None] | None = None
     with anyio.move_on_after((REACH_BOUND_S + 1.5) * tab.patience()):
-        found = await _ask_for_place(tab, ref, selector, kind)
+        found = await _ask_for_place(tab, ref, selector, kind, reach_s)
     if found is None:
         raise ActionFailed(f"The page did not report where {called} is. Wait, and try again.")
     answer, frame = found
@@ -250,15 +260,16 @@ async def _place_of(tab: Tab, ref: str | None, selector: str | None, kind: str) 
     problem = answer.get("problem")
     if problem is None:
         scrolled = bool(answer.get("scrolled"))
-        return Place(answer["x"], answer["y"], scrolled=scrolled, name=name, frame=frame)
+        moves = bool(answer.get("moving"))
+        return Place(answer["x"], answer["y"], scrolled, moves, name, frame)
     text = _PROBLEMS.get(problem) or f"is covered by {answer.get('by')}. Close that first."
     raise ActionFailed(f"{called} ({name}) {text}")
 
 
 async def _ask_for_place(
-    tab: Tab, ref: str | None, selector: str | None, kind: str
+    tab: Tab, ref: str | None, selector: str | None, kind: str, reach_s: float
 ) -> "tuple[dict[str, Any], Frame | None]":
-    options = [TRACKER, REACH_BOUND_S * 1000 * tab.patience(), kind]
+    options = [TRACKER, reach_s * 1000 * tab.patience(), kind]
     engine, found = _engine(tab, ref, selector), None
     try:  # without a handle, for what is one element of the page's own document
         shown = tab.page.locator(f"{engine} >> {TARGET}={TRACKER}")

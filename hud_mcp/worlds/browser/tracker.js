@@ -5,7 +5,7 @@
 // the HTML standard's nesting level of timers; microtasks of a callback inherit it, so that
 // a loop of `await sleep(50)` has it too.
 (() => {
-  const KEY = '__KEY__', SHORT_MS = 500, DEPTH = 8, RESTLESS_MS = 100;
+  const KEY = '__KEY__', SHORT_MS = 500, DEPTH = 8, RESTLESS_MS = 100, LATE_FRAMES = 3;
   if (Object.prototype.hasOwnProperty.call(window, KEY)) return;
   const clock = performance.now.bind(performance);
   const later = window.setTimeout.bind(window);
@@ -14,7 +14,7 @@
   const state = {
     changed: -1e9, acted: -1e9, restless: false, leaving: false, depth: 0,
     timers: new Set(), frames: new Set(), calls: new Map(), ignored: new Set(),
-    observed: false, parsed: false,
+    observed: false, parsed: false, scrolls: new Map(), scrollDue: -1e9, scrolledAt: -1e9, roams: false,
     target: null, shadows: new Set(), moved: new Set(), written: new Set(),
     born: performance.timeOrigin + Math.random(),
   };
@@ -29,13 +29,16 @@
     if (attended === document) return;
     attended = document;
     Object.assign(state, { changed: -1e9, restless: false, leaving: false, parsed: false });
-    for (const pending of [state.timers, state.frames, state.calls]) pending.clear();
+    for (const pending of [state.timers, state.frames, state.calls, state.scrolls]) pending.clear();
     listen();
   };
   const touch = () => { state.changed = clock(); };
   const act = () => {
     const now = clock();
-    if (now - state.acted > 200) state.restless = now - state.changed < 50;
+    if (now - state.acted > 200) {
+      state.restless = now - state.changed < 50;
+      state.roams = now - state.scrolledAt < 50;
+    }
     state.acted = now;
   };
   const replace = (holder, name, apply) => {
@@ -80,7 +83,12 @@
     }
     set.add(new WeakRef(node));
   };
-  const onScroll = event => { touch(); remember(state.moved, event.target); };
+  const onScroll = event => {
+    touch();
+    state.scrolls.set(event.target, state.scrolledAt = clock());
+    remember(state.moved, event.target);
+  };
+  const onScrollEnd = event => { state.scrolls.delete(event.target); };
   const present = set => {
     for (const ref of set) if (!ref.deref()) set.delete(ref);
     return [...set].map(ref => ref.deref()).filter(node => node && node.isConnected);
@@ -98,7 +106,8 @@
     const root = Reflect.apply(target, self, args);
     watch(root);
     if (root.mode === 'open') state.shadows.add(new WeakRef(root));
-    root.addEventListener('scroll', onScroll, passive);  // it does not leave the root
+    root.addEventListener('scroll', onScroll, passive);  // these do not leave the root
+    root.addEventListener('scrollend', onScrollEnd, passive);
     return root;
   });
   // What the parser did is not news; what scripts do from here on is. Until this event, scripts
@@ -164,11 +173,55 @@
   };
   state.last(() => {
     addEventListener('scroll', onScroll, passive);
+    addEventListener('scrollend', onScrollEnd, passive);
     addEventListener('input', onInput, passive);
     for (const kind of ['pointermove', 'pointerdown', 'keydown', 'wheel']) {
       addEventListener(kind, act, passive);
     }
   });
+
+  // A scroll that glides begins some frames after what asked for it, and tells of its end. What a
+  // script moves step by step tells of an end after each step, and of the next one a frame later.
+  const STEP_MS = 50, GLIDE_MS = 400;
+  const due = () => { state.scrollDue = clock(); };
+  const announce = (target, self, args) => {
+    due();
+    return Reflect.apply(target, self, args);
+  };
+  for (const holder of [window, Element.prototype]) {
+    for (const name of ['scroll', 'scrollTo', 'scrollBy', 'scrollIntoView']) {
+      if (holder[name]) replace(holder, name, announce);
+    }
+  }
+  for (const name of ['scrollTop', 'scrollLeft']) {
+    const own = Object.getOwnPropertyDescriptor(Element.prototype, name);
+    const set = new Proxy(own.set, { apply: announce });
+    Object.defineProperty(Element.prototype, name, { ...own, set });
+  }
+  const scrolls = node => node.scrollHeight > node.clientHeight + 1
+    || node.scrollWidth > node.clientWidth + 1;
+  const IN_FIELDS = ['Home', 'End', ' ', 'ArrowDown', 'ArrowUp', 'ArrowLeft', 'ArrowRight'];
+  const onScrollKey = event => {
+    const target = event.composedPath()[0];
+    const inField = target.isContentEditable || ['INPUT', 'SELECT'].includes(target.tagName);
+    if (!['PageDown', 'PageUp'].includes(event.key)) {
+      if (inField || !IN_FIELDS.includes(event.key)) return;
+    }
+    for (let node = target; node; node = node.parentNode || node.host) {
+      if (node.nodeType === 1 && scrolls(node)) return void due();
+    }
+  };
+  state.last(() => addEventListener('keydown', onScrollKey, passive));
+  state.glides = () => {  // not where it scrolled by itself before the action: that has no end
+    const glides = [...state.scrolls.values()].some(at => clock() - at < GLIDE_MS);
+    const steps = clock() - state.scrolledAt < STEP_MS;
+    return (!state.roams && (glides || steps)) || children().some(c => c.glides());
+  };
+  state.glideDue = () => Math.max(state.scrollDue, ...children().map(c => c.glideDue()));
+  const isSmooth = () => {
+    const root = document.scrollingElement;
+    return !!root && scrolls(root) && getComputedStyle(root).scrollBehavior === 'smooth';
+  };
 
   // What an action is about to send to one element is judged as it comes. Where another element
   // would get it, the page never learns of it, and the action aims again.
@@ -233,6 +286,7 @@
   };
   if (window.navigation) {
     navigation.addEventListener('navigate', event => {
+      if (event.destination.sameDocument) due();
       const loads = /^(https?|about|blob|data):/.test(event.destination.url);
       if (loads && !event.destination.sameDocument && event.downloadRequest === null) {
         state.leaving = true;
@@ -279,13 +333,18 @@
     // to pass without news; a wheel's turn takes some to arrive.
     const fresh = state.stillFor() < 100;
     if (fresh) await soon();
-    let frames = late ? 3 : fresh && state.watched() ? 1 : 0;
+    let frames = late || isSmooth() ? LATE_FRAMES : fresh && state.watched() ? 1 : 0;
+    let since = start - 100;  // what a handler asked for a moment ago
     for (;;) {
       const age = clock() - start;
+      if (state.glideDue() > since) {
+        frames = LATE_FRAMES;
+        since = clock();
+      }
       if (state.leaving) return 'leaving';
       if (age > bound) { state.giveUp(); return 'busy'; }
       const enough = age > (state.restlessNow() ? RESTLESS_MS : 4 * RESTLESS_MS);
-      if (!state.waiting(ignored) && (enough || frames <= 0)) return 'quiet';
+      if (!state.glides() && !state.waiting(ignored) && (enough || frames <= 0)) return 'quiet';
       const before = clock();
       await state.next();
       await soon();

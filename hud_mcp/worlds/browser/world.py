@@ -274,8 +274,9 @@ class BrowserWorld(PageReader):
             if (effect := await self._input.perform_still(action)) is not None:
                 self._view.tell_refs(refused=False)
                 return effect
-            await self._input.perform(tab, action)
-            await self._wait_until_idle(tab, mark, late=isinstance(action, ScrollAction))
+            with self._tabs.dialogs.acting():
+                await self._input.perform(tab, action)
+                await self._wait_until_idle(tab, mark, late=isinstance(action, ScrollAction))
         self._view.tell_refs(refused=False)
         return self._input.effect
 

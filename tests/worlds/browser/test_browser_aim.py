@@ -9,7 +9,7 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.action import Action, ClickAction, MoveAction, Point, TypeAction
+from hud_mcp.action import Action, ClickAction, MoveAction, Point, PressAction, TypeAction
 from hud_mcp.errors import ActionFailed
 from hud_mcp.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld
@@ -73,8 +73,29 @@ async def test_a_click_on_a_target_that_always_moves_is_refused_with_what_is_the
     said = await refusal(world, ClickAction(selector="#b"))
     assert '"Aim") does not stay under the pointer' in said
     assert '<div#under> "below" covers it each time' in said
-    assert "Nothing was pressed" in said
+    assert "Nothing was pressed. Press tab until it has the focus, then enter." in said
     assert await hits(world) == []
+    await act(world, PressAction(keys=("tab",)))
+    await act(world, PressAction(keys=("enter",)))
+    assert (await hits(world))[0] == "b 0", "as advised, by keys"
+
+
+async def test_a_target_that_moves_for_ever_is_clicked_in_motion(browse: Browse) -> None:
+    """By an animation or by a script, slow or fast: it gets the one click, and nothing else one."""
+    style = "<style>@keyframes m{{to{{left:900px}}}} #b{{position:absolute;left:0;top:50px;width:60px;{0}}}</style>"
+    target = "<div id=under style='height:300px' onclick='hits.push(9)'></div><button id=b onclick='hits.push(1)'>Go</button><script>var hits = [];{}</script>"
+    script = "let i = 0; (function f() { b.style.left = (i += 7) % 900 + 'px'; requestAnimationFrame(f) })()"
+    for css, own in (
+        ("animation:m 3s linear infinite alternate", ""),
+        ("animation:m .4s linear infinite alternate", ""),
+        ("", script),
+    ):
+        world = await browse(
+            style.format(css) + target.format(own), context={"reduced_motion": "no-preference"}
+        )
+        await act(world, ClickAction(selector="#b"))
+        assert await hits(world) == [1], (css, own)
+        await world.close()
 
 
 @pytest.mark.long

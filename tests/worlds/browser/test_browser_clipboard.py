@@ -17,6 +17,7 @@ from hud_mcp.action import (
     Point,
     PressAction,
 )
+from hud_mcp.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
@@ -156,11 +157,37 @@ async def test_a_frame_and_a_session_that_comes_back_have_it_too(browse: Browse)
     assert await value(second, "#t") == "secretsecret"
 
 
-async def test_scripts_may_not_read_it_unless_they_may_read_any(browse: Browse) -> None:
-    """Without the permission `navigator.clipboard` refuses, and nothing of it lies in the page."""
-    world = await browse(PAGE)
-    await keys(world, "#i", "ctrl+a", "ctrl+c")
-    read = "() => navigator.clipboard.readText().catch(error => error.name)"
-    assert await world.page.evaluate(read) == "NotAllowedError"
+BUTTONS = """<input id=i><p id=o></p><script>
+const say = promise => promise.then(t => o.textContent = t ?? 'written', e => o.textContent = e.name);
+const put = blob => navigator.clipboard.write([new ClipboardItem({ 'text/plain': blob })]);
+</script><button onclick="say(navigator.clipboard.writeText('SAVE-20'))">Copy</button>
+<button onclick="say(put(new Blob(['SAVE-20'], { type: 'text/plain' })))">Copy rich</button>
+<button onclick="say(navigator.clipboard.readText())">Paste</button>"""
+
+
+async def test_a_button_copies_for_this_session_alone(browse: Browse) -> None:
+    """As in Chrome without a question, by either call; ctrl+v pastes it here and nowhere else."""
+    ann, bob = await browse(BUTTONS), await browse(BUTTONS)
+    for button in ("Copy", "Copy rich"):
+        await act(ann, ClickAction(selector=f"button:text-is('{button}')"))
+        assert await ann.page.inner_text("#o") == "written"
+        for world, pasted in ((bob, ""), (ann, "SAVE-20")):
+            await keys(world, "#i", "ctrl+a", "ctrl+v")
+            assert await value(world, "#i") == pasted
+    query = "name => navigator.permissions.query({ name }).then(status => status.state)"
+    states = [await ann.page.evaluate(query, f"clipboard-{what}") for what in ("write", "read")]
+    assert states == ["granted", "prompt"], "as Chrome says it to pages"
+
+
+async def test_a_page_that_reads_it_asks_the_person(browse: Browse) -> None:
+    """The question is a dialog, answered by the rule and told; without a click there is none."""
+    world = await browse(BUTTONS + "<script>say(navigator.clipboard.readText())</script>")
+    assert await world.page.inner_text("#o") == "NotAllowedError", "nothing was clicked"
+    for accept, says in ((True, "SAVE-20"), (False, "NotAllowedError")):
+        await act(world, CustomAction(action="answer_dialogs", args={"accept": accept}))
+        await act(world, ClickAction(selector="button:text-is('Copy')"))
+        await act(world, ClickAction(selector="button:text-is('Paste')"))
+        assert await world.page.inner_text("#o") == says
+        assert "asks to see what was copied" in ((await world.observe(Look())).text or "")
     names = "() => Object.getOwnPropertyNames(window).filter(name => name.startsWith('__clip'))"
     assert await world.page.evaluate(names) == []

@@ -3,10 +3,15 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hud_mcp.worlds.browser.tracker import TRACKER
+
 if TYPE_CHECKING:
     from playwright.async_api import Playwright
 
-__all__ = ["NEAR", "TARGET", "register_engines"]
+__all__ = ["NEAR", "SEEN", "TARGET", "register_engines"]
+
+SEEN = "hudseen"
+"""The name in selectors of the engine that has a page read as a person sees it; see `seen.js`."""
 
 NEAR = "hudnear"
 """The name in selectors of the engine that has a large page read near its view; see `near.js`."""
@@ -18,7 +23,8 @@ A handle of an element would do the same, but Playwright puts 300 KB of script i
 own world before it makes the first one there, which takes 40 ms.
 """
 
-_NEAR = Path(__file__).with_name("near.js").read_text()
+_SEEN = Path(__file__).with_name("seen.js").read_text().replace("__KEY__", TRACKER)
+_NEAR = Path(__file__).with_name("near.js").read_text().replace("__KEY__", TRACKER)
 
 _TARGET = """(() => {
   const show = (element, key) => {
@@ -35,5 +41,6 @@ async def register_engines(playwright: "Playwright") -> None:
     Raises:
         Error: Playwright's.
     """
+    await playwright.selectors.register(SEEN, _SEEN, content_script=True)
     await playwright.selectors.register(NEAR, _NEAR, content_script=True)
     await playwright.selectors.register(TARGET, _TARGET, content_script=True)

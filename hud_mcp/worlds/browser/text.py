@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from hud_mcp.clipping import clip_text
-from hud_mcp.worlds.browser.engines import NEAR
-from hud_mcp.worlds.browser.fields import FIELDS, name_links, tell_fields
+from hud_mcp.worlds.browser.engines import NEAR, SEEN
+from hud_mcp.worlds.browser.seen import name_links, unmark
 from hud_mcp.worlds.browser.tracker import TRACKER
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ MOST_ELEMENTS = 10_000
 MAX_NAMED = 20
 """So many refs are named one by one."""
 
+_NOTICE_CHARS = 200
+"""What the notices take of a text that is cut at both ends."""
+
 BARE = "# The document has no body: the page took it away, or has not made it yet."
 
 _BOX = re.compile(r" \[box=(-?[\d.]+),(-?[\d.]+),([\d.]+),([\d.]+)\]")
@@ -44,7 +47,8 @@ _FACTS = f"""() => {{
   const tracker = window['{TRACKER}'];
   return {{ title: document.title, elements: document.getElementsByTagName('*').length,
     y: Math.round(root.scrollTop), height: root.scrollHeight,
-    x: Math.round(root.scrollLeft), width: root.scrollWidth, fields: {FIELDS},
+    x: Math.round(root.scrollLeft), width: root.scrollWidth,
+    inside: !!tracker && tracker.scrolled().some(each => each !== document && each.scrollTop > 0),
     born: tracker ? tracker.born : performance.timeOrigin }};
 }}"""
 
@@ -63,6 +67,7 @@ class Reading:
         limit: How much of it could be shown.
         links: What the refs stand for that are not Playwright's.
         status: The HTTP status that the document came with, where that says that it is an error.
+        progress: How far down the page is, from 0 to 1, where only what is in view was read.
     """
 
     title: str
@@ -74,6 +79,7 @@ class Reading:
     limit: int
     links: Mapping[str, str] = field(default_factory=dict[str, str])
     status: int | None = None
+    progress: float = 0.0
 
 
 async def read_page(
@@ -103,15 +109,14 @@ async def read_page(
         if facts.get("bare"):
             return Reading("", page.url, 0, "", (BARE,), long=False, limit=max_chars)
         near = facts["elements"] > MOST_ELEMENTS
-        whole = facts["y"] == 0 and facts["height"] > height
+        whole = facts["y"] == 0 and facts["height"] > height and not facts["inside"]
         lines = await _tree(page, bound_s, boxes=long and not whole, near=near)
         size = sum(map(len, _without_boxes(lines))) + len(lines)
         if size > max_chars and not whole:
             lines = _in_view(
                 lines if long else await _tree(page, bound_s, boxes=True, near=near), height
             )
-        lines = await tell_fields(page, _without_boxes(lines), facts["fields"])
-        lines, links = name_links(lines)
+        lines, links = name_links(unmark(_without_boxes(lines)))
         if near:
             lines = await _tell_skipped(page, lines)
     return Reading(
@@ -123,13 +128,14 @@ async def read_page(
         links=links,
         long=size > max_chars,
         limit=max_chars,
+        progress=min(1.0, facts["y"] / max(1, facts["height"] - height)),
     )
 
 
 async def _tree(page: "Page", bound_s: float, *, boxes: bool, near: bool = False) -> list[str]:
-    root = page.locator(f"{NEAR}=body") if near else page
+    root = page.locator(f"{NEAR if near else SEEN}=body")
     tree = await root.aria_snapshot(mode="ai", boxes=boxes, timeout=bound_s * 1000)
-    return tree.splitlines()
+    return tree.split("\n")  # a text may hold other characters that end lines
 
 
 def _without_boxes(lines: Sequence[str]) -> list[str]:
@@ -151,7 +157,22 @@ async def _tell_skipped(page: "Page", lines: list[str]) -> list[str]:
 def render(reading: Reading, notes: Sequence[str], *, max_chars: int) -> str:
     """Write a reading out: its head, the notes, then the tree, cut at a line's end."""
     head = _head(reading, notes)
-    return clip_text("\n".join([*head, "", *reading.lines]), max_chars)
+    text = "\n".join([*head, "", *reading.lines])
+    over = len(text) - max_chars
+    if over <= 0 or not reading.progress:
+        return clip_text(text, max_chars)
+    # Nothing is left to scroll at the end of a page: its end is shown, and not its beginning.
+    left = _without_first(reading.lines, round((over + _NOTICE_CHARS) * reading.progress))
+    return clip_text("\n".join([*head, "", *left]), max_chars)
+
+
+def _without_first(lines: Sequence[str], chars: int) -> list[str]:
+    size = 0
+    for i, line in enumerate(lines):
+        if size >= chars:
+            return [f"# {size} more characters above; scroll up to see them", *lines[i:]]
+        size += len(line) + 1
+    return [f"# {size} more characters above; scroll up to see them"]
 
 
 def changes_between(
@@ -270,23 +291,25 @@ def _scrolled(page: "Page", facts: dict[str, Any]) -> str:
 def _in_view(lines: Sequence[str], height: int) -> list[str]:
     """The lines of elements in view with what they are part of; a count for the others."""
     kept: list[bool] = [False] * len(lines)
-    parents: list[int] = []
+    parents: list[tuple[int, float]] = []  # with where the document begins that they are of
     visible = True
     for i, line in enumerate(lines):
         depth = _depth(line)
-        while parents and _depth(lines[parents[-1]]) >= depth:
+        while parents and _depth(lines[parents[-1][0]]) >= depth:
             parents.pop()
+        origin = parents[-1][1] if parents else 0.0
         box = _BOX.search(line)
         if box:
-            top, tall = float(box[2]), float(box[4])
+            top, tall = origin + float(box[2]), float(box[4])
             visible = top < height and top + tall > 0
+            origin = top if line.lstrip().startswith("- iframe") else origin
         elif parents:
-            visible = kept[parents[-1]]
+            visible = kept[parents[-1][0]]
         if visible:
             kept[i] = True
-            for parent in parents:
+            for parent, _origin in parents:
                 kept[parent] = True
-        parents.append(i)
+        parents.append((i, origin))
     return _with_counts(lines, kept)
 
 

@@ -247,6 +247,38 @@
     event.stopImmediatePropagation();
     state.target = event.composedPath()[0];
   }, true));
+  // Whether an element listens to clicks itself, and whether any of its name does: seen.js asks by
+  // an event, from the world of Playwright's scripts, and it is prevented for yes.
+  const CLICKS = ['click', 'mousedown', 'mouseup', 'pointerdown', 'pointerup', 'dblclick'];
+  const heard = new WeakSet(), names = new Set();
+  const answer = event => {
+    event.stopImmediatePropagation();
+    if (event.type !== `${KEY}heard` || heard.has(event.composedPath()[0])) event.preventDefault();
+  };
+  const hear = node => {
+    const asked = `${KEY}heard${node.localName}`;
+    heard.add(node);
+    if (names.has(asked)) return;
+    names.add(asked);
+    addEventListener(asked, answer, true);
+  };
+  state.last(() => {
+    for (const asked of [`${KEY}heard`, ...names]) addEventListener(asked, answer, true);
+  });
+  replace(EventTarget.prototype, 'addEventListener', (target, self, args) => {
+    if (CLICKS.includes(args[0]) && self instanceof Element) hear(self);
+    return Reflect.apply(target, self, args);
+  });
+  for (const type of [HTMLElement, SVGElement]) {
+    for (const kind of CLICKS) {
+      const own = Object.getOwnPropertyDescriptor(type.prototype, `on${kind}`);
+      const set = new Proxy(own.set, { apply(target, self, args) {
+        if (args[0]) hear(self);
+        return Reflect.apply(target, self, args);
+      }});
+      Object.defineProperty(type.prototype, `on${kind}`, { ...own, set });
+    }
+  }
   state.take = () => {
     const { target } = state;
     state.target = null;

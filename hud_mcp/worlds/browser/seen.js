@@ -1,0 +1,281 @@
+// A selector engine that matches the body, and has Playwright's walk over its document find what a
+// person sees, where it would pass it over.
+//
+// Runs in the world of Playwright's own scripts, in each frame, and the page notices nothing. Until
+// the current task ends, the walk gets: passwords as they are on the screen, breaks and blanks where
+// they are kept, the text of editors, inline elements that can be clicked, and of a text of more
+// than LONG characters the part that is in view. Frames follow for a while after their page, which
+// Playwright asks first; what else an author asks of it is as ever.
+//
+// BREAK, BLANK, EDITOR and UNNAMED are characters of our own; `seen.py` reads them.
+(() => {
+  const KEY = '__KEY__', LONG = 4000, MOST = 7500, FEW = 300, NAME = 900, FOLLOWS_MS = 3000;
+  const BREAK = '\u{10fa10}', BLANK = '\u{10fa11}', EDITOR = '\u{10fa12}', UNNAMED = '\u{10fa13}', MASK = '\u2022';
+  if (KEY in window) return { query: () => null, queryAll: () => [] };  // the page's own world
+  const own = (type, name) => Object.getOwnPropertyDescriptor(type.prototype, name);
+  const nodeValue = own(Node, 'nodeValue'), childNodes = own(Node, 'childNodes');
+  const inputValue = own(HTMLInputElement, 'value'), areaValue = own(HTMLTextAreaElement, 'value');
+  const getAttribute = Element.prototype.getAttribute;
+  const computed = window.getComputedStyle.bind(window);
+  const queryAll = Document.prototype.querySelectorAll;
+  let walk = null;
+  const styleOf = node => {  // what the walk has asked for itself, as a rule
+    if (!walk.styles.has(node)) walk.styles.set(node, computed(node));
+    return walk.styles.get(node);
+  };
+
+  const kept = text => text.replace(/\r\n?|\n/g, BREAK).replace(/[^\S\n]/g, BLANK);
+  const progressOf = node => {
+    const most = node ? node.scrollHeight - node.clientHeight : 0;
+    return most > 1 ? Math.min(1, node.scrollTop / most) : 0;
+  };
+  const clipOfFrame = () => {
+    const clip = { top: 0, bottom: innerHeight, progress: progressOf(document.scrollingElement) };
+    try {
+      const holder = window.frameElement, outer = holder && holder.ownerDocument;
+      if (holder) {  // as far as the frame is in view itself
+        const box = holder.getBoundingClientRect();
+        clip.top = Math.max(0, -box.top);
+        clip.bottom = Math.min(innerHeight, outer.defaultView.innerHeight - box.top);
+        if (!clip.progress) clip.progress = progressOf(outer.scrollingElement);
+      }
+    } catch { /* of another origin */ }
+    return clip;
+  };
+  const clipOf = (node, clips) => {
+    if (clips.has(node)) return clips.get(node);
+    const outer = node.parentElement || (node.getRootNode() || {}).host;
+    const clip = outer ? { ...clipOf(outer, clips) } : clipOfFrame();
+    if (outer && node !== document.body && styleOf(node).overflowY !== 'visible') {
+      const box = node.getBoundingClientRect();
+      clip.top = Math.max(clip.top, box.top);
+      clip.bottom = Math.min(clip.bottom, box.bottom);
+      if (node.scrollHeight > node.clientHeight + 1) clip.progress = progressOf(node);
+    }
+    clips.set(node, clip);
+    return clip;
+  };
+
+  // Of a text that is more than MOST where it is in view, the part moves on as one scrolls.
+  const narrowed = (from, to, progress) => {
+    const start = from + Math.max(0, Math.round((to - from - MOST) * progress));
+    return [start, Math.min(to, start + MOST)];
+  };
+  const said = (count, where, how) => `… ${count} more characters ${where}; ${how} to see them …`;
+  const written = (text, [from, to], start, length, how = 'scroll') => {
+    const [first, last] = [Math.max(0, from - start), Math.min(text.length, to - start)];
+    const head = from > 0 && first < text.length && from >= start ? said(from, 'before', how) + ' ' : '';
+    const ends = to < length && to > start && to <= start + text.length;
+    const tail = ends ? ' ' + said(length - to, 'after', how) : '';
+    return last > first ? head + text.slice(first, last) + tail : '';
+  };
+
+  const blockOf = parent => {
+    if (!walk.blockOf.has(parent)) {
+      const outer = parent.parentElement;
+      const inline = outer && styleOf(parent).display === 'inline';
+      walk.blockOf.set(parent, inline ? blockOf(outer) : parent);
+    }
+    return walk.blockOf.get(parent);
+  };
+  // The texts of each block, those of blocks in it not counted, and where in all of it they begin.
+  const measure = root => {
+    const isLong = (root.body || root).textContent.length > NAME;
+    walk.roots.set(root, isLong);
+    if (!isLong) return;
+    const texts = document.createTreeWalker(root.body || root, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      const node = texts.currentNode, parent = node.parentElement;
+      if (parent && ['SCRIPT', 'STYLE', 'TEXTAREA'].includes(parent.tagName)) continue;
+      const block = parent ? blockOf(parent) : root;
+      if (!walk.blocks.has(block)) walk.blocks.set(block, { length: 0, nodes: [], starts: new Map() });
+      const known = walk.blocks.get(block);
+      known.nodes.push(node);
+      known.starts.set(node, known.length);
+      known.length += node.length;
+    }
+  };
+  // What is in view is found by halves: the places of a text on the page are in its order.
+  const range = document.createRange();
+  const boxAt = ({ nodes, starts, length }, index) => {
+    let low = 0, high = nodes.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (starts.get(nodes[middle]) <= index) low = middle; else high = middle - 1;
+    }
+    for (let i = index, end = Math.min(length, index + 200); i < end; i++) {
+      while (low + 1 < nodes.length && starts.get(nodes[low + 1]) <= i) low++;
+      const at = i - starts.get(nodes[low]);
+      if (at >= nodes[low].length) continue;
+      range.setStart(nodes[low], at);
+      range.setEnd(nodes[low], at + 1);
+      const box = range.getBoundingClientRect();
+      if (box.height > 0) return box;
+    }
+    return null;
+  };
+  const firstWhere = (known, passed) => {
+    let low = 0, high = known.length;
+    while (low < high) {
+      const middle = (low + high) >> 1, box = boxAt(known, middle);
+      if (box && !passed(box)) low = middle + 1; else high = middle;
+    }
+    return low;
+  };
+  const shownOf = (block, known) => {
+    const clip = clipOf(block, walk.clips), box = block.getBoundingClientRect();
+    if (box.bottom <= clip.top || box.top >= clip.bottom) return [0, FEW];
+    const from = firstWhere(known, each => each.bottom > clip.top);
+    const to = firstWhere(known, each => each.top >= clip.bottom);
+    return to > from ? narrowed(from, to, clip.progress) : [0, FEW];
+  };
+  const NAMED = 'a, button, summary, label, option, td, th, h1, h2, h3, h4, h5, h6, [role=button],'
+    + ' [role=link], [role=cell], [role=gridcell], [role=heading], [role=menuitem], [role=option],'
+    + ' [role=row], [role=tab], [role=treeitem], [role=checkbox], [role=radio], [role=switch]';
+  // The tree has no name that is longer, and then no text either that is the same.
+  const isUnnamed = node => {
+    const { textContent } = node;
+    return textContent.length > NAME && textContent.trim().replace(/\s+/g, ' ').length > NAME;
+  };
+  const CLICKED = ['tabindex', 'onclick', 'onmousedown', 'onpointerdown', 'onmouseup', 'onpointerup'];
+  const KEPT = { preserve: 'all', 'break-spaces': 'all', 'preserve-breaks': 'breaks' };
+  const judge = parent => {
+    const root = parent.getRootNode();
+    if (!walk.roots.has(root)) measure(root);
+    const block = walk.roots.get(root) && blockOf(parent), known = walk.blocks.get(block);
+    const keeps = KEPT[styleOf(parent).whiteSpaceCollapse];
+    const named = (keeps || (known && known.length > NAME)) && parent.closest(NAMED);
+    const isLong = known && known.length > LONG;
+    if (isLong) known.shown = known.shown || shownOf(block, known);
+    return { known: isLong && known, keeps: !named && keeps, unnamed: named && isUnnamed(named) };
+  };
+  const told = node => {
+    let text = nodeValue.get.call(node);
+    const parent = node.parentElement;
+    if (!text || !parent) return text;
+    if (!walk.parents.has(parent)) walk.parents.set(parent, judge(parent));
+    const { known, keeps, unnamed } = walk.parents.get(parent);
+    const start = known && known.starts.get(node);
+    if (start !== undefined && known) text = written(text, known.shown, start, known.length);
+    if (unnamed) return text + UNNAMED;
+    if (keeps === 'breaks') return text.replace(/\n/g, BREAK);
+    return keeps && /\n|\s\s|\t/.test(text) ? kept(text) : text;
+  };
+  // How the lines of a textarea are broken is nowhere told, so their places are reckoned from their
+  // lengths, with half a view on either side for what that is wrong by.
+  const areaInView = (area, text) => {
+    if (text.length <= LONG) return text;
+    const clip = clipOf(area, walk.clips), box = area.getBoundingClientRect();
+    const outside = box.bottom <= clip.top || box.top >= clip.bottom;
+    return written(text, outside ? [0, FEW] : linesInView(area, text), 0, text.length);
+  };
+  const linesInView = (area, text) => {
+    const style = styleOf(area), pen = new OffscreenCanvas(1, 1).getContext('2d');
+    pen.font = style.font;
+    const sample = text.slice(0, 500), width = pen.measureText(sample).width / sample.length || 8;
+    const wraps = style.textWrapMode !== 'nowrap';
+    const columns = wraps ? Math.max(1, Math.floor(area.clientWidth / width)) : Infinity;
+    const lines = text.split('\n'), progress = progressOf(area);
+    const rows = lines.map(line => Math.max(1, Math.ceil(line.length / columns)));
+    const all = rows.reduce((sum, count) => sum + count, 0);
+    const tall = area.clientHeight / area.scrollHeight, above = area.scrollTop / area.scrollHeight;
+    const low = progress <= 0 ? 0 : all * (above - tall / 2);
+    const high = progress >= 0.999 ? all : all * (above + tall * 1.5);
+    let row = 0, at = 0, from = null, to = text.length;
+    lines.forEach((line, i) => {
+      const reach = end => at + Math.round(line.length * Math.min(1, Math.max(0, (end - row) / rows[i])));
+      if (from === null && row + rows[i] > low) from = reach(low);
+      if (row < high) to = reach(high);
+      row += rows[i];
+      at += line.length + 1;
+    });
+    return narrowed(from ?? 0, to, progress);
+  };
+  const define = (type, name, before, get) => Object.defineProperty(type.prototype, name, {
+    ...before, get() { return walk ? get(this) : before.get.call(this); },
+  });
+  define(Node, 'nodeValue', nodeValue, node => {
+    if (node.nodeType !== Node.TEXT_NODE) return nodeValue.get.call(node);
+    if (walk.node !== node) [walk.node, walk.text] = [node, told(node)];  // it asks several times
+    return walk.text;
+  });
+  define(HTMLTextAreaElement, 'value', areaValue, area => {
+    const text = areaInView(area, areaValue.get.call(area));
+    return /\n|^\s|\s\s|\s$/.test(text) ? kept(text) : text;
+  });
+  define(HTMLInputElement, 'value', inputValue, input => {
+    const text = inputValue.get.call(input);
+    if (input.type === 'password') return MASK.repeat(text.length);
+    if (text.length > LONG) {
+      const progress = input.scrollLeft / Math.max(1, input.scrollWidth - input.clientWidth);
+      const shown = narrowed(0, text.length, Math.min(1, progress));
+      return written(text, shown, 0, text.length, 'press home, end or arrows in it');
+    }
+    return text.replace(/^\s+|\s+$/g, kept);
+  });
+
+  // An editor's text is left out of the walk for its role. It goes as a search box, and is marked.
+  const isEditor = node => {
+    const role = getAttribute.call(node, 'role');
+    return !!role && role.trim().split(/\s+/)[0] === 'textbox'
+      && !['INPUT', 'TEXTAREA'].includes(node.tagName);
+  };
+  Element.prototype.getAttribute = function (name) {
+    return name === 'role' && walk && isEditor(this) ? 'searchbox' : getAttribute.call(this, name);
+  };
+  window.getComputedStyle = (node, pseudo) => {
+    if (walk && !pseudo) return styleOf(node);
+    const style = computed(node, pseudo);
+    if (!walk || pseudo !== '::before' || !isEditor(node)) return style;
+    const content = /^["']/.test(style.content) ? style.content : '""';
+    return { content: content[0] + EDITOR + content.slice(1), display: 'inline', visibility: 'visible' };
+  };
+
+  // An inline element of mere text is no element of the walk, unless it has more than one node.
+  const asks = (node, what) => !node.dispatchEvent(new Event(what, { composed: true, cancelable: true }));
+  const listens = node => {
+    const { tagName } = node;
+    if (!walk.tags.has(tagName)) {
+      walk.tags.set(tagName, asks(document.documentElement, `${KEY}heard${tagName.toLowerCase()}`));
+    }
+    return walk.tags.get(tagName) && asks(node, `${KEY}heard`);
+  };
+  const stands = control => {
+    const box = control.getBoundingClientRect();
+    return box.width > 1 && box.height > 1 && styleOf(control).opacity !== '0';
+  };
+  const isClicked = node => {
+    if (node.tagName === 'LABEL' && node.control && stands(node.control)) return false;
+    const parent = node.parentElement;
+    if (styleOf(node).cursor === 'pointer' && !(parent && styleOf(parent).cursor === 'pointer')) return true;
+    const marked = node.attributes.length > 0 && CLICKED.some(name => node.hasAttribute(name));
+    return marked || listens(node);
+  };
+  define(Node, 'childNodes', childNodes, node => {
+    const nodes = childNodes.get.call(node);
+    if (nodes.length !== 1 || nodes[0].nodeType !== 3 || node.nodeType !== 1) return nodes;
+    return isClicked(node) ? [nodes[0], nodes[0]] : nodes;
+  });
+
+  const ASKED = `${KEY}asked`;
+  const begin = () => {
+    const maps = ['roots', 'blocks', 'blockOf', 'clips', 'styles', 'parents', 'tags'];
+    walk = Object.fromEntries(maps.map(name => [name, new Map()]));
+    Promise.resolve().then(() => { walk = null; });
+    return [...queryAll.call(document, 'body, frameset')].slice(0, 1);
+  };
+  const follows = () => {
+    try { return window !== top && Date.now() - top[ASKED] < FOLLOWS_MS; }
+    catch { return true; }  // it is of another origin than its page
+  };
+  Document.prototype.querySelectorAll = function (selector) {
+    if (!walk && /^(body|frameset)\b/.test(selector) && follows()) begin();
+    return queryAll.call(this, selector);
+  };
+  const ask = () => {
+    window[ASKED] = Date.now();
+    return begin();
+  };
+  window[`${KEY}begin`] = ask;  // for near.js
+  return { query: () => ask()[0], queryAll: ask };
+})()

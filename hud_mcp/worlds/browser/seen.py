@@ -1,0 +1,100 @@
+"""What Playwright's tree of a page says otherwise than a person sees it, put right.
+
+`seen.js` marks in the tree what the tree has no form for: kept breaks and blanks, and editors.
+Links without a box of their own get refs of ours, `link1` and so on, that stand for a selector.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+
+__all__ = ["name_links", "unmark"]
+
+_BREAK, _BLANK, _EDITOR, _UNNAMED = "\U0010fa10", "\U0010fa11", "\U0010fa12", "\U0010fa13"
+_MARKS = re.compile(f"[{_BREAK}{_BLANK}{_EDITOR}{_UNNAMED}]")
+_PLAIN = str.maketrans({_BREAK: "\n", _BLANK: " ", _EDITOR: "", _UNNAMED: ""})
+
+_VALUE = re.compile(r"^(\s*- (?:text|.*?\[ref=\w+\](?: \[[^\]]*\])*'?|[^\s:]+)): (.*)$")
+_FIELD = re.compile(r"^\s*- '?(?:textbox|searchbox|combobox|spinbutton)\b")
+_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|.)")
+_LINK = re.compile(r'^(\s*- link(?: ("(?:[^"\\]|\\.)*"))?)(.*?)(:?)$')
+
+
+def unmark(lines: Sequence[str]) -> list[str]:
+    """Write what is marked as it is meant: breaks in quotes, editors as the text boxes they are."""
+    out: list[str] = []
+    for line in lines:
+        if not _MARKS.search(line):
+            out.append(line)
+            continue
+        if _EDITOR in line:
+            _call_textbox(out, line)
+        match = _VALUE.match(line)
+        if match is None:
+            out.append(_MARKS.sub(" ", line))
+        elif value := _value(match[2], is_field=_FIELD.match(line) is not None):
+            out.append(f"{_call_editor(match[1]) if _EDITOR in line else match[1]}: {value}")
+        elif not match[1].lstrip().startswith("- text"):
+            out.append(_call_editor(match[1]))
+    return out
+
+
+def _value(told: str, *, is_field: bool) -> str:
+    """A value that has marks, in quotes where it has breaks or blanks at its ends."""
+    quoted = len(told) > 1 and told.startswith('"') and told.endswith('"')
+    text = str(json.loads(_ESCAPE.sub(_as_json, told))) if quoted else told
+    meant = text.translate(_PLAIN)
+    meant = meant if is_field else meant.strip("\n")
+    if not meant.strip() and not is_field:
+        return ""
+    if quoted or "\n" in meant or meant != meant.strip():
+        return json.dumps(meant, ensure_ascii=False)
+    return meant
+
+
+def _as_json(escape: re.Match[str]) -> str:
+    return f"\\u00{escape[1]}" if escape[1] else escape[0]
+
+
+def _call_textbox(lines: list[str], line: str) -> None:
+    """Give an editor its role back, where its text has a line of its own."""
+    depth = len(line) - len(line.lstrip())
+    if line.lstrip().startswith("- text") and lines:
+        parent = next((i for i in reversed(range(len(lines))) if _depth(lines[i]) < depth), None)
+        if parent is not None:
+            lines[parent] = _call_editor(lines[parent])
+
+
+def _call_editor(key: str) -> str:
+    return key.replace("- searchbox", "- textbox", 1).replace("- 'searchbox", "- 'textbox", 1)
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def name_links(lines: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Give each link of the page's own document that has no ref one, and say what it stands for."""
+    out: list[str] = []
+    selectors: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    inside: int | None = None
+    for line in lines:
+        depth = len(line) - len(line.lstrip(" "))
+        inside = None if inside is not None and depth <= inside else inside
+        if inside is None and line.lstrip().startswith("- iframe"):
+            inside = depth
+        match = _LINK.match(line) if inside is None and "- link" in line else None
+        if match is None:
+            out.append(line)
+            continue
+        name = str(json.loads(match[2])) if match[2] else ""
+        nth = counts[name] = counts.get(name, -1) + 1
+        if "[ref=" in match[3]:
+            out.append(line)
+            continue
+        ref = f"link{len(selectors) + 1}"
+        quoted = json.dumps(name, ensure_ascii=False)
+        selectors[ref] = f"role=link[name={quoted}] >> nth={nth}"
+        out.append(f"{match[1]} [ref={ref}]{match[3]}{match[4]}")
+    return out, selectors

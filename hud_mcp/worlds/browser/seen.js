@@ -83,7 +83,11 @@
     const isLong = (root.body || root).textContent.length > NAME;
     walk.roots.set(root, isLong);
     if (!isLong) return;
-    const texts = document.createTreeWalker(root.body || root, NodeFilter.SHOW_TEXT);
+    const far = window[`${KEY}far`], { TEXT_NODE } = Node;  // of near.js, where it is at work
+    const texts = document.createTreeWalker(root.body || root, far
+      ? NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT : NodeFilter.SHOW_TEXT, node =>
+        node.nodeType === TEXT_NODE ? NodeFilter.FILTER_ACCEPT
+          : far(node) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_SKIP);
     while (texts.nextNode()) {
       const node = texts.currentNode, parent = node.parentElement;
       if (parent && ['SCRIPT', 'STYLE', 'TEXTAREA'].includes(parent.tagName)) continue;
@@ -245,7 +249,7 @@
     return box.width > 1 && box.height > 1 && styleOf(control).opacity !== '0';
   };
   const isClicked = node => {
-    if (node.tagName === 'LABEL' && node.control && stands(node.control)) return false;
+    if (node.tagName === 'LABEL' && node.control) return !stands(node.control);
     const parent = node.parentElement;
     if (styleOf(node).cursor === 'pointer' && !(parent && styleOf(parent).cursor === 'pointer')) return true;
     const marked = node.attributes.length > 0 && CLICKED.some(name => node.hasAttribute(name));

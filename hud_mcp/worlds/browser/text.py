@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from http import HTTPStatus
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -67,7 +68,7 @@ class Reading:
         limit: How much of it could be shown.
         links: What the refs stand for that are not Playwright's.
         status: The HTTP status that the document came with, where that says that it is an error.
-        progress: How far down the page is, from 0 to 1, where only what is in view was read.
+        at_end: Whether the page cannot be scrolled further down, and was before.
     """
 
     title: str
@@ -79,7 +80,7 @@ class Reading:
     limit: int
     links: Mapping[str, str] = field(default_factory=dict[str, str])
     status: int | None = None
-    progress: float = 0.0
+    at_end: bool = False
 
 
 async def read_page(
@@ -128,7 +129,7 @@ async def read_page(
         links=links,
         long=size > max_chars,
         limit=max_chars,
-        progress=min(1.0, facts["y"] / max(1, facts["height"] - height)),
+        at_end=0 < facts["y"] >= facts["height"] - height - 1,
     )
 
 
@@ -159,20 +160,18 @@ def render(reading: Reading, notes: Sequence[str], *, max_chars: int) -> str:
     head = _head(reading, notes)
     text = "\n".join([*head, "", *reading.lines])
     over = len(text) - max_chars
-    if over <= 0 or not reading.progress:
+    if over <= 0 or not reading.at_end:
         return clip_text(text, max_chars)
-    # Nothing is left to scroll at the end of a page: its end is shown, and not its beginning.
-    left = _without_first(reading.lines, round((over + _NOTICE_CHARS) * reading.progress))
-    return clip_text("\n".join([*head, "", *left]), max_chars)
+    # Nothing is left to scroll: the end of what is in view is shown, and not its beginning.
+    told = [line for line in reading.lines if line.startswith("#")]
+    left = _without_first(reading.lines, over + _NOTICE_CHARS)
+    return clip_text("\n".join([*head, "", *told, *left]), max_chars)
 
 
 def _without_first(lines: Sequence[str], chars: int) -> list[str]:
-    size = 0
-    for i, line in enumerate(lines):
-        if size >= chars:
-            return [f"# {size} more characters above; scroll up to see them", *lines[i:]]
-        size += len(line) + 1
-    return [f"# {size} more characters above; scroll up to see them"]
+    sizes = accumulate(len(line) + 1 for line in lines)
+    cut, size = next((i, size) for i, size in enumerate(sizes, start=1) if size >= chars)
+    return [f"# {size} more characters above; scroll up to see them", *lines[cut:]]
 
 
 def changes_between(

@@ -45,10 +45,10 @@ async def read(world: BrowserWorld) -> str:
 
 
 def ref_of(text: str, words: str) -> str:
-    """The ref of the element that says these words; empty where it has none."""
-    line = next((line for line in text.splitlines() if words in line), "")
-    found = re.search(r"\[ref=(\w+)\]", line)
-    return found[1] if found else ""
+    """The ref of the first element that says these words and has one; else empty."""
+    refs = re.compile(r"\[ref=(\w+)\]")
+    lines = (line for line in text.splitlines() if words in line)
+    return next((found[1] for line in lines if (found := refs.search(line))), "")
 
 
 async def test_every_text_that_is_seen_is_told_with_its_lines(browse: Browse) -> None:

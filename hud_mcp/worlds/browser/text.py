@@ -169,8 +169,8 @@ def render(reading: Reading, notes: Sequence[str], *, max_chars: int) -> str:
 
 
 def _without_first(lines: Sequence[str], chars: int) -> list[str]:
-    sizes = accumulate(len(line) + 1 for line in lines)
-    cut, size = next((i, size) for i, size in enumerate(sizes, start=1) if size >= chars)
+    sizes = [0, *accumulate(len(line) + 1 for line in lines)]
+    cut, size = next(((i, n) for i, n in enumerate(sizes) if n >= chars), (len(lines), sizes[-1]))
     return [f"# {size} more characters above; scroll up to see them", *lines[cut:]]
 
 

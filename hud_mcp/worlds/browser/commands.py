@@ -304,6 +304,7 @@ class Commands:
         options: list[list[str]] | None = await element.evaluate(
             "e => e.tagName === 'SELECT' ? [...e.options].map(o => [o.label, o.value]) : null"
         )
+        multiple: bool = await element.evaluate("e => !!e.multiple")
         called = ref or selector
         if options is None:
             raise ActionFailed(f"{called!r} is no <select>. Click it, and then what it opens.")
@@ -311,6 +312,8 @@ class Commands:
         if unknown:
             labels = [label for label, _value in options[:50]]
             raise ActionFailed(f"{called!r} has no option {unknown[0]!r}. It has {labels}.")
+        if len(wanted) > 1 and not multiple:
+            raise ActionFailed(f"{called!r} takes one option, and {wanted} are {len(wanted)}.")
         try:
             await element.select_option(wanted, timeout=SELECT_BOUND_MS * tab.patience())
         except libraries.PlaywrightError as exc:

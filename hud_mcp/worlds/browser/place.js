@@ -50,6 +50,10 @@ async (element, [key, bound, kind]) => {
   ];
   const spots = box => shares.map(([fx, fy]) => [box.left + box.width * fx, box.top + box.height * fy]);
 
+  const holderOf = document => {
+    try { return document.defaultView && document.defaultView.frameElement; } catch { return null; }
+  };
+
   // From the element's frame out to the page, as long as each frame is not covered itself.
   const outward = (x, y) => {
     let win = element.ownerDocument.defaultView;
@@ -73,6 +77,16 @@ async (element, [key, bound, kind]) => {
     const label = element.labels && [...element.labels].find(l => boxes(l).length);
     return label || [...element.children].find(c => boxes(c).length) || element;
   };
+  // Where all that may be scrolled stood: a target that cannot be reached leaves it there.
+  const places = [];
+  for (let node = element; node; node = node.parentNode || node.host || holderOf(node)) {
+    if (node.nodeType === 1) places.push([node, node.scrollLeft, node.scrollTop]);
+  }
+  const putBack = () => places.forEach(([node, left, top]) => {
+    if (node.scrollLeft !== left || node.scrollTop !== top) {
+      node.scrollTo({ left, top, behavior: 'instant' });
+    }
+  });
   let scrolled = false;
   const attempt = () => {
     if (!element.isConnected) return { problem: 'gone' };
@@ -149,6 +163,7 @@ async (element, [key, bound, kind]) => {
     }
     const rests = !found.problem && !found.moving;
     const over = rests || found.problem === 'gone' || now() - start > bound;
+    if (over && found.problem) putBack();
     if (over && !found.problem) arm(found);
     if (over) return { ...found, name: name(element) };
     await next();

@@ -13,11 +13,14 @@ pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
 PAGE = """<title>Apply</title><input type=file id=f><button id=b onclick='f.click()'>Choose</button>
 <a id=m href='mailto:a@b.c'>Mail</a><a id=t href='tel:123'>Call</a><a id=n target=_blank href='sms:123'>Text</a>
+<button id=p onclick='window.print()'>Print</button><button id=o onclick='showOpenFilePicker().catch(() => {})'>Open</button>
 <button id=z onclick="location = 'zoommtg://join'">Join</button><iframe srcdoc="<a href='mailto:d@e.f'>Mail</a>"></iframe>"""
 
 ASKS = {
     "#f": "file",
     "#b": "file",
+    "#p": "asks to print",
+    "#o": "asks for a file",
     "#m": "mailto:a@b.c",
     "#t": "tel:123",
     "#n": "sms:123",

@@ -59,3 +59,27 @@ async def test_a_text_that_a_field_refuses_changes_nothing_and_what_is_advised_w
             wrong += [] if held == value else [(name, advised, held)]
         await world.close()
     assert wrong == []
+
+
+async def test_a_target_that_cannot_be_reached_leaves_the_page_where_it_was(browse: Browse) -> None:
+    """A refused click neither scrolls the page nor a box of it, nor the page around a frame."""
+    cover = "<div style='position:fixed;inset:0;background:#eee'>cover</div>"
+    boxed = "<div id=box style='height:100px;overflow:auto'><div style='height:900px'></div><button id=b>b</button></div>"
+    places = "() => [scrollY, window.box ? box.scrollTop : 0]"
+    for html, target in (
+        (f"<div style='height:3000px'></div>{boxed}{cover}", "#b"),
+        (f"<div style='height:3000px'></div><iframe srcdoc='<button id=b>b</button>'></iframe>{cover}", "iframe >> internal:control=enter-frame >> #b"),
+    ):  # fmt: skip
+        world = await browse(html)
+        assert "Close that first" in await refusal(world, ClickAction(selector=target))
+        assert await world.page.evaluate(places) == [0, 0]
+
+
+async def test_two_options_for_a_field_that_takes_one_are_refused(browse: Browse) -> None:
+    """Neither is set, and none is set aside."""
+    world = await browse("<select id=s><option>Red<option>Blue<option>Green</select>")
+    both = CustomAction(
+        action="select_option", args={"selector": "#s", "values": ["Blue", "Green"]}
+    )
+    assert "takes one option" in await refusal(world, both)
+    assert await world.page.input_value("#s") == "Red"

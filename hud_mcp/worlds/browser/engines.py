@@ -1,14 +1,14 @@
 """Our selector engines, which run in the world of Playwright's own scripts."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hud_mcp.worlds.browser.tracker import TRACKER
 
 if TYPE_CHECKING:
-    from playwright.async_api import Playwright
+    from playwright.async_api import BrowserContext, Playwright
 
-__all__ = ["NEAR", "SEEN", "TARGET", "register_engines"]
+__all__ = ["NEAR", "SEEN", "TARGET", "bring_engines", "register_engines"]
 
 SEEN = "hudseen"
 """The name in selectors of the engine that has a page read as a person sees it; see `seen.js`."""
@@ -35,12 +35,28 @@ _TARGET = """(() => {
 })()"""
 
 
+_ENGINES = {SEEN: _SEEN, NEAR: _NEAR, TARGET: _TARGET}
+
+
 async def register_engines(playwright: "Playwright") -> None:
     """Give them to every page that is opened from now on. Once for each driver.
 
     Raises:
         Error: Playwright's.
     """
-    await playwright.selectors.register(SEEN, _SEEN, content_script=True)
-    await playwright.selectors.register(NEAR, _NEAR, content_script=True)
-    await playwright.selectors.register(TARGET, _TARGET, content_script=True)
+    for name, script in _ENGINES.items():
+        await playwright.selectors.register(name, script, content_script=True)
+
+
+async def bring_engines(context: "BrowserContext") -> None:
+    """Give them to a context that others have opened.
+
+    Playwright gives engines to contexts that it opens alone, and has no public call for others.
+
+    Raises:
+        Error: Playwright's.
+    """
+    channel: Any = context._impl_obj._channel  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    for name, script in _ENGINES.items():
+        engine = {"name": name, "source": script, "contentScript": True}
+        await channel.registerSelectorEngine(engine)

@@ -17,6 +17,7 @@ from hud_mcp.world import Shared
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import attach, send
 from hud_mcp.worlds.browser.driver import start_driver
+from hud_mcp.worlds.browser.engines import bring_engines
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.refs import Refs
@@ -90,7 +91,11 @@ async def attach_browser(
             browser = await driver.playwright.chromium.connect_over_cdp(
                 endpoint, timeout=CONNECT_BOUND_S * 1000
             )
-            context = browser.contexts[0] if browser.contexts else await browser.new_context()
+            if browser.contexts:
+                context = browser.contexts[0]
+                await bring_engines(context)
+            else:
+                context = await browser.new_context()
             await context.add_init_script(TRACKER_SCRIPT)
             for page in context.pages:
                 await page.evaluate(TRACKER_SCRIPT)

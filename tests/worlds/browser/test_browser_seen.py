@@ -104,7 +104,7 @@ CLICKABLE: dict[str, str] = {
 async def test_what_a_person_would_click_has_a_ref_that_works(browse: Browse) -> None:
     """Inline text with a pointer, a listener or a place in the order of focus; no other text."""
     world = await browse(
-        "<style>.c{cursor:pointer}</style><script>var done = ''; const did = what => { done = what }</script>"
+        "<style>.c{cursor:pointer}</style><script>var done = ''; function did(what) { done = what }</script>"
         + "".join(CLICKABLE.values())
         + "<p>so <span>plain</span> it is</p><p><a href=#x class=c><span>inner</span></a></p>"
     )

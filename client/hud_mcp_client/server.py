@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from typing_extensions import Self  # pydantic brings it
+from typing_extensions import Self
 
 from hud_mcp_client.held import begin, listed, resumed
 from hud_mcp_client.session import Session

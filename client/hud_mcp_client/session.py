@@ -3,7 +3,7 @@
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from typing_extensions import Self  # pydantic brings it
+from typing_extensions import Self
 
 from hud_mcp_client.held import HeldSession
 from hud_mcp_client.transport import AsyncTransport

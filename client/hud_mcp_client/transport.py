@@ -3,7 +3,7 @@
 import time
 from typing import Any, TypeVar
 
-import anyio  # httpx brings it
+import anyio
 import httpx
 
 from hud_mcp_client.wire import Arrived, Fault, Pause, Reader, Send, Work

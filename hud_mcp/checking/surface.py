@@ -254,8 +254,8 @@ async def _live_page(agent: Agent) -> list[Seen]:
     if not isinstance(address, str):
         return []
     found: list[Seen] = []
-    async with libraries.httpx2.AsyncClient(
-        timeout=libraries.httpx2.Timeout(10), trust_env=False
+    async with libraries.httpx.AsyncClient(
+        timeout=libraries.httpx.Timeout(10), trust_env=False
     ) as web:
         for tail in ("", "/events"):
             text = ""
@@ -266,7 +266,7 @@ async def _live_page(agent: Agent) -> list[Seen]:
                             text += part
                             if len(text) > _PAGE_CHARS or (tail and "\n\n" in text):
                                 break
-            except libraries.httpx2.HTTPError as exc:
+            except libraries.httpx.HTTPError as exc:
                 raise ConnectionLost(f"The live page of a session broke: {exc}.") from exc
             found += [
                 Seen(place=f"the live page{tail}", kind="metadata", text=line)

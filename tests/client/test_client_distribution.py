@@ -73,6 +73,11 @@ def test_it_works_beside_an_sdk_that_this_project_cannot_stand_beside(
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["mcp"].startswith("1.")
-    assert told["needs"] == ["httpx>=0.27", "pydantic>=2.7"]
+    assert told["needs"] == [
+        "anyio>=4.5",
+        "httpx>=0.27",
+        "pydantic>=2.7",
+        "typing-extensions>=4.12",
+    ]
     assert told["alone"]
     assert (told["reward"], told["text"]) == (1.0, "words: start a; clicks: []")

@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
-import httpx2
+import httpx
 import pytest
 from phoenix import phoenix
 
@@ -87,8 +87,8 @@ async def test_a_lamp_is_served_recorded_shown_and_resumed(lamps: Path, tmp_path
         record = await store.load_trajectory(row.id)
         assert record.reward == 1.0
         assert "press" in transcript_text(record)
-        web = httpx2.AsyncClient(
-            transport=httpx2.ASGITransport(app=viewer_app(store, host="127.0.0.1")),
+        web = httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=viewer_app(store, host="127.0.0.1")),
             base_url="http://127.0.0.1",
         )
         async with web:

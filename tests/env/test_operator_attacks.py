@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx2
+import httpx
 import pytest
 from mcp import types
 from mcp.shared.exceptions import MCPError
@@ -116,7 +116,7 @@ async def test_the_refusal_is_byte_for_byte_that_of_a_server_without_an_operator
         seen: list[list[tuple[int, bytes, list[str]]]] = []
         for each in (server, other):
             replies: list[tuple[int, bytes, list[str]]] = []
-            async with httpx2.AsyncClient(timeout=PATIENCE_S) as web:
+            async with httpx.AsyncClient(timeout=PATIENCE_S) as web:
                 for name in (*OPERATIONS, "hud-mcp/evaluatf"):
                     for meta in ({}, {CREDENTIAL: "wrong"}, {CREDENTIAL: TOKEN[:-1]}):
                         reply = await web.post(each.url, **modern(name, meta))

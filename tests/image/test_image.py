@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import anyio
+import httpx
 import httpx2
 import orjson
 import pytest
@@ -133,7 +134,7 @@ async def test_a_browser_task_is_graded_over_http(image: Image) -> None:
             with anyio.fail_after(LONG_S):
                 async with Client(streamable_http_client(url, http_client=web)) as client:
                     await find_price(client)
-        async with httpx2.AsyncClient() as stranger:
+        async with httpx.AsyncClient() as stranger:
             assert (await stranger.post(url, json={})).status_code == 401
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
-import httpx2
+import httpx
 from peers import ROOT, RawHttp, child_environment, serve_arguments
 from waiting import PATIENCE_S, wait_until
 
@@ -205,7 +205,7 @@ def _listens(port: int) -> bool:
 async def ask(one: One, era: str, tool: str, *, token: str = ANN, **arguments: Any) -> Any:
     """Call a tool of one replica on a connection of its own."""
     headers = {"authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as web:
+    async with httpx.AsyncClient(headers=headers, timeout=PATIENCE_S) as web:
         raw = RawHttp(web, one.url, era)
         await raw.hello()
         return await raw.call(tool, **arguments)

@@ -18,6 +18,7 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
+import httpx
 import httpx2
 import orjson
 from mcp.client import Client
@@ -490,7 +491,7 @@ class Gate:
 class RawHttp:
     """A 2025- or 2026-era client of a URL that keeps every byte that it receives."""
 
-    web: httpx2.AsyncClient
+    web: httpx.AsyncClient
     url: str
     era: str
     received: bytearray = field(default_factory=bytearray)
@@ -548,7 +549,7 @@ class RawHttp:
         async with anyio.create_task_group() as group:
 
             async def send() -> None:
-                async with httpx2.AsyncClient(headers=self.web.headers, timeout=None) as own:
+                async with httpx.AsyncClient(headers=self.web.headers, timeout=None) as own:
                     await own.post(self.url, json=body, headers=headers)
 
             group.start_soon(send)
@@ -560,7 +561,7 @@ class RawHttp:
 async def raw_http(url: str, era: str, *, token: str | None = None) -> AsyncIterator[RawHttp]:
     """Speak to a URL without the SDK."""
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as web:
+    async with httpx.AsyncClient(headers=headers, timeout=PATIENCE_S) as web:
         raw = RawHttp(web, url, era)
         await raw.hello()
         yield raw

@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
-import httpx2
+import httpx
 import psutil
 from peers import MODERN, PATIENCE_S, RawHttp, child_environment, serve_arguments
 
@@ -108,10 +108,10 @@ class Phoenix:
         """Call a tool of the server that runs, over a connection of its own.
 
         Raises:
-            httpx2.TransportError: The server died before its reply was read.
+            httpx.TransportError: The server died before its reply was read.
         """
         await self._up.wait()
-        async with httpx2.AsyncClient(timeout=PATIENCE_S) as web:
+        async with httpx.AsyncClient(timeout=PATIENCE_S) as web:
             return await RawHttp(web, self._url, MODERN).call(tool, **arguments)
 
     def log(self) -> str:
@@ -189,7 +189,7 @@ class Conversation:
         """Start the task; where the reply was lost, start another one."""
         while not self.session:
             self.begun += 1
-            with contextlib.suppress(httpx2.TransportError):
+            with contextlib.suppress(httpx.TransportError):
                 reply = await self.bird.call(
                     "start_task", template=self.template, arguments=self.arguments
                 )
@@ -202,7 +202,7 @@ class Conversation:
         while True:
             try:
                 reply = await self.bird.call(call.tool, session=self.session, **call.arguments)
-            except httpx2.TransportError:
+            except httpx.TransportError:
                 if await self.steps() > self.recorded:
                     break
             else:
@@ -213,7 +213,7 @@ class Conversation:
     async def respond(self) -> None:
         """Submit the answer until a receipt comes back."""
         while not self.receipts:
-            with contextlib.suppress(httpx2.TransportError):
+            with contextlib.suppress(httpx.TransportError):
                 reply = await self.bird.call("response", session=self.session, answer=self.answer)
                 assert not reply.get("isError"), reply["content"][0]["text"]
                 self.receipts.append(reply["structuredContent"])
@@ -228,7 +228,7 @@ class Conversation:
     async def steps(self) -> int:
         """How many steps the server knows of."""
         while True:
-            with contextlib.suppress(httpx2.TransportError):
+            with contextlib.suppress(httpx.TransportError):
                 reply = await self.bird.call("task_status", session=self.session)
                 assert not reply.get("isError"), reply["content"][0]["text"]
                 status = reply["structuredContent"]

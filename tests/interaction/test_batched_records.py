@@ -5,7 +5,7 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
-import httpx2
+import httpx
 import pytest
 from peers import BOARD, Gate
 from phoenix import Conversation, Phoenix, act, phoenix
@@ -76,7 +76,7 @@ async def _act_until_it_dies(bird: Phoenix, session: str) -> None:
     try:
         while True:
             await bird.call("step", session=session)
-    except httpx2.TransportError:
+    except httpx.TransportError:
         return
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx2
+import httpx
 import pytest
 from mcp.shared.exceptions import MCPError
 from peers import (
@@ -407,6 +407,6 @@ async def refused_status(server: HttpServer, token: str | None) -> int:
     headers = {"accept": "application/json, text/event-stream"}
     if token is not None:
         headers["authorization"] = f"Bearer {token}"
-    async with httpx2.AsyncClient() as web:
+    async with httpx.AsyncClient() as web:
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         return (await web.post(server.url, json=body, headers=headers)).status_code

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx2
+import httpx
 import pytest
 from flock import ANN, BOB, SECRET, Flock, One, ask, flock
 from peers import BOARD, LEGACY, MODERN, Gate, HttpServer, RawHttp, http_peer, raw_http
@@ -111,7 +111,7 @@ async def test_a_signature_is_of_one_body_one_credential_and_one_process(
     async with raw_http(replicas[0].url, MODERN, token=BOB) as raw:
         asked = {"name": "task_status", "arguments": {"session": session}}
         body, headers = raw.message("tools/call", asked)
-        content = httpx2.Request("POST", raw.url, json=body).content
+        content = httpx.Request("POST", raw.url, json=body).content
 
         async def send(secret: Secret, token: str, signed: bytes) -> int:
             bearer = {"authorization": f"Bearer {token}", "content-type": "application/json"}
@@ -140,7 +140,7 @@ async def test_a_forwarded_request_that_comes_again_is_not_done_again(replicas: 
     async with raw_http(replicas[0].url, MODERN, token=ANN) as raw:
         asked = {"name": "step", "arguments": {"session": session, "actions": [TEA]}}
         body, headers = raw.message("tools/call", asked)
-        content = httpx2.Request("POST", raw.url, json=body).content
+        content = httpx.Request("POST", raw.url, json=body).content
         kept = {**headers, "authorization": f"Bearer {ANN}", "content-type": "application/json"}
         signed = Secret(SECRET.encode()).sign(
             own, sender="srv-x", method="POST", headers=kept, body=content
@@ -158,7 +158,7 @@ async def test_a_neighbour_cannot_use_a_connection_of_the_older_era(replicas: Fl
         await raw.call("start_task", template="collect", arguments={})
         for one in replicas.all:
             headers = {"authorization": f"Bearer {BOB}"}
-            async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as web:
+            async with httpx.AsyncClient(headers=headers, timeout=PATIENCE_S) as web:
                 other = RawHttp(web, one.url, LEGACY, session_id=raw.session_id)
                 body, sent = other.message("tools/call", {"name": "step", "arguments": {}})
                 reply = await web.post(one.url, json=body, headers=sent)

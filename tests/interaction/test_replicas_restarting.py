@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import httpx
 import httpx2
 import pytest
 from flock import ANN, Flock, One, ask, flock, in_thread, nginx
@@ -74,7 +75,7 @@ async def converse(url: str, era: str, until_set: anyio.Event) -> tuple[int, set
 
 async def state(one: One, path: str) -> tuple[int, str]:
     """What a replica says of itself to whoever asks."""
-    async with httpx2.AsyncClient(timeout=PATIENCE_S) as web:
+    async with httpx.AsyncClient(timeout=PATIENCE_S) as web:
         answer = await web.get(one.url.replace("/mcp", f"/{path}"))
     return answer.status_code, answer.text
 
@@ -223,7 +224,7 @@ async def test_a_call_whose_replica_is_killed_is_told_so_or_repeated(
             async def step(session: str, gate: Gate, asked: dict[str, int]) -> None:
                 headers = {"authorization": f"Bearer {ANN}"}
                 actions = [note("tea"), gate.hold()]
-                async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as web:
+                async with httpx.AsyncClient(headers=headers, timeout=PATIENCE_S) as web:
                     raw = RawHttp(web, replicas[1].url, MODERN)
                     arguments = {"session": session, "actions": actions, **asked}
                     params = {"name": "step", "arguments": arguments}

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
-import httpx2
+import httpx
 import pytest
 from peers import BOARD, ENVIRONMENTS, FAULTY, MODERN, Gate, stdio_peer
 from phoenix import Call, Conversation, Phoenix, act, phoenix, step
@@ -395,7 +395,7 @@ async def test_a_grading_that_kills_its_server_is_not_tried_for_ever(tmp_path: P
         await conversation.start()
         for attempt in range(3):
             if attempt == 0:
-                with pytest.raises(httpx2.TransportError):
+                with pytest.raises(httpx.TransportError):
                     await bird.call("response", session=conversation.session, answer="x")
             await anyio.to_thread.run_sync(bird.wait)  # the others grade without being asked
             await bird.start()

@@ -144,7 +144,7 @@ class Forwarding:
         A kept connection may close just when it is used. The request then goes once more, on a
         new one: a replica takes none twice.
         """
-        errors = libraries.httpx2
+        errors = libraries.httpx
         is_first = not to.is_draining
         while True:
             try:
@@ -162,7 +162,7 @@ class Forwarding:
     def _client(self, *, kept: bool) -> Any:
         """What sends, on connections that are used again or on new ones alone."""
         if kept not in self._clients:
-            http = libraries.httpx2
+            http = libraries.httpx
             self._clients[kept] = http.AsyncClient(
                 timeout=http.Timeout(_SILENCE_S, connect=_CONNECT_S),
                 transport=http.AsyncHTTPTransport(
@@ -204,7 +204,7 @@ class Forwarding:
             async for part in response.aiter_raw():
                 more = {"body": part, "more_body": True}
                 await arrival.send({"type": "http.response.body", **more})
-        except libraries.httpx2.TransportError as exc:
+        except libraries.httpx.TransportError as exc:
             logger.warning("a reply broke off: %s", type(exc).__name__)
             last = b""
             if found.get("content-type", "").startswith("text/event-stream") and message:

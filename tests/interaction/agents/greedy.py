@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx
 import httpx2
 import orjson
 from mcp.client import Client
@@ -117,7 +118,7 @@ async def main() -> None:
     for guess in sorted(guesses - {token}):
         body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
         headers = {"Authorization": f"Bearer {guess}", "Accept": "application/json"}
-        async with httpx2.AsyncClient() as web:
+        async with httpx.AsyncClient() as web:
             status = (await web.post(url, json=body, headers=headers)).status_code
         if status != 401:
             tell("a token that was let in", status=status)

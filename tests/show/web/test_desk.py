@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
-import httpx2
+import httpx
 import pytest
 from playwright.async_api import Browser, Page, expect
 
@@ -156,7 +156,7 @@ async def test_nobody_else_acts_on_the_page() -> None:
     """Without its token there is nothing, and without its own page's origin nobody acts."""
     async with desk(LETTERS) as (address, jobs):
         base, _, token = address.partition("/?token=")
-        async with httpx2.AsyncClient() as web:
+        async with httpx.AsyncClient() as web:
             assert (await web.get(f"{base}/state")).status_code == 401
             assert (await web.get(f"{base}/?token=wrong")).status_code == 401
             known = {"authorization": f"Bearer {token}"}

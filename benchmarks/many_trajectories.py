@@ -13,6 +13,7 @@ import argparse
 import hashlib
 import io
 import random
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -82,8 +83,9 @@ def main() -> int:
 def make_record(store: str, size: Size) -> list[Job]:
     """Write the record; return its jobs, the large one first."""
     url, path = read_place(store)
-    folder = path.parent if path else Path("screenshots-of-many")
-    shots = make_pictures(folder / "screenshots", size.pictures)
+    with tempfile.TemporaryDirectory() as drawn:  # a database has no folder for pictures
+        folder = path.parent if path else Path(drawn)
+        shots = make_pictures(folder / "screenshots", size.pictures)
     tasks = make_tasks(max(1, size.trajectories // GROUP))
     first = Job(id=LARGE, name="Many runs", taskset="shop", agent="agent-one", group=GROUP,
                 created_at=START, planned=True)  # fmt: skip

@@ -91,8 +91,8 @@ class Player:
         return steps, episodes
 
     def close(self) -> None:
-        """End it."""
-        self._process.communicate(timeout=60)
+        """End it, and the server that it started; a busy machine takes its time."""
+        self._process.communicate()
 
     def _line(self) -> str:
         stdout = self._process.stdout

@@ -28,6 +28,12 @@ from hud_mcp import Environment
 env = Environment("counting")
 
 
+@env.tool
+async def half() -> str:
+    '''Return half a character, as a page may show one.'''
+    return "half \\ud83d"
+
+
 @env.template()
 async def three(case: str):
     answer = yield f"How many? ({case})"
@@ -192,6 +198,18 @@ async def test_odd_completions_are_read_and_are_the_models_result(folder: Path) 
         if rewarded and (run.reward, len(run.turns)) != (rewarded, 1):
             wrong.append(f"{case}: reward {run.reward} after {len(run.turns)} turns")
     assert not wrong, "\n".join(wrong)
+
+
+async def test_half_a_character_that_a_world_shows_reaches_the_model(folder: Path) -> None:
+    """As U+FFFD: the request can be written, and the run goes on."""
+    shown: list[str] = []
+
+    def script(asked: Asked) -> Says:
+        shown.extend(asked.heard.results)
+        return RIGHT if asked.heard.turns else Says(calls=(Call("half"),))
+
+    run = (await runs_of(folder, script, "half"))["half"]
+    assert (shown, run.reward) == (["half \ufffd"], 1.0)
 
 
 async def test_a_model_that_thinks_until_its_time_is_up_has_used_it_itself(folder: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 import orjson
 
 from hud_mcp.agents.model import libraries
-from hud_mcp.agents.model.replies import mend_surrogates
+from hud_mcp.agents.model.replies import mend_surrogates, mend_text
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart
@@ -111,8 +111,17 @@ class History:
         return shown[::-1]
 
     def _request(self, *parts: Any) -> None:
-        request = libraries.messages.ModelRequest(parts=list(parts), instructions=self._system)
+        # A page or a program may show half a character, and no request can hold one.
+        mended = [replace(part, content=_mended_content(part.content)) for part in parts]
+        request = libraries.messages.ModelRequest(parts=mended, instructions=self._system)
         self._messages.append(request)
+
+
+def _mended_content(content: Any) -> Any:
+    """The content of a part, a text or a list with texts in it, without halves of characters."""
+    if isinstance(content, list):
+        return [_mended_content(each) for each in cast("list[Any]", content)]
+    return mend_text(content) if isinstance(content, str) else content
 
 
 def _is_call(part: Any) -> "TypeGuard[ToolCallPart]":

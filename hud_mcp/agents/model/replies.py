@@ -13,6 +13,7 @@ __all__ = [
     "UNREADABLE",
     "NotAReply",
     "mend_surrogates",
+    "mend_text",
     "read_completion",
     "read_json",
 ]
@@ -27,6 +28,7 @@ UNREADABLE = "unreadable_reply"
 _ERRORS = range(400, 600)
 _NEEDED = {"id": "", "object": "chat.completion", "created": 0, "model": ""}
 _OPENS, _CLOSES = "<think>", "</think>"
+_HALVES = re.compile("[\\ud800-\\udfff]")
 _ESCAPES = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair, which is a character
     r"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
@@ -56,6 +58,11 @@ def mend_surrogates(json: str) -> str:
         json: The text. An escaped backslash before a `u` is none of these escapes.
     """
     return _ESCAPES.sub(lambda found: "\\ufffd" if found[1] else found[0], json)
+
+
+def mend_text(text: str) -> str:
+    """Return a text with U+FFFD for each half of a character, which no JSON can have."""
+    return _HALVES.sub("\ufffd", text)
 
 
 def read_json(body: bytes) -> Json:

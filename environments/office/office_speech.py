@@ -1,6 +1,7 @@
 """What a message says: its sentences, amounts, dates, times and numbers, in the usual forms."""
 
 import re
+import unicodedata
 from datetime import date
 
 __all__ = ["DATES", "dates_in", "day_text", "euros", "has_name", "ids_in", "money_in", "points_in"]
@@ -43,6 +44,11 @@ _POINTS = re.compile(
 Day = tuple[int, int, int | None]
 
 
+def _plain(text: str) -> str:
+    """A text with one form of each letter: without case, an expression takes a long s for an s."""
+    return unicodedata.normalize("NFKC", text)
+
+
 def sentences_of(text: str) -> list[str]:
     """The sentences and lines of a text, without the marks of its form."""
     plain = re.sub(r"[*_#`>|]+", " ", text.replace("\u2019", "'"))
@@ -53,6 +59,7 @@ def sentences_of(text: str) -> list[str]:
 
 def dates_in(text: str) -> set[Day]:
     """Each date as month, day and year; None where no year is told. `03/04/2025` may be both."""
+    text = _plain(text)
     found: set[Day] = set()
     found |= {(int(m[2]), int(m[3]), int(m[1])) for m in _ISO.finditer(text)}
     found |= {(_month(m[2]), int(m[1]), _year(m[3])) for m in _DAY_FIRST.finditer(text)}
@@ -70,6 +77,7 @@ def has_day(text: str, day: date) -> bool:
 
 def times_in(text: str) -> set[str]:
     """Each time of the day, as `16:30`."""
+    text = _plain(text)
     clocks = [(int(m[1]), m[2], (m[3] or "").lower()) for m in _CLOCK.finditer(text)]
     hours = [(int(m[1]), m[2] or "00", m[3].lower()) for m in _HOUR.finditer(text)]
     return {f"{_hour(hour, half):02}:{minute}" for hour, minute, half in [*clocks, *hours]}
@@ -77,6 +85,7 @@ def times_in(text: str) -> set[str]:
 
 def money_in(text: str) -> set[int]:
     """Each amount in cents: with its currency, or with two decimals."""
+    text = _plain(text)
     for pattern in (_ID, *DATES, _CLOCK, _HOUR, _NOT_MONEY):
         text = pattern.sub(" ~ ", text)
     found: set[int] = set()
@@ -89,18 +98,18 @@ def money_in(text: str) -> set[int]:
 
 def points_in(text: str) -> set[int]:
     """Each number of points."""
-    return {int(re.sub(r"\D", "", m[1])) for m in _POINTS.finditer(text)}
+    return {int(re.sub(r"\D", "", m[1])) for m in _POINTS.finditer(_plain(text))}
 
 
 def ids_in(text: str) -> set[str]:
     """Each number of an order, a card or a parcel."""
-    return {m[0].upper() for m in _ID.finditer(text)}
+    return {m[0].upper() for m in _ID.finditer(_plain(text))}
 
 
 def has_name(text: str, name: str) -> bool:
     """Whether a text has a name, whatever its capitals and spaces."""
-    words = r"\W+".join(re.escape(word) for word in re.findall(r"\w+", name))
-    return re.search(rf"(?<!\w){words}(?!\w)", text, re.IGNORECASE) is not None
+    words = r"\W+".join(re.escape(word) for word in re.findall(r"\w+", _plain(name)))
+    return re.search(rf"(?<!\w){words}(?!\w)", _plain(text), re.IGNORECASE) is not None
 
 
 def euros(cents: int) -> str:

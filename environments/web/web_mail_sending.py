@@ -74,7 +74,9 @@ def undo_send(box: Row, _rest: str, _given: Row) -> Any:
     last = box["undo"]
     if last is None:
         return "There is no mail to take back."
-    thread = next(t for t in box["threads"] if t["id"] == last["thread"])
+    thread = next((t for t in box["threads"] if t["id"] == last["thread"]), None)
+    if thread is None:  # it was deleted for good meanwhile
+        return "There is no mail to take back."
     thread["messages"] = [m for m in thread["messages"] if m["id"] != last["mail"]]
     if not thread["messages"]:
         box["threads"].remove(thread)

@@ -161,9 +161,7 @@ class TaskResult(Value):
     """The result of one `step`."""
 
     observation: Observation
-    reward: float | None = Field(
-        default=None, description="None until the task is graded or the world gives rewards."
-    )
+    reward: float = Field(default=0.0, description="0 where the step has none.")
     terminated: bool = Field(default=False, description="The task reached its end.")
     truncated: bool = Field(default=False, description="The task was cut off by a limit.")
     info: dict[str, Any] = Field(default_factory=dict)

@@ -86,8 +86,9 @@ class TrajectoryStep(Value):
         description="`direct` is direct access to the world, as over ssh. `evaluate` and "
         "`reset` are the operator's."
     )
-    actions: tuple[dict[str, Any], ...] = Field(
-        default=(), description="As the agent sent them; a tool call as its name and arguments."
+    actions: list[dict[str, Any]] = Field(
+        default_factory=list[dict[str, Any]],
+        description="As the agent sent them; a tool call as its name and arguments.",
     )
     performed: int = Field(default=0, ge=0, description="How many of them were performed.")
     scale: float = Field(

@@ -261,7 +261,7 @@ def _answer_alone(step: TrajectoryStep) -> TrajectoryStep:
         update={
             "index": 0,
             "kind": "response",
-            "actions": (step.actions[step.performed - 1],),
+            "actions": [step.actions[step.performed - 1]],
             "performed": 1,
             "observation_text": None,
         }

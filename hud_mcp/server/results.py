@@ -122,8 +122,8 @@ def step_result(
     if is_plain:
         said = {"error": stepped.error, "notes": list(stepped.notes)}
         meta |= {name: value for name, value in said.items() if value}
-    if result.reward is not None:
-        meta["reward"] = result.reward
+    if stepped.reward is not None:
+        meta["reward"] = stepped.reward
     if result.info and session.reward_policy == "per_step":
         meta["info"] = to_jsonable_python(result.info, fallback=str)
     if seen.values is not None:
@@ -146,8 +146,8 @@ def _step_lines(stepped: Stepped, session: Seen, tail: str) -> list[str]:
         lines.append(seen.text)
     elif not (stepped.error or stepped.notes or tail or seen.image or seen.values is not None):
         lines.append("Done. This environment has nothing to look at; answer with response.")
-    if result.reward is not None or result.terminated or result.truncated:
-        reward = "" if result.reward is None else f"reward={result.reward:g} "
+    if stepped.reward is not None or result.terminated or result.truncated:
+        reward = "" if stepped.reward is None else f"reward={stepped.reward:g} "
         lines.append(
             f"{reward}terminated={_word(result.terminated)} truncated={_word(result.truncated)}"
         )

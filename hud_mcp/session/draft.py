@@ -156,7 +156,7 @@ class Draft:
         return TrajectoryStep(
             index=index,
             kind=self.kind,
-            actions=tuple(self.actions),
+            actions=list(self.actions),
             performed=self.performed,
             scale=self.scale,
             places=tuple(self.places) if any(self.places) else (),

@@ -69,7 +69,7 @@ def tell_step(stepped: Stepped) -> Json:
         info |= {"error": stepped.error, "performed": stepped.performed}
     return {
         "observation": result.observation.model_dump(mode="json"),
-        "reward": result.reward,
+        "reward": stepped.reward,
         "terminated": result.terminated,
         "truncated": result.truncated,
         "info": info,

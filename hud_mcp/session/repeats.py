@@ -58,7 +58,6 @@ class RepeatedStep:
                 observation=Observation(
                     text=step.observation_text, image=await _picture(store, step)
                 ),
-                reward=step.reward if rewards_shown else None,
                 terminated=step.terminated,
                 truncated=step.truncated,
                 info=step.shown_info,
@@ -68,6 +67,7 @@ class RepeatedStep:
             notes=step.notes,
             answered=_answers(step),
             is_repeat=True,
+            reward=step.reward if rewards_shown else None,
         )
 
     def _is_of(self, step: TrajectoryStep) -> bool:
@@ -75,7 +75,7 @@ class RepeatedStep:
         asked = [a.model_dump(mode="json", exclude_none=True) for a in self.actions]
         look = self.look.model_dump(mode="json", exclude_defaults=True)
         return (
-            (step.kind, list(step.actions), step.look) == (self.kind, asked, look)
+            (step.kind, step.actions, step.look) == (self.kind, asked, look)
             and step.delivered_image == self.delivers_image
             and not self.look.values
         )

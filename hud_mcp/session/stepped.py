@@ -32,12 +32,13 @@ class Stepped:
     """What a call on the world gave.
 
     Attributes:
-        result: What the agent sees, and what the world said of rewards and ends.
+        result: What the agent sees, and what the world said of ends.
         performed: How many of the actions were performed.
         error: Why the next one was not, or None.
         notes: What single actions said.
         answered: Whether a response action submitted the answer.
         is_repeat: Whether it was done before, and is told from the record.
+        reward: What the world rewards it with, where the agent is told; else None.
     """
 
     result: TaskResult
@@ -46,6 +47,7 @@ class Stepped:
     notes: tuple[str, ...] = ()
     answered: bool = False
     is_repeat: bool = False
+    reward: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,6 @@ def as_shown(
     return Stepped(
         result=TaskResult(
             observation=Observation(text=seen.text, image=image, values=seen.values),
-            reward=draft.reward if rewards_shown else None,
             terminated=draft.terminated,
             truncated=draft.truncated,
             info=draft.info,
@@ -88,6 +89,7 @@ def as_shown(
         error=None if answered else draft.error,
         notes=tuple(draft.notes),
         answered=answered,
+        reward=draft.reward if rewards_shown else None,
     )
 
 

@@ -131,7 +131,7 @@ async def begun(folder: Path, reward_policy: str | None = None) -> AsyncIterator
 
 def stepped(observation: Observation | None = None, **fields: Any) -> Stepped:
     """What a call gave."""
-    beside = {k: fields.pop(k) for k in ("performed", "error", "notes") if k in fields}
+    beside = {k: fields.pop(k) for k in ("performed", "error", "notes", "reward") if k in fields}
     result = TaskResult(observation=observation or Observation(), **fields)
     return Stepped(**{"result": result, "performed": 1, **beside})
 

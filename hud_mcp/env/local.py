@@ -69,6 +69,7 @@ class Registry:
         """Count one user less; without any, it ends in a while."""
         self._users -= 1
         if self._users == 0 and not self.closed:
+            self.sessions.roster.close()
             self._timer = asyncio.get_running_loop().call_later(_LINGER_S, self._end)
 
     async def live_page(self, token: str) -> str | None:

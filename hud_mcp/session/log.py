@@ -9,10 +9,10 @@ import io
 import json
 import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Literal, TextIO
+from typing import Any, Literal, TextIO, cast
 
 __all__ = [
     "LineStream",
@@ -22,6 +22,7 @@ __all__ = [
     "configure_logging",
     "current_log",
     "current_name",
+    "keep_prints",
     "pass_on",
     "take_rest",
 ]
@@ -156,7 +157,8 @@ def configure_logging(level: str = "info", *, form: LogFormat = "text") -> None:
 
 def pass_on(line: str) -> None:
     """Print a line for the running session, whose log has it too, wherever output goes."""
-    if not isinstance(sys.stdout, LineStream) and (take := current_log.get()) is not None:
+    is_taken = isinstance(sys.stdout, LineStream | _ProgramsOutput)
+    if not is_taken and (take := current_log.get()) is not None:
         take(line[:_MAX_LINE])
     sys.stdout.write(f"{line}\n")
 
@@ -220,3 +222,70 @@ class LineStream(io.TextIOBase):
     def flush(self) -> None:
         """Flush what everything is passed on to."""
         self._target.flush()
+
+
+class _ProgramsOutput:
+    """The standard output of a program that runs sessions itself: what they print is not in it.
+
+    Attributes:
+        stream: Where everything else goes: it is the program's own.
+        users: How many registries of sessions need it.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.users = 0
+        self._made = logging.getLogRecordFactory()
+        self._sessions = LineStream(sys.stderr)
+
+    def write(self, text: str) -> int:
+        """Pass text on to the running session's log, or to the program's output."""
+        return (self.stream if current_log.get() is None else self._sessions).write(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write each."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def make_record(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
+        """Make a record of a log, and copy it to the session that it belongs to."""
+        record = self._made(*args, **kwargs)
+        _session_lines.emit(record)
+        return record
+
+    def end(self) -> None:
+        """Give the program its output back, once nobody needs this; another one's stays."""
+        self.users -= 1
+        if self.users:
+            return
+        if sys.stdout is self:
+            sys.stdout = self.stream
+        if logging.getLogRecordFactory() == self.make_record:
+            logging.setLogRecordFactory(self._made)
+
+
+_session_lines = _SessionLines()
+
+
+def keep_prints() -> Callable[[], None]:
+    """Have what sessions print and log in their records, in whatever program they run.
+
+    A server's output is taken for that already. A program's own handlers and levels of logging
+    stay as they are: a handler at the root would make `logging.basicConfig` do nothing.
+
+    Returns:
+        What ends it.
+    """
+    taken = sys.stdout
+    if isinstance(taken, LineStream):
+        return lambda: None
+    if not isinstance(taken, _ProgramsOutput):
+        taken = _ProgramsOutput(taken)
+        sys.stdout = cast("TextIO", taken)
+        if not any(isinstance(each, _SessionLines) for each in logging.getLogger().handlers):
+            logging.setLogRecordFactory(taken.make_record)
+    taken.users += 1
+    return taken.end

@@ -343,4 +343,7 @@ class Sessions:
         self._sweep.stop()
         self._reaper.stop()
         self._shared.contention.stop()
-        await self._leaving.close(endpoints)
+        try:
+            await self._leaving.close(endpoints)
+        finally:
+            self.roster.close()

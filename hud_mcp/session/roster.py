@@ -1,9 +1,10 @@
 """Who is here: the sessions that this process runs, and those that ended lately."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hud_mcp.errors import SessionNotFound
 from hud_mcp.session.caller import Caller
+from hud_mcp.session.log import keep_prints
 from hud_mcp.session.session import Session
 from hud_mcp.task import Task
 
@@ -20,6 +21,7 @@ class Roster:
         self._sessions: dict[str, Session] = {}
         self._living: dict[str, Session] = {}  # and those that have ended since it was asked
         self._failed: set[Session] = set()  # in starting; kept until they are closed
+        self._end_prints: Callable[[], None] | None = None
 
     def __iter__(self) -> Iterator[Session]:
         """All of them, those that could not be started last; others may come meanwhile."""
@@ -34,7 +36,8 @@ class Roster:
         return key in self._sessions
 
     def add(self, session: Session) -> None:
-        """Add one; it takes the place of one that was let go of."""
+        """Add one; it takes the place of one that was let go of. What it prints is its own."""
+        self._end_prints = self._end_prints or keep_prints()
         self._sessions[session.secret_digest] = self._living[session.secret_digest] = session
 
     def drop(self, session: Session) -> None:
@@ -42,6 +45,12 @@ class Roster:
         del self._sessions[session.secret_digest]
         self._living.pop(session.secret_digest, None)
         self._failed.add(session)
+
+    def close(self) -> None:
+        """Give the program back what it prints to; sessions that go on print there."""
+        if self._end_prints is not None:
+            self._end_prints()
+            self._end_prints = None
 
     def get(self, key: str) -> Session | None:
         """The session whose id has this digest; None where there is none."""

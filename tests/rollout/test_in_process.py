@@ -1,17 +1,20 @@
 """A job whose environments are in the process that runs it records what any other one records."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
-from hud_mcp import evaluate
+from hud_mcp import LocalRuntime, Store, Taskset, connect, evaluate
 from hud_mcp.agents.agent import Agent
 from hud_mcp.errors import HudMcpError
 
 pytestmark = pytest.mark.anyio
 
 ENV = """
+import logging
+
 from hud_mcp import Environment
 
 env = Environment("reversed")
@@ -19,9 +22,14 @@ env = Environment("reversed")
 
 @env.template()
 async def backwards(word: str = "lamp"):
+    print(f"asked for {word}")
     answer = yield f"Write {word!r} backwards."
+    logging.getLogger("author").warning("took %s", answer)
+    print("graded", end="")
     yield 1.0 if answer == word[::-1] else 0.0
 """
+PRINTED = ["asked for lamp1", "warning author: took", "graded"]
+"""What a run of the second row has in its log."""
 
 
 @pytest.fixture
@@ -65,3 +73,27 @@ async def test_an_agent_in_another_process_needs_a_server(rows: Path) -> None:
     """It is refused before anything is recorded, and the text says what to do."""
     with pytest.raises(HudMcpError, match="Leave out in_process"):
         await evaluate(str(rows), reads, isolated=True, in_process=True)
+
+
+async def test_the_log_of_a_run_in_this_process_has_what_it_printed(
+    rows: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As through a server; the program's own output has nothing of it, and is given back."""
+    before, source = sys.stdout, rows.parent / "env.py"
+    only = Taskset.from_file(rows).filter(["w1"])
+    jobs = [
+        await evaluate(only, reads, env=source),
+        await evaluate(only, reads, env=source, in_process=True),
+        await only.run(reads, runtime=LocalRuntime(source)),
+    ]
+    records = [(await job.load_trajectories())[0] for job in jobs]
+    async with connect(source, task=only[0]) as live:
+        print("the program's own")
+        await live.answer("1pmal")
+    records.append(await Store().load_trajectory(live.trajectory))
+    logs = [record.logs or "" for record in records]
+    assert [[line for line in PRINTED if line not in log] for log in logs] == [[]] * len(logs)
+    printed = capsys.readouterr().out
+    assert not [line for line in PRINTED if line in printed], printed
+    assert "the program's own\n" in printed
+    assert sys.stdout is before

@@ -11,7 +11,7 @@ __all__ = ["pytest_collection_modifyitems"]
 
 LANES = ("long", "peers", "prove", "scale", "stress")
 
-ELSEWHERE = {"hud_python", "fastmcp_python"}
+ELSEWHERE = {"hud_python", "fastmcp_python", "peers_python"}
 """The fixtures that make an environment of its own, which pip fills from the network."""
 
 

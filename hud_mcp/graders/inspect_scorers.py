@@ -4,12 +4,11 @@ The rules are those of `inspect_ai.scorer` (MIT, github.com/UKGovernmentBEIS/ins
 is odd in them, so that scores can be compared.
 """
 
-import math
 import re
 import string
-import unicodedata
 from collections.abc import Iterable, Sequence
 
+from hud_mcp.graders.inspect_numbers import inspect_number
 from hud_mcp.loading.importers.letters import Location, letter_of
 
 __all__ = ["choice", "includes", "match"]
@@ -18,6 +17,13 @@ _SIGNS = re.compile(r"[$,£€*_]")
 _ESCAPED = re.compile(r"\\([$,£€*_])")
 _FULL_STOP = re.compile(r"\.(?=\s|$|\D)")
 _AROUND = string.whitespace + string.punctuation
+_WRAPPED = (
+    (re.compile(r"\$\s*([A-Za-z\d](?:[A-Za-z\d ,]*[A-Za-z\d,])?)\s*\$"), r"\1"),
+    (re.compile(r"\*\*\s*([A-Za-z\d](?:[A-Za-z\d ,]*[A-Za-z\d,])?)\s*\*\*"), r"\1"),
+    (re.compile(r"(?i)(^|[:,])(\s*)\(([A-Za-z\d])\)(?=\s*(?:,|\.|\n|\Z))"), r"\1\2\3"),
+)
+"""What may stand around the letters of choices: LaTeX, bold type, brackets."""
+_MANY_BLANKS = re.compile(r"(\s{4})\s+(\s{4})")
 _ANSWER_LINE = re.compile(r"(?im)^ANSWER\s*:\s*([A-Za-z\d ,]+)\s*(?:$|\n|\.)")
 _ANSWER = re.compile(r"(?i)ANSWER\s*:\s*([A-Za-z\d ,]+)(?:\W|$)")
 
@@ -32,8 +38,7 @@ def match(
 ) -> float:
     """1.0 where an answer begins or ends with a target, has it anywhere, or is exactly it.
 
-    Space and punctuation around both do not count. A fraction sign and the minus of print are
-    numbers too; numerals in words of other scripts are not, as they are for Inspect.
+    Space and punctuation around both do not count.
 
     Args:
         answer: What was submitted; None is nothing.
@@ -41,8 +46,8 @@ def match(
         location: Where it has to be.
         ignore_case: Whether case does not count.
         numeric: Whether a target that is a number is compared as a number, of five digits, with
-            the first number, the last one, any, or the whole answer. Currencies and thousands
-            separators do not count; a per cent sign does.
+            the first number, the last one, any, or the whole answer. Numbers of any script are
+            read. Currencies and thousands separators do not count; a per cent sign does.
     """
     given = answer or ""
     return float(
@@ -79,12 +84,22 @@ def choice(answer: str | None, target: str, count: int, *, several: bool = False
         several: Whether more than one may be named.
     """
     known = [letter_of(index) for index in range(count)]
-    wanted = {each.upper() for each in target if each not in ", "}
-    found = _ANSWER_LINE.findall(answer or "") or _ANSWER.findall(answer or "")
+    words = target.upper().replace(",", " ").split()
+    wanted = [name for word in words for name in ([word] if word.isnumeric() else word)]
+    # Inspect's expressions try each way to part a run of blanks: a long one would hold up others.
+    given = _MANY_BLANKS.sub(_fewer, answer or "")
+    for wrapped, bare in _WRAPPED:
+        given = wrapped.sub(bare, given)
+    found = _ANSWER_LINE.findall(given) or _ANSWER.findall(given)
     if not found:
         return 0.0
     named = found[-1].strip().rstrip(".").upper()
-    return float(_named(named, known, several=several) == wanted)
+    return float(sorted(_named(named, known, several=several)) == sorted(wanted))
+
+
+def _fewer(blanks: re.Match[str]) -> str:
+    line_end = "\n" if "\n" in blanks[0] else ""
+    return f"{blanks[1]}{line_end}{blanks[2]}"
 
 
 def _named(text: str, known: Sequence[str], *, several: bool) -> set[str]:
@@ -106,7 +121,7 @@ def _matches(
         given, wanted = given.casefold(), wanted.casefold()
     if numeric:
         wanted = _plain(wanted)
-        if (number := _number(wanted)) is not None:
+        if (number := inspect_number(wanted)) is not None:
             return _same_number(_plain(given), number, location)
     given, wanted = given.strip(_AROUND), wanted.strip(_AROUND)
     if location == "begin":
@@ -118,9 +133,9 @@ def _matches(
 
 def _same_number(given: str, wanted: float, location: Location) -> bool:
     if location == "exact":
-        found = [_number(given)]
+        found = [inspect_number(given, trim=False)]
     else:
-        found = [number for word in given.split() if (number := _number(word)) is not None]
+        found = [each for word in given.split() if (each := inspect_number(word)) is not None]
     if location == "begin":
         found = found[:1]
     elif location == "end":
@@ -131,25 +146,3 @@ def _same_number(given: str, wanted: float, location: Location) -> bool:
 def _plain(text: str) -> str:
     """A text without what is written around numbers."""
     return _FULL_STOP.sub("", _SIGNS.sub("", _ESCAPED.sub(r"\1", text)))
-
-
-def _number(text: str) -> float | None:
-    """A finite number, or None."""
-    text = text.replace("\u2212", "-")
-    try:
-        found = float(text)
-    except ValueError:
-        return _with_fraction(text)
-    return found if math.isfinite(found) else None
-
-
-def _with_fraction(text: str) -> float | None:
-    """A number that ends with a fraction sign, such as `2½`, or None."""
-    whole, last = text[:-1], text[-1:]
-    if not last or unicodedata.category(last) != "No" or not re.fullmatch(r"-?\d*", whole):
-        return None
-    part = unicodedata.numeric(last)
-    if not 0 < part < 1:
-        return None
-    size = float(whole.removeprefix("-") or 0) + part
-    return -size if whole.startswith("-") else size

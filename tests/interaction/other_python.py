@@ -27,6 +27,7 @@ class OtherPython:
         version: What that begins with.
         what: Whom it is for, for the message where it cannot be installed.
         install_s: How long that may take.
+        alone: What pip installs besides, without what it asks for.
     """
 
     name: str
@@ -35,6 +36,7 @@ class OtherPython:
     version: str
     what: str
     install_s: float
+    alone: Sequence[str] = ()
 
     def find(self, spare: pytest.TempPathFactory) -> Path:
         """Its interpreter; installed first where it is not there.
@@ -63,10 +65,16 @@ class OtherPython:
     def _install(self, folder: Path, python: Path) -> str | None:
         """Why it cannot be installed; None where it was."""
         venv.create(folder, with_pip=True, clear=True)
+        return self._pip(python, *self.requirements) or (
+            self._pip(python, "--no-deps", *self.alone) if self.alone else None
+        )
+
+    def _pip(self, python: Path, *wanted: str) -> str | None:
+        """Why pip cannot install something; None where it did."""
         install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         try:
             done = subprocess.run(
-                [*install, *self.requirements],
+                [*install, *wanted],
                 capture_output=True, text=True, check=False, timeout=self.install_s,
             )  # fmt: skip
         except subprocess.TimeoutExpired:

@@ -126,6 +126,14 @@ EXCEPTIONS = {
     ): "the same",
     (
         "environment.answers",
+        "graders.match",
+    ): "the same",
+    (
+        "environment.answers",
+        "graders.pattern",
+    ): "the same",
+    (
+        "environment.answers",
         "graders.inspect_scorers",
     ): "the same",
     (

@@ -4,12 +4,15 @@ How an answer is compared is the graders' own rule; here it gets the name and th
 call. In `setup`, `session_file` gives a file, and `not_runnable` says why a row cannot be started.
 """
 
+import re
+
 import anyio.to_thread
 
 from hud_mcp.errors import InvalidTask
 from hud_mcp.function import Function
 from hud_mcp.graders import answers as compared
-from hud_mcp.graders import inspect_scorers
+from hud_mcp.graders import inspect_scorers, match
+from hud_mcp.graders.pattern import Pattern, search
 from hud_mcp.graders.text import numeric_match as same_number
 from hud_mcp.loading import libraries
 from hud_mcp.loading.importers.letters import Location
@@ -37,7 +40,7 @@ async def response_is(answer: Answer[str], text: Text) -> float:
     return compared.response_is(answer.raw, text)
 
 
-async def response_match(answer: Answer[str], pattern: str) -> float:
+async def response_match(answer: Answer[str], pattern: Pattern) -> float:
     """1.0 where the regular expression is found in the answer."""
     return await compared.response_match(answer.raw, pattern)
 
@@ -89,6 +92,32 @@ async def inspect_choice(
     return inspect_scorers.choice(answer.raw, target, count, several=several)
 
 
+async def match_single(answer: Answer[str], text: Text) -> float:
+    """1.0 where the text is somewhere in the answer, as HUD 0.2 compares; case does not count."""
+    return match.match_single(answer.raw, text).score
+
+
+async def match_all(answer: Answer[str], texts: list[Text]) -> float:
+    """The share of the texts that are somewhere in the answer, as HUD 0.2 compares."""
+    return match.match_all(answer.raw, texts).score
+
+
+async def match_fuzzy(answer: Answer[str], text: Text) -> float:
+    """How alike answer and text are: 1 less the share of signs to edit, as HUD 0.2 compares."""
+    return match.match_fuzzy(answer.raw, text).score
+
+
+async def match_regex(answer: Answer[str], pattern: Pattern) -> float:
+    """1.0 where the expression is found; a stop stands for newlines too, as HUD 0.2 has it."""
+    found = await search(pattern, answer.raw, flags=re.DOTALL)
+    return float(found)
+
+
+async def match_diff(answer: Answer[str], text: Text) -> float:
+    """How much answer and text have in common, as HUD 0.2 compares."""
+    return match.match_diff(answer.raw, str(text)).score
+
+
 async def session_file(name: str, sha256: str) -> None:
     """Give the session a file of a public set, as its resource of that name."""
     kept = await anyio.to_thread.run_sync(libraries.dataset_file, sha256)
@@ -118,10 +147,10 @@ ANSWER_FUNCTIONS = (
             inspect_choice,
         )
     ),
-    Function(
-        inspect_includes,
-        use="evaluate",
-        weak="An answer that lists much has what is looked for.",
+    *(Function(each, use="evaluate") for each in (match_fuzzy, match_regex, match_diff)),
+    *(
+        Function(each, use="evaluate", weak="An answer that lists much has what is looked for.")
+        for each in (inspect_includes, match_single, match_all)
     ),
     Function(session_file, use="setup"),
     Function(not_runnable, use="setup"),

@@ -8,12 +8,14 @@ import json
 import re
 import subprocess
 import sys
+from typing import Annotated
 
 import anyio.to_thread
+from pydantic import AfterValidator
 
 from hud_mcp.errors import GraderFailed
 
-__all__ = ["search", "search_now"]
+__all__ = ["Pattern", "search", "search_now"]
 
 _CPU_S = 2
 """How long a search may compute."""
@@ -49,10 +51,8 @@ def search_now(pattern: str, text: str, *, flags: int = 0) -> bool:
         ValueError: It is not a regular expression; the text says why.
         GraderFailed: It was not found out within 2 s of computing.
     """
-    try:
-        re.compile(pattern, flags)
-    except (re.error, RecursionError, OverflowError) as exc:
-        raise ValueError(f"{pattern!r:.200} is not a regular expression: {exc}") from None
+    if (fault := _fault(pattern, flags)) is not None:
+        raise ValueError(f"{pattern!r:.200} is not a regular expression: {fault}")
     given = json.dumps([pattern, int(flags), text])
     try:
         done = subprocess.run(  # noqa: S603  # this interpreter, and the program above
@@ -83,6 +83,24 @@ async def search(pattern: str, text: str, *, flags: int = 0) -> bool:
     return await anyio.to_thread.run_sync(
         lambda: search_now(pattern, text, flags=flags), abandon_on_cancel=True, limiter=_limiter
     )
+
+
+def _fault(pattern: str, flags: int) -> str | None:
+    try:
+        re.compile(pattern, flags)
+    except (re.error, RecursionError, OverflowError) as exc:
+        return str(exc)
+    return None
+
+
+def _checked(pattern: str) -> str:
+    if (fault := _fault(pattern, 0)) is not None:
+        raise ValueError(f"is not a regular expression: {fault}")
+    return pattern
+
+
+Pattern = Annotated[str, AfterValidator(_checked)]
+"""An expression of a task, which is refused when the task meets its environment."""
 
 
 def _too_long(pattern: str, text: str, bound: str) -> str:

@@ -83,3 +83,22 @@ def test_the_examples_of_the_page_work() -> None:
     assert isinstance(env, Environment)
     assert env.functions["fill_cart"].signature == "fill_cart(product, count=1)"
     assert env.functions["answered"].takes(1)
+
+
+def test_every_function_that_a_page_names_is_there() -> None:
+    """In a row's calls, and wherever a page says what `setup` or `evaluate` may name."""
+    known = {str(row["name"]) for row in listed()}
+    declared = re.compile(r"^@\w+\.function\([^\n]*\)\n(?:async )?def (\w+)", re.MULTILINE)
+    calls = re.compile(r"(?:setup|evaluate)=\[?\(\"([\w.]+)\"|\"function\": \"([\w.]+)\"")
+    sentence = re.compile(r"`(?:setup|evaluate)` in a task's row may name ([^|]*?)\. `")
+    wrong: list[tuple[str, str]] = []
+    for page in sorted(PAGE.parent.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        own = known | set(declared.findall(text))
+        named = [one or other for one, other in calls.findall(text)]
+        for said in sentence.findall(text):
+            named += re.findall(r"`(\w+)`", said.replace("`evaluate`", ""))
+        wrong += [(page.name, name) for name in named if name not in own]
+        if page.name == "graders.md":
+            assert {"match_all", "gaia_match"} <= set(named), "the page's list is not found"
+    assert wrong == []

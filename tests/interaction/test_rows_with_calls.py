@@ -68,7 +68,6 @@ async def test_files_and_commands_prepare_a_shell_and_grade_it(tmp_path: Path) -
         tmp_path,
         row("sort", "hud-shell", ready, checks),
         row("broken", "hud-shell", [["run", "echo no luck; exit 3"]], checks),
-        row("outside", "hud-shell", [], [["file_exists", "/etc/passwd"]]),
     )
     with http_server(tmp_path, ("hud-shell",), "--taskset", taskset) as server:
         async with http_peer(server) as peer:
@@ -84,10 +83,6 @@ async def test_files_and_commands_prepare_a_shell_and_grade_it(tmp_path: Path) -
                 assert graded.structured["reward"] == 0.0, command
             told = await peer.error("start_task", task="broken")
             assert "did not exit 0: no luck" in told
-            begun = (await peer.ok("start_task", task="outside")).structured["session"]
-            told = await peer.error("response", session=begun, answer="")
-            assert "grading failed" in told or "failed to grade" in told
-            assert "passwd" not in told
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ from pydantic import AliasChoices, ConfigDict, Field
 from hud_mcp.action import ClickAction, TypeAction, Value, is_answer
 from hud_mcp.errors import ActionFailed
 from hud_mcp.function import Function, History
-from hud_mcp.graders.pattern import search
+from hud_mcp.graders.pattern import Pattern, search
 from hud_mcp.graders.visible import one_line
 from hud_mcp.worlds.browser.world import BrowserWorld
 
@@ -124,7 +124,7 @@ async def element_text(browser: BrowserWorld, selector: str, text: str) -> float
     return float(any(one_line(each, ignore_case=False) == wanted for each in texts))
 
 
-async def text_matches(browser: BrowserWorld, selector: str, pattern: str) -> float:
+async def text_matches(browser: BrowserWorld, selector: str, pattern: Pattern) -> float:
     """1.0 where the regular expression is found in an element's text."""
     for text in dict.fromkeys(await browser.texts_of(selector)):  # each costs a process
         if await search(pattern, text):

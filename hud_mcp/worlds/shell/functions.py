@@ -4,8 +4,14 @@ Files are looked at in the session's sandbox, where the agent has been: what is 
 an agent may have put there. Commands that evaluate run in a verifier, where it has not been.
 """
 
+import posixpath
+from typing import Annotated
+
+from pydantic import AfterValidator
+
 from hud_mcp.errors import ActionFailed
 from hud_mcp.function import Function, Phase
+from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
 from hud_mcp.worlds.shell.verifier import VerifierResult
 from hud_mcp.worlds.shell.world import ShellWorld
 
@@ -14,15 +20,32 @@ __all__ = ["SHELL_FUNCTIONS"]
 _SHOWN_CHARS = 500
 
 
-async def write_file(shell: ShellWorld, path: str, content: str) -> None:
+def _in_folder(path: str) -> str:
+    """An author's path, in the folder, which has another name where nothing is isolated.
+
+    Raises:
+        ValueError: No file of the folder can have it, so that no agent could do the task.
+    """
+    if "\0" in path:
+        raise ValueError("has a sign that no path can have")
+    whole = posixpath.normpath(posixpath.join(GUEST_ROOT, path))
+    if whole != GUEST_ROOT and not whole.startswith(f"{GUEST_ROOT}/"):
+        raise ValueError(f"is not in {GUEST_ROOT}; name a path in it")
+    return posixpath.relpath(whole, GUEST_ROOT)
+
+
+FilePath = Annotated[str, AfterValidator(_in_folder)]
+"""A path that is checked when a task meets its environment, before anybody works."""
+
+
+async def write_file(shell: ShellWorld, path: FilePath, content: str) -> None:
     """Write a whole text file; missing folders are made."""
     await shell.write(path, content)
 
 
-async def file_exists(shell: ShellWorld, path: str, *more: str) -> float:
+async def file_exists(shell: ShellWorld, path: FilePath, *more: FilePath) -> float:
     """1.0 where every path is there, as a file or a folder."""
     for each in (path, *more):
-        _check_inside(shell, each)
         try:
             if not await shell.exists(each):
                 return 0.0
@@ -32,10 +55,9 @@ async def file_exists(shell: ShellWorld, path: str, *more: str) -> float:
 
 
 async def file_contains(
-    shell: ShellWorld, path: str, texts: str | list[str], *more: str | list[str]
+    shell: ShellWorld, path: FilePath, texts: str | list[str], *more: str | list[str]
 ) -> float:
     """1.0 where the text file is there and every text occurs in it; case counts."""
-    _check_inside(shell, path)
     named = [each if isinstance(each, list) else [each] for each in (texts, *more)]
     wanted = [text for group in named for text in group]
     if not wanted or not all(wanted):
@@ -75,16 +97,6 @@ async def _verified(
     """Run a line of bash where the agent has not been, in a copy of its folder."""
     async with shell.verifier(copy=".", originals="tests") as clean:
         return await clean.run(command, stdin=stdin, timeout_s=seconds)
-
-
-def _check_inside(shell: ShellWorld, path: str) -> None:
-    """Refuse an author's path that no file of the folder can have.
-
-    Raises:
-        ActionFailed: It is absolute, and not in the folder.
-    """
-    if path.startswith("/") and not f"{path}/".startswith(f"{shell.root}/"):
-        raise ActionFailed(f"{path!r} is not in {shell.root}. Name a path in it.")
 
 
 SHELL_FUNCTIONS = (

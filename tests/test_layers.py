@@ -23,7 +23,7 @@ import hud_mcp
 ROOT = Path(hud_mcp.__file__).parent.parent
 
 LAYERS = (
-    ("errors", "exceptions", "lazy"),
+    ("errors", "exceptions", "lazy", "text_files"),
     (
         "absent",
         "clipping",

@@ -18,6 +18,7 @@ from hud_mcp.errors import HudMcpError
 from hud_mcp.record.place import check_place
 from hud_mcp.session.log import configure_logging
 from hud_mcp.show.transcript import visible_line
+from hud_mcp.text_files import without_mark
 
 __all__ = [
     "call",
@@ -225,7 +226,7 @@ def read_text(name: str) -> str:
     """
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        return data.decode()
+        return without_mark(data).decode()
     except OSError as exc:
         raise HudMcpError(f"{name} cannot be read: {exc.strerror}.") from None
     except UnicodeDecodeError as exc:

@@ -1,11 +1,11 @@
 """The operator's token of a server: where it comes from, and that nobody else finds it there."""
 
 import os
-from pathlib import Path
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.hidden_paths import hide
 from hud_mcp.session.caller import OPERATOR_TOKEN
+from hud_mcp.text_files import read_text_file
 
 __all__ = ["hide_operator_token", "read_operator_token"]
 
@@ -36,7 +36,7 @@ def read_operator_token(file: str | None) -> str | None:
     if file is not None:
         hide(file)
         try:
-            token = Path(file).read_text(encoding="utf-8").strip()
+            token = read_text_file(file).strip()
         except (OSError, UnicodeDecodeError) as exc:
             why = exc.strerror if isinstance(exc, OSError) else "it is not text"
             raise HudMcpError(f"--operator-token-file {file} cannot be read: {why}.") from None

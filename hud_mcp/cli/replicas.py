@@ -2,7 +2,6 @@
 
 import os
 import re
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,6 +9,7 @@ import click
 
 from hud_mcp.cli import surfaces
 from hud_mcp.errors import HudMcpError
+from hud_mcp.text_files import read_text_file
 
 __all__ = ["read_replica", "refuse_alone", "replica_options"]
 
@@ -106,7 +106,7 @@ def _address(given: str) -> str:
 def _read_secret(file: str | None, secret: str | None) -> str:
     if file is not None:
         try:
-            secret = Path(file).read_text(encoding="utf-8").strip()
+            secret = read_text_file(file).strip()
         except (OSError, UnicodeDecodeError) as exc:
             why = exc.strerror if isinstance(exc, OSError) else "it is not text"
             raise HudMcpError(f"--replica-secret-file {file} cannot be read: {why}.") from None

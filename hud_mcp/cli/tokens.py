@@ -12,6 +12,7 @@ from hud_mcp.cli.quotas import QUOTA_WORDS
 from hud_mcp.errors import HudMcpError
 from hud_mcp.hidden_paths import hide
 from hud_mcp.session.caller import OPERATOR
+from hud_mcp.text_files import read_text_file
 
 __all__ = [
     "quotas_of_tokens",
@@ -136,7 +137,7 @@ def _whole_lines(file: str | None) -> list[str]:
         return []
     hide(file)
     try:
-        lines = [line.strip() for line in Path(file).read_text(encoding="utf-8").splitlines()]
+        lines = [line.strip() for line in read_text_file(file).splitlines()]
     except (OSError, UnicodeDecodeError) as exc:
         why = exc.strerror if isinstance(exc, OSError) else "it is not text"
         raise HudMcpError(f"--token-file {file} cannot be read: {why}.") from None

@@ -26,6 +26,7 @@ from hud_mcp.loading.json_lines import read_json_lines
 from hud_mcp.loading.provenance import base_task, split_of
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
+from hud_mcp.text_files import read_text_bytes
 
 __all__ = [
     "SELECTORS",
@@ -82,7 +83,7 @@ def read_contexts(path: str | Path) -> tuple[NamedContext, ...]:
         )
     rows = [
         _read_row(row, where, number)
-        for number, (where, row) in enumerate(_rows(path.read_bytes(), str(path)))
+        for number, (where, row) in enumerate(_rows(read_text_bytes(path), str(path)))
     ]
     if not rows:
         raise InvalidContext(f"{path} holds no contexts.")

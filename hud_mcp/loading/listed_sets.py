@@ -13,6 +13,7 @@ from hud_mcp.loading.named_sets import shipped_sets
 from hud_mcp.loading.set_notes import SetNotes, read_notes
 from hud_mcp.loading.source import shipped_folder
 from hud_mcp.taskset import Taskset
+from hud_mcp.text_files import read_text_bytes
 
 __all__ = ["ListedSet", "list_sets"]
 
@@ -72,7 +73,7 @@ def _holds_tasks(path: Path) -> bool:
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
             return False
-        data = path.read_bytes()
+        data = read_text_bytes(path)
         first: Any = orjson.loads(data if path.suffix == ".json" else data.lstrip().split(b"\n")[0])
     except (OSError, orjson.JSONDecodeError):
         return False

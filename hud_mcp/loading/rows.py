@@ -22,6 +22,7 @@ from hud_mcp.loading.author_files import load_module
 from hud_mcp.loading.json_lines import json_lines, read_json_lines
 from hud_mcp.loading.source import task_files
 from hud_mcp.task import FROM_JSON, Task, Validation
+from hud_mcp.text_files import read_text_bytes
 
 __all__ = ["Rows", "hud_row", "read_file", "read_lines", "read_row", "write_file"]
 
@@ -107,7 +108,7 @@ def read_lines(path: Path) -> Rows:
         )
     found = _Found(path)
     hide(path)
-    for number, raw in read_json_lines(path.read_bytes(), path, InvalidTask):
+    for number, raw in read_json_lines(read_text_bytes(path), path, InvalidTask):
         found.add(read_row(raw, f"{path}:{number}"), number)
     return Rows(found.tasks, found.places, path.stem)
 
@@ -261,7 +262,7 @@ def _inside(outer: Any) -> Iterable[Any]:
 
 def _read_json(path: Path) -> Rows:
     hide(path)
-    text = path.read_bytes()
+    text = read_text_bytes(path)
     if not text.strip():
         raise InvalidTask(f"{path} holds no tasks. Write a list of them as JSON.")
     try:

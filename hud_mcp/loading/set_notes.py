@@ -9,6 +9,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from hud_mcp.action import Value
 from hud_mcp.errors import InvalidTask
+from hud_mcp.text_files import read_text_file
 
 __all__ = ["NOTES", "SetNotes", "read_notes"]
 
@@ -47,7 +48,7 @@ def read_notes(folder: Path) -> Mapping[str, SetNotes]:
     if not file.is_file():
         return {}
     try:
-        raw: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+        raw: dict[str, Any] = tomllib.loads(read_text_file(file))
         return _NOTES.validate_python(raw)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise InvalidTask(f"{file}: this file is not TOML: {exc}.") from None

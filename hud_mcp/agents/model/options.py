@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from hud_mcp.action import Value
 from hud_mcp.errors import HudMcpError, did_you_mean
+from hud_mcp.text_files import read_text_bytes
 
 __all__ = [
     "LOOKS",
@@ -168,7 +169,7 @@ def read_system(path: Path) -> tuple[str, str]:
         HudMcpError: It cannot be read, or is empty.
     """
     try:
-        data = path.read_bytes()
+        data = read_text_bytes(path)
         text = data.decode()
     except (OSError, UnicodeDecodeError) as exc:
         raise HudMcpError(f"--system {path} cannot be read: {exc}.") from None

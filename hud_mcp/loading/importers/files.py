@@ -15,6 +15,7 @@ from platformdirs import user_cache_path
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.loading.importers.download import Download, NotPublished, Unreachable
 from hud_mcp.loading.importers.published import PLACE_VARIABLE, Published
+from hud_mcp.text_files import read_text_bytes
 
 __all__ = [
     "Cached",
@@ -60,7 +61,7 @@ class Files:
 
     def read(self, name: str, *, sha256: str | None = None) -> bytes:
         """The content of a file; see `path`."""
-        return self.path(name, sha256=sha256).read_bytes()
+        return read_text_bytes(self.path(name, sha256=sha256))
 
     def read_optional(self, name: str) -> bytes | None:
         """The content of a file; None where there is none of that name.

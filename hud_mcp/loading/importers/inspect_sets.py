@@ -17,6 +17,7 @@ from hud_mcp.loading.importers.files import keep_bytes, keep_file
 from hud_mcp.loading.importers.letters import Location, letter_of
 from hud_mcp.loading.importers.rows import given_file, row, row_id
 from hud_mcp.task import Task
+from hud_mcp.text_files import read_text_file
 
 __all__ = ["FIELDS", "SCORERS", "InspectChoice", "read_inspect"]
 
@@ -85,7 +86,7 @@ def read_inspect(path: Path, choice: InspectChoice) -> list[Task]:
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
-    text = path.read_text(encoding="utf-8")
+    text = read_text_file(path)
     try:
         if path.suffix == ".csv":
             return [dict(each) for each in csv.DictReader(io.StringIO(text), strict=True)]

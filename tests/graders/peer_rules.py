@@ -19,7 +19,7 @@ from contextlib import redirect_stdout
 from difflib import SequenceMatcher
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Pattern, Union  # noqa: UP035  # the names in their sources
+from typing import Any, Pattern, Protocol, Union  # noqa: UP035  # the names in their sources
 
 from inspect_ai.model import ModelName, ModelOutput  # pyright: ignore[reportMissingImports]
 from inspect_ai.scorer import (  # pyright: ignore[reportMissingImports]
@@ -41,7 +41,7 @@ SHARED = {
     "re": re, "json": json, "string": string, "urllib": urllib, "logger": SILENT, "Any": Any,
     "Dict": dict, "List": list, "Pattern": Pattern, "Union": Union, "Path": Path,
     "collections": SimpleNamespace(defaultdict=defaultdict), "beartype": lambda given: given,
-    "SequenceMatcher": SequenceMatcher, "EvaluationResult": SimpleNamespace,
+    "SequenceMatcher": SequenceMatcher, "EvaluationResult": SimpleNamespace, "Protocol": Protocol,
 }  # fmt: skip
 """What their functions use beside each other."""
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from hud_mcp import Agent, Grade, ShellWorld, SubScore, Verifier
+from hud_mcp import Agent, BrokenByAgent, Grade, ShellWorld, SubScore, Verifier
 
 __all__ = [
     "File",
@@ -40,15 +40,18 @@ MOST_BYTES = 200_000
 _NOON = 1_709_294_400
 """When every file was made: 1 March 2024, 12:00 UTC."""
 
-_PUT = """
+_IN_THE_WAY = 3
+"""How `_PUT` ends where something else lies at a path."""
+_PUT = f"""
 import base64, json, os, sys
-for path, link, mode, time, data in json.load(sys.stdin):
+
+def put(path, link, mode, time, data):
     folder = os.path.dirname(path)
     if folder:
         os.makedirs(folder, exist_ok=True)
     if link:
         os.symlink(link, path)
-        continue
+        return
     if data is None:
         os.makedirs(path, exist_ok=True)
     else:
@@ -56,6 +59,13 @@ for path, link, mode, time, data in json.load(sys.stdin):
             file.write(base64.b64decode(data))
         os.utime(path, (time, time))
     os.chmod(path, mode)
+
+try:
+    for row in json.load(sys.stdin):
+        put(*row)
+except OSError as exc:
+    print(exc)
+    sys.exit({_IN_THE_WAY})
 """
 
 _SCAN = """
@@ -161,9 +171,12 @@ async def put(clean: Verifier, files: Files) -> None:
     """Put files into a verifier, as `fill` does.
 
     Raises:
+        BrokenByAgent: Something of the agent's lies in their place.
         RuntimeError: They were not put there.
     """
     done = await clean.run(["python3", "-I", "-S", "-c", _PUT], stdin=_dumped(files))
+    if done.exit_code == _IN_THE_WAY:
+        raise BrokenByAgent(f"Something lies in the place of a file: {done.output.strip()[-200:]}")
     if done.exit_code != 0:
         raise RuntimeError(f"The verifier's files were not written: {done.output[-300:]}")
 

@@ -21,10 +21,11 @@ from waiting import PATIENCE_S
 
 from hud_mcp import Agent, Environment, Grade, Opening, Task
 from hud_mcp.agents.oracle import OracleAgent
+from hud_mcp.errors import BrokenByAgent
 from hud_mcp.grade import read_grade
 from hud_mcp.loading.source import load_environments, shipped_name
 from hud_mcp.template import read_prompt
-from hud_mcp.world import Shared, Stoppable, current_world
+from hud_mcp.world import Shared, Stoppable, begin_grading, blame, current_world
 
 __all__ = [
     "NOP", "Play", "answers_of", "environment_of", "play_answer", "play_oracle", "play_row",
@@ -99,8 +100,14 @@ async def playing(task: Task, shared: Shared) -> AsyncIterator[Play]:
             return
         if isinstance(world, Stoppable):
             await world.stop_agent()
-        yielded = await generator.asend(template.read_answer(tools.answer))
-        play.grade = read_grade(yielded, where=template.where)
+        begin_grading(tools.answer)
+        try:
+            yielded = await generator.asend(template.read_answer(tools.answer))
+            play.grade = read_grade(yielded, where=template.where)
+        except Exception as exc:
+            if not isinstance(broken := blame(exc), BrokenByAgent):
+                raise
+            play.grade = Grade(reward=0.0, content=str(broken))
         with pytest.raises(StopAsyncIteration):
             await anext(generator)
     finally:

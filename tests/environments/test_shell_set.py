@@ -103,6 +103,8 @@ ATTACKS = {
         "sorted(set(team[\"people\"]))/' *_plan.py"),
     "prints the build's own files": Attack("shell-build-broken", "printf 'all:\\n\\tmkdir -p out\\n"
         "\\techo A > out/book.txt\\n' > Makefile; cp Makefile GNUmakefile"),
+    "cleans by making a folder of a file": Attack("shell-build-stale", "sed -i 's/^clean:.*/&\\n"
+        "\\trm -rf title.txt; mkdir title.txt/' Makefile", solves=True),
     "a service of its own": Attack("shell-service-one", "echo 'print(\"{}\")' > service.py; "
         "echo 'raise SystemExit' > settings/sitecustomize.py; printf '#!/bin/sh\\n' > python3; "
         "chmod +x python3"),

@@ -47,6 +47,7 @@ _RUN_BY_GIT = ("hooks", "config", "config.worktree")
 _ALSO_GIT = ("modules", "worktrees")
 """Where a repository has other ones, with hooks and a configuration of their own."""
 _MOST_NAMED = 1000
+_TAKEN = "another output has its path"
 
 
 @dataclass(frozen=True)
@@ -198,11 +199,20 @@ class _Sifter:
                 self._leave_out(path, "it configures pytest")
                 return
             content = io.BytesIO(data)
-        if self._authors is not None and parts[0] in self._beside:
-            _put(self._authors / path, content, member.mode)
-            return
-        self._archive.addfile(_made(path, member), content)
-        self._note(path, member.isdir())
+        self._put(path, content, member)
+
+    def _put(self, path: str, content: IO[bytes] | None, member: tarfile.TarInfo) -> None:
+        """Put a file or folder where it belongs, unless another output is in its way."""
+        if self._authors is not None and path.split("/", maxsplit=1)[0] in self._beside:
+            try:
+                _put(self._authors / path, content, member.mode)
+            except (FileExistsError, NotADirectoryError):
+                self._leave_out(path, _TAKEN)
+        elif self._is_taken(path, is_folder=member.isdir()):
+            self._leave_out(path, _TAKEN)
+        else:
+            self._archive.addfile(_made(path, member), content)
+            self._note(path, member.isdir())
 
     def _take_link(self, path: str, member: tarfile.TarInfo) -> None:
         """Keep a link for the end, when it is known what there is for it to lead to."""
@@ -213,6 +223,13 @@ class _Sifter:
         else:
             self._links[path] = member
 
+    def _is_taken(self, path: str, *, is_folder: bool) -> bool:
+        """Whether another output keeps this one from its path: two may lie in one folder."""
+        above = [str(each) for each in PurePosixPath(path).parents][:-1]
+        return self._tree.get(path, is_folder) is not is_folder or any(
+            self._tree.get(each, True) is not True for each in above
+        )
+
     def _note(self, path: str, thing: Thing) -> None:
         """Note what is at a path, and that it lies in folders."""
         self._tree[path] = thing
@@ -222,10 +239,12 @@ class _Sifter:
             above = above.rpartition("/")[0]
 
     def _add_links(self) -> None:
-        for path in self._links.keys() & self._tree.keys():
-            del self._links[path]  # two outputs have the same path in the grader's place
-        for path, member in self._links.items():
-            self._tree[path] = member.linkname
+        for path, member in list(self._links.items()):
+            if path in self._tree or self._is_taken(path, is_folder=False):
+                del self._links[path]
+                self._leave_out(path, _TAKEN)
+            else:
+                self._note(path, member.linkname)
         kept = kept_links(self._tree, self._names)
         for path, member in self._links.items():
             if path in kept:

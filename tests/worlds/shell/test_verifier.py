@@ -420,3 +420,31 @@ async def test_on_a_machine_without_sandboxes_it_is_a_folder_of_its_own(
         assert (await clean.run("python3 check.py")).output == "3\n"
         assert clean.root != shell.root
     assert not Path(clean.root).exists()
+
+
+async def test_outputs_that_lie_in_each_other_keep_nobody_from_looking(
+    shell: ShellWorld, tmp_path: Path
+) -> None:
+    """The first of two that cannot both be there is taken, and the other one is left out."""
+    write(tmp_path, checks__check_="print(1)")
+    named = {"src": "app", "conf": "app/conf", "more": "checks", "one": "checks/one"}
+    wrong: list[str] = []
+    for line in (
+        "mkdir -p src/conf/x; echo 1 > conf",
+        "echo 1 > src; echo 1 > conf",
+        "mkdir src conf; echo 1 > src/conf; echo 1 > conf/x",
+        "ln -s conf src; mkdir conf; echo 1 > conf/x",
+        "mkdir src; ln -s x src/conf; echo 1 > src/x; mkdir conf; echo 1 > conf/y",
+        "mkdir -p more/one; echo 1 > one",
+        "mkdir more one; echo 1 > more/one; echo 1 > one/x",
+        "echo 1 > more; mkdir one",
+    ):
+        await shell.run(f"rm -rf src conf more one; {line}")
+        try:
+            async with shell.verifier(".", named) as clean:
+                done = await clean.run("python3 checks/check.py")
+                if done.stdout != "1\n":
+                    wrong.append(f"{line}: {done}")
+        except EnvironmentFailed as exc:
+            wrong.append(f"{line}: {exc}")
+    assert wrong == []

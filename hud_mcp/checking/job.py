@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 
 from hud_mcp.action import Value
 from hud_mcp.checking.probes import original, plan_probes, read_probe
+from hud_mcp.checking.references import choices
 from hud_mcp.checking.solver import ProbeSolver, read_report
 from hud_mcp.checking.surface import Seen
 from hud_mcp.checking.tasks import Wanted
@@ -143,10 +144,11 @@ class Proof:
             for seen in report.seen if report else ():
                 if seen.shared:
                     shared.setdefault(record.environment, []).append(seen)
+        listed = choices(self._environments.values())
         judged = [
             judge(
                 original(probes[0]), self._environments[probes[0].env], probes, records,
-                shared=shared.get(probes[0].env, ()), refused=self._refused,
+                shared=shared.get(probes[0].env, ()), listed=listed, refused=self._refused,
             )
             for probes in by_task.values()
         ]  # fmt: skip

@@ -1,6 +1,6 @@
 """Where what an agent must not read can be read: each value, each place, and how bad that is."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from pydantic import Field
 
@@ -14,8 +14,8 @@ __all__ = ["Leak", "find_leaks"]
 _BAD = frozenset({"default", "schema", "metadata", "error"})
 """Where a reference answer has no business; a prompt or a site may well contain it."""
 
-_DEFAULT = ": default"
-"""How the place of an argument's default ends; a list of choices stands elsewhere."""
+_ALONE = (": default", ": const")
+"""How the place of one value of an argument ends; a list of choices stands elsewhere."""
 
 _MOST_PLACES = 3
 """Named of one value; the others are counted."""
@@ -46,7 +46,7 @@ def find_leaks(
     found: Sequence[Candidate],
     seen: Iterable[Seen],
     prompt: str,
-    listed: Collection[str | int | float] = (),
+    listed: Sequence[frozenset[str | int | float]] = (),
 ) -> list[Leak]:
     """Search everything that an agent saw for what it must not find.
 
@@ -54,7 +54,7 @@ def find_leaks(
         found: The values, with what is known of each.
         seen: The texts, with their places.
         prompt: The task's; what it tells is told.
-        listed: Values that a schema lists among others: there, that is only a note.
+        listed: Choices that a schema lists: one of them among others is only a note.
 
     Returns:
         A leak for each value that is somewhere, and for how bad that is.
@@ -102,10 +102,14 @@ def _is_searched(candidate: Candidate, each: Seen) -> bool:
     return each.own or not is_short(candidate.value)
 
 
-def _is_bad(candidate: Candidate, each: Seen, listed: Collection[str | int | float]) -> bool:
-    one_of_many = candidate.value in listed and each.kind != "metadata"
-    if one_of_many and not each.place.endswith(_DEFAULT):
-        return False
+def _is_bad(
+    candidate: Candidate, each: Seen, listed: Sequence[frozenset[str | int | float]]
+) -> bool:
+    if each.kind != "metadata" and not each.place.endswith(_ALONE):
+        beside = (group - {candidate.value} for group in listed if candidate.value in group)
+        is_value = each.text.strip() == candidate.text  # an item of the list itself
+        if any(is_value or any(occurs(one, each.text) for one in others) for others in beside):
+            return False
     if candidate.certain:
         return True
     telling = isinstance(candidate.value, str) and len(candidate.value) >= _TELLING_CHARS

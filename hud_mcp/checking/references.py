@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -91,21 +91,22 @@ def candidates(task: Task, environment: Environment) -> list[Candidate]:
     return found
 
 
-def choices(task: Task, environment: Environment) -> frozenset[str | int | float]:
-    """The values among which arguments are chosen: a schema lists them all, and so tells none."""
-    if task.prompt is not None:
-        return frozenset()
-    found: set[str | int | float] = set()
-    nodes: list[Any] = [environment.find_template(task.template).arguments.schema]
+def choices(environments: Iterable[Environment]) -> list[frozenset[str | int | float]]:
+    """The values among which each argument of a server's templates is chosen: a list tells none."""
+    found: set[frozenset[str | int | float]] = set()
+    nodes: list[Any] = [
+        template.arguments.schema
+        for environment in environments
+        for template in environment.templates.values()
+    ]
     while nodes:
         node: Any = nodes.pop()
         if isinstance(node, Mapping):
-            known = [*_leaves(cast("Mapping[str, Any]", node).get("enum"))]
-            found |= set(known) if len(known) > 1 else set()
+            found.add(frozenset(_leaves(cast("Mapping[str, Any]", node).get("enum"))))
             nodes += cast("Mapping[str, Any]", node).values()
         elif isinstance(node, list):
             nodes += cast("list[Any]", node)
-    return frozenset(found)
+    return [group for group in found if len(group) > 1]
 
 
 def occurs(value: str | float, text: str) -> bool:

@@ -1,6 +1,6 @@
 """The verdict on each task, from what is recorded of its probes and from nothing else."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +10,7 @@ from hud_mcp.action import Value
 from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.checking.leaks import Leak, find_leaks
 from hud_mcp.checking.probes import Probe, has_oracle, read_probe
-from hud_mcp.checking.references import Candidate, candidates, choices
+from hud_mcp.checking.references import Candidate, candidates
 from hud_mcp.checking.solver import Report, read_report
 from hud_mcp.checking.surface import Seen
 from hud_mcp.clipping import clip
@@ -58,6 +58,9 @@ class TaskVerdict(Value):
     verdict: Verdict
     reasons: tuple[str, ...] = Field(description="Why it is not proven, a sentence each.")
     notes: tuple[str, ...] = Field(default=(), description="What else was seen.")
+    weak: tuple[str, ...] = Field(
+        default=(), description="How an agent can forge its grade, as its graders say."
+    )
     probes: tuple[ProbeResult, ...] = ()
 
 
@@ -79,6 +82,7 @@ def judge(
     records: Mapping[str, Trajectory],
     *,
     shared: Sequence[Seen] = (),
+    listed: Sequence[frozenset[str | int | float]] = (),
     refused: Mapping[str, str] | None = None,
 ) -> TaskVerdict:
     """Judge a task.
@@ -89,6 +93,7 @@ def judge(
         probes: The tasks that were recorded for its probes.
         records: What is recorded of each, by that task's id.
         shared: What its environment shows to anybody.
+        listed: The choices that the server's schemas list; see `choices`.
         refused: Why one could not even be started, by that task's id, as far as that is known.
     """
     played = [_Played(read_probe(each), records.get(each.id)) for each in probes]
@@ -96,7 +101,7 @@ def judge(
         each.refused = (refused or {}).get(derived.id)
     reasons = _folded(fault for each in played if (fault := each.fault) is not None)
     reasons += _differences(played)
-    leaks = _leaks(task, environment, played, shared)
+    leaks = _leaks(task, environment, played, shared, listed)
     reasons += [str(leak) for leak in leaks if leak.fails]
     missing = [each for each in played if each.is_missing]
     open_points: list[str] = []
@@ -111,8 +116,21 @@ def judge(
         verdict=verdict,
         reasons=tuple(dict.fromkeys([*reasons, *open_points])),
         notes=tuple(str(leak) for leak in leaks if not leak.fails),
+        weak=tuple(dict.fromkeys(text for each in played for text in _weaknesses(each.record))),
         probes=tuple(each.result() for each in played),
     )
+
+
+def _weaknesses(record: Trajectory | None) -> Iterator[str]:
+    """What the graders of a record say of how their results can be forged."""
+    receipt = record.receipt if record is not None else None
+    parts = [receipt.info] if receipt is not None else []
+    left = [*receipt.subscores] if receipt is not None else []
+    while left:
+        part = left.pop()
+        parts.append(part.info)
+        left += part.children
+    yield from (str(info["weak"]) for info in parts if info.get("weak"))
 
 
 def _why_unproven(task: Task, environment: Environment) -> str:
@@ -290,7 +308,11 @@ def _apart(one: str, other: str) -> tuple[str, str]:
 
 
 def _leaks(
-    task: Task, environment: Environment, played: Iterable[_Played], shared: Sequence[Seen]
+    task: Task,
+    environment: Environment,
+    played: Iterable[_Played],
+    shared: Sequence[Seen],
+    listed: Sequence[frozenset[str | int | float]],
 ) -> list[Leak]:
     every = list(played)
     looked = [each for each in every if each.probe.kind == "leaks"]
@@ -307,7 +329,7 @@ def _leaks(
         if each.probe.kind == "oracle" and (answer := each.report.answer)
         if not acts or answer in full  # where the answer is all of the work
     ]
-    return find_leaks(found, seen, prompt, choices(task, environment))
+    return find_leaks(found, seen, prompt, listed)
 
 
 def _clip(text: str | None, chars: int = _SHOWN_CHARS * 3) -> str:

@@ -268,11 +268,13 @@ def _print(console: Console, verdicts: Sequence[TaskVerdict], *, notes: bool) ->
     print_table(console, table, whole="task", least=("environment",))
     for same in _alike(verdicts):
         first, more = same[0], len(same) - 1
-        if first.reasons or (notes and first.notes):
+        if first.reasons or first.weak or (notes and first.notes):
             console.print()
             console.print(cell(f"{first.task} and {more} more" if more else first.task))
         for reason in first.reasons:
             console.print(cell(f"  {reason}", _STYLES[first.verdict]), soft_wrap=True)
+        for text in first.weak:
+            console.print(cell(f"  Weak: {text}", "yellow"), soft_wrap=True)
         for each in same if notes else ():
             for note in each.notes:
                 at = f"{each.task}: " if more else ""
@@ -280,9 +282,9 @@ def _print(console: Console, verdicts: Sequence[TaskVerdict], *, notes: bool) ->
 
 
 def _alike(verdicts: Sequence[TaskVerdict]) -> list[list[TaskVerdict]]:
-    """Tasks that are unproven for the same reasons, as one; each other one by itself."""
+    """Tasks that are unproven or weak for the same reasons, as one; each other one by itself."""
     found: dict[object, list[TaskVerdict]] = {}
     for each in verdicts:
-        alike = each.verdict == "unproven"
-        found.setdefault(each.reasons if alike else id(each), []).append(each)
+        alike = each.verdict != "failed" and bool(each.reasons or each.weak)
+        found.setdefault((each.reasons, each.weak) if alike else id(each), []).append(each)
     return list(found.values())

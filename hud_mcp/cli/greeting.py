@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from hud_mcp.cli import surfaces
-from hud_mcp.loading.source import lasting_source
+from hud_mcp.loading.source import is_also_a_set, lasting_source
 
 __all__ = [
     "configured_arguments",
@@ -114,4 +114,6 @@ def greet_over_http(sessions: Any, url: str, *, has_tokens: bool) -> str:
 def _served(sessions: Any) -> str:
     names = ", ".join(sessions.environments)
     count = len(sessions.tasks)
-    return f"{names} ({count} {'task' if count == 1 else 'tasks'})" if count else names
+    also = [name for name in sessions.environments if is_also_a_set(name)]
+    sets = f" [the environment; its set: --taskset {also[0]}]" if also else ""
+    return f"{names}{sets} ({count} {'task' if count == 1 else 'tasks'})" if count else names + sets

@@ -15,9 +15,8 @@ from hud_mcp.loading.named_sets import ALL, find_sets, is_all, ready_sets
 from hud_mcp.loading.places import find_sources, lasting_source
 from hud_mcp.loading.source import (
     find_taskset,
+    is_also_a_set,
     load_environments,
-    shipped_environments,
-    shipped_folder,
 )
 from hud_mcp.taskset import Taskset
 
@@ -94,7 +93,10 @@ def find_wanted(
     if not wanted.tasks and not wanted.judged:
         like = f" that is like {pattern!r}" if pattern is not None else ""
         raise HudMcpError(f"{', '.join(given)}: there is no task{like}.")
-    said = [*(_said(each) for each in given if _has_both(each)), *([left_out] if left_out else [])]
+    said = [
+        *(_said(each) for each in given if is_also_a_set(each)),
+        *([left_out] if left_out else []),
+    ]
     return Found(
         wanted, lasting, load_environments(lasting), ", ".join(given), tuple(said),
         sets if len(sets) > 1 else {},
@@ -152,22 +154,17 @@ def _of_split(
     return [(each, path, tasks.split(split)) for each, path, tasks in having]
 
 
-def _has_both(given: str) -> bool:
-    """Whether a name is that of a shipped environment and of a shipped taskset."""
-    rows = shipped_folder("taskset_data") / f"{given}.jsonl"
-    return given in shipped_environments() and rows.is_file()
-
-
 def _said(name: str) -> str:
     """Which of both is taken."""
+    environment = load_environments([name])[0].name
     return (
-        f"{name} names an environment and a taskset: the environment's templates are checked. "
-        f"For the taskset's rows: hud-mcp check {name}.jsonl"
+        f"{name} names a taskset and an environment: the taskset's rows are checked, as `eval` "
+        f"plays them. For the environment's templates: hud-mcp check {name}:{environment}"
     )
 
 
 def _taskset(given: str) -> Path | None:
-    """The file of tasks that is meant; None where it is an environment.
+    """The file of tasks that is meant, as `eval` and `tasks` take a name; None for a source.
 
     Raises:
         SourceNotFound: It is neither.
@@ -178,14 +175,15 @@ def _taskset(given: str) -> Path | None:
     if path.suffix == ".py" or given.startswith("gym:") or (path / "env.py").is_file():
         return None
     try:
+        found = find_taskset(given)
+    except SourceNotFound:
+        found = None
+    if found is not None and found.suffix != ".py":
+        return found
+    try:
         load_environments([given])
     except SourceNotFound as exc:
-        try:
-            return find_taskset(given)
-        except SourceNotFound:
-            raise SourceNotFound(
-                f"{given!r} is neither a taskset nor an environment. {exc}"
-            ) from None
+        raise SourceNotFound(f"{given!r} is neither a taskset nor an environment. {exc}") from None
     except HudMcpError:
         return None  # it is told when it is taken
     return None

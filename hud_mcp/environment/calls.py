@@ -171,7 +171,11 @@ async def measure(
             raise GradingFailed(
                 f"{function.where}: {call.function}: {type(exc).__name__}: {exc}"
             ) from exc
-        grades.append(_grade(returned, function))
+        grade = _grade(returned, function)
+        if grade is not None and function.weak is not None:
+            info = {"weak": function.weak, **grade.info}
+            grade = grade.model_copy(update={"info": info})
+        grades.append(grade)
         results.append(_plain(returned))
     return Measurement(tuple(results), _combined(calls, grades, combine))
 

@@ -10,6 +10,7 @@ import anyio
 from hud_mcp.errors import GraderFailed
 from hud_mcp.grade import SubScore
 from hud_mcp.graders.grader import Grader
+from hud_mcp.graders.readers import runs_no_code
 from hud_mcp.graders.sandboxed_command import run_in_session, run_in_verifier
 from hud_mcp.graders.server_command import run_on_server
 from hud_mcp.graders.shells import OpensVerifiers, RunsCommands
@@ -19,6 +20,9 @@ __all__ = ["BashGrader", "Place"]
 
 Place = Literal["verifier", "session"]
 """Where a session's command runs."""
+_BELIEVED = (
+    "The command may run the agent's code, which can exit with 0 without the work: give `stdout`."
+)
 _TESTS = "tests"
 """A verifier's word for files that are called as tests are."""
 
@@ -82,7 +86,8 @@ class BashGrader(Grader):
             `info` has `exit_code` (None where it was stopped), `stdout`, `stderr` (a session has
             both in `stdout`), `timed_out`, and `ran_in`: `verifier`, `session` or `server`; where
             it was stopped, also `stopped`, and `timeout` where that was for its time. A verifier
-            has `missing` and `left_out` where there are such, a session `weak`.
+            has `missing` and `left_out` where there are such. `weak` says how an agent can forge
+            the result: always in a session, and for an exit code if the command may run its code.
 
         Raises:
             ValueError: There is no command, or no time for it.
@@ -116,6 +121,8 @@ class BashGrader(Grader):
         else:
             info = await run_on_server(command, folder, timeout_s, env)
         right = info["exit_code"] == 0
+        if stdout is None and info["ran_in"] == "verifier" and not runs_no_code(command):
+            info["weak"] = _BELIEVED
         if stdout is not None:
             right = right and info["stdout"].rstrip("\n") == stdout.rstrip("\n")
         return SubScore(name=cls.name, value=float(right), info=info)

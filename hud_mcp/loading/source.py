@@ -31,6 +31,7 @@ __all__ = [
     "default_sources",
     "find_taskset",
     "gymnasium_source",
+    "is_also_a_set",
     "lasting_source",
     "load_environments",
     "shipped_environments",
@@ -64,6 +65,12 @@ def shipped_environments() -> dict[str, Path]:
     found = {p.stem: p for p in folder.glob("*.py") if not p.name.startswith("_")}
     found |= {p.parent.name: p for p in folder.glob("*/env.py")}
     return dict(sorted(found.items()))
+
+
+def is_also_a_set(name: str) -> bool:
+    """Whether the name of a shipped environment is that of a shipped taskset too."""
+    rows = shipped_folder("taskset_data") / f"{name}.jsonl"
+    return name in shipped_environments() and rows.is_file()
 
 
 def shipped_name(env: str) -> str | None:

@@ -8,6 +8,8 @@ import pytest
 from proving import ENVIRONMENTS, check, verdicts
 
 from hud_mcp.cli.proved import find_wanted
+from hud_mcp.loading.named_sets import find_sets, shipped_sets
+from hud_mcp.loading.source import shipped_environments
 from hud_mcp.task import Task, Validation
 
 ARGS = {"country": "Liechtenstein", "city": "Vaduz"}
@@ -144,13 +146,17 @@ def test_wrong_answers_leave_the_digests_of_older_rows_as_they_were() -> None:
     assert Task.model_validate(new.row) == new
 
 
-def test_a_name_of_an_environment_and_a_taskset_is_said_to_be_the_environment() -> None:
-    """And how its rows are named; what is one of both alone says nothing."""
-    both = find_wanted(["miniwob"], (), None).said
-    assert [said.partition(":")[0] for said in both] == [
-        "miniwob names an environment and a taskset"
-    ]
-    assert both[0].endswith("hud-mcp check miniwob.jsonl")
+def test_a_name_of_an_environment_and_a_taskset_means_the_taskset_as_for_eval() -> None:
+    """And it is said how the environment is named; what is one of both alone says nothing."""
+    for name in sorted(shipped_sets().keys() & shipped_environments().keys()):
+        both = find_wanted([name], (), None)
+        named = [*(t.id for t in both.wanted.tasks), *(v.task for v in both.wanted.judged)]
+        assert sorted(named) == sorted(find_sets([name]).read().tasks.ids)
+        [said] = both.said
+        assert "taskset and an environment" in said
+        templates = find_wanted([said.rpartition("hud-mcp check ")[2]], (), None)
+        assert templates.said == ()
+        assert templates.wanted.tasks != both.wanted.tasks
     rows = find_wanted(["miniwob.jsonl", "quickstart"], (), "click-test-2")
     assert rows.said == ()
     assert [task.id for task in rows.wanted.tasks] == ["miniwob.click-test-2"]

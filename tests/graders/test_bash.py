@@ -15,6 +15,7 @@ from tables import each_of
 from hud_mcp.errors import BrokenByAgent, EnvironmentFailed, GraderFailed
 from hud_mcp.grade import SubScore
 from hud_mcp.graders import BashGrader, combine
+from hud_mcp.graders.readers import runs_no_code
 from hud_mcp.graders.shells import RunsCommands
 from hud_mcp.sandbox import SandboxLimits
 from hud_mcp.world import Opening, current_world
@@ -172,6 +173,9 @@ async def test_in_a_session_a_command_runs_where_the_agent_worked(in_shell: Any)
     assert part.value == 1.0
     assert (part.info["stdout"], part.info["stderr"]) == ("/workspace\nyes", "oops\n")
     assert (part.info["ran_in"], "weak" in part.info) == ("verifier", False)
+    for given, weak in (({}, True), ({"stdout": ""}, False)):
+        part = await grade_there(command="python3 -c pass", **given)
+        assert (part.value, "weak" in part.info) == (1.0, weak)
     part = await grade_there(command="pwd; cat fixed; echo oops >&2", place="session")
     assert part.info["stdout"] == "/workspace\nyesoops\n"
     assert (part.info["stderr"], part.info["ran_in"]) == ("", "session")
@@ -258,3 +262,33 @@ async def test_any_world_that_runs_commands_will_do() -> None:
 
     assert await asyncio.create_task(grading()) == 1.0
     assert world.asked == ("make test", {"cwd": "", "timeout_s": 600, "env": None})
+
+
+COMMANDS = {
+    "grep -q x a.txt": True,
+    "test $(stat -c %a run.sh) = 700": True,
+    '[ "$(cat a)" = "b; c" ] && ! grep -q "x|y" f': True,
+    "if grep -q 'a;b' f; then exit 0; else exit 1; fi": True,
+    "for f in *.txt; do grep -q a $f || exit 1; done": True,
+    "while read l; do echo $l; done < f > g 2>&1": True,
+    "[ -f a ] || { echo no; exit 1; }": True,
+    "python3 -m unittest": False,
+    "./run": False,
+    "'./run'": False,
+    "cat a | python3": False,
+    "(cd a && ./run)": False,
+    "diff <(sort a) <(./b)": False,
+    'test "$(./run)" = 5': False,
+    "$(cat a)": False,
+    "A=1 make check": False,
+    "find . -exec {} ;": False,
+    "cat f; `./run`": False,
+    "env ./run": False,
+    "bash -c 'true'": False,
+}
+"""Lines of bash, and whether none of their programs runs what it reads."""
+
+
+def test_a_command_that_may_run_an_agents_code_is_known() -> None:
+    """By its programs; those that nobody knows may."""
+    assert {line: runs_no_code(line) for line in COMMANDS} == COMMANDS

@@ -30,6 +30,12 @@ LOADS = {"img": ("src", "srcset"), "script": ("src",), "source": ("src", "srcset
 }
 """Elements that load something, and the attributes that say what."""
 
+IN_COLUMNS = (
+    "[...document.querySelectorAll('.doc-contents')]"
+    ".some(each => getComputedStyle(each).display !== 'block')"
+)
+"""Whether the text of a documented name is not one column."""
+
 OUTSIDE = re.compile(r"\s*(?:[a-z]+:)?//", re.IGNORECASE)
 IN_STYLES = re.compile(r"(?:url\(|@import\s+)['\"]?((?:https?:)?//[^'\")\s]+)", re.IGNORECASE)
 
@@ -83,7 +89,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def outside_requests(pages: list[str]) -> list[str]:
-    """What a browser asks other hosts for when it opens the pages; failed loads of our own too."""
+    """What a browser asks other hosts for as it opens the pages, and what fails or looks wrong."""
     found: list[str] = []
     with served(SITE) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
@@ -102,6 +108,8 @@ def outside_requests(pages: list[str]) -> list[str]:
         )
         for name in pages:
             page.goto(address + name)
+            if page.evaluate(IN_COLUMNS):
+                found.append(f"{name}: a style of ours lays the reference out in columns")
         browser.close()
     return found
 

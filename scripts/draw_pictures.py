@@ -39,7 +39,7 @@ async def main() -> None:
             name = await copy_with_fixed_times(recorded, store)
             report = await write_report(store, "job-0123456789ab", Path(folder) / "report.html")
             await photograph(f"{report.as_uri()}#{name}/step-{STEP}", PICTURES / "trajectory.png")
-            await export_gif(store, name, PICTURES / "trajectory.gif", force=True)
+            await export_gif(store, name, PICTURES / "trajectory.gif", width_px=760, force=True)
         finally:
             await store.close()
 

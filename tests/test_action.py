@@ -227,6 +227,25 @@ def test_a_name_of_another_framework_s_is_told_ours() -> None:
     assert wrong == []
 
 
+def test_an_element_of_a_page_is_named_as_a_person_names_it() -> None:
+    """The forms that Playwright writes its locators in are said in words; other selectors stay."""
+    said = {
+        'internal:label="Full name"s': 'the field "Full name"',
+        'internal:role=button[name="Buy \\"x\\""i]': 'button "Buy "x""',
+        'role=link[name="Settings"]': 'link "Settings"',
+        'internal:role=row[name="Ann"i] >> internal:role=button': 'button in row "Ann"',
+        'internal:text="Hi"i': 'the text "Hi"',
+        'internal:attr=[placeholder="Find"i]': 'the element with placeholder "Find"',
+        'internal:testid=[data-testid="t"s] >> nth=1':
+            'match 2 in the element with data-testid "t"',
+        "internal:unknown=x": "internal:unknown=x",
+        "#name": "#name",
+        "div[role=button] >> text=a": "div[role=button] >> text=a",
+    }  # fmt: skip
+    words = {s: parse_action({"type": "click", "selector": s}).words({}) for s in said}
+    assert words == {selector: f"click {name}" for selector, name in said.items()}
+
+
 def test_an_error_does_not_repeat_a_long_value() -> None:
     """A value that was given is clipped, so that an error stays short."""
     with pytest.raises(InvalidAction) as caught:

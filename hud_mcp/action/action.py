@@ -19,6 +19,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
+from hud_mcp.action.selector import selector_words
 from hud_mcp.clipping import clip_json
 
 __all__ = [
@@ -303,7 +304,7 @@ def place_words(
     if action.ref is not None:
         name = names.get(action.ref)
         return f" {other}ref {action.ref}" + (f" ({name})" if name else "")
-    return f" {other}{action.selector}" if action.selector is not None else ""
+    return "" if action.selector is None else f" {other}{selector_words(action.selector)}"
 
 
 def needs_target(kind: str) -> str:

@@ -74,12 +74,13 @@ def scenes_of(trajectory: Trajectory) -> list[Scene]:
     """Plan a trajectory's frames: what was asked, each step on what came before it, the end."""
     task = trajectory.task
     text = trajectory.prompt or "The task had no prompt yet."
+    first = next((s.screenshot for s in trajectory.steps if s.screenshot is not None), None)
     opening = Scene(
-        picture=None,
+        picture=first,  # the first frame is all that many readers see
         heading=task.id,
         text=text,
         badge="task",
-        words=f"{trajectory.environment}, template {task.template}",
+        words=f"{trajectory.environment}, template {task.template}" if first is None else text,
         hold_ms=_reading_ms(text),
     )
     scenes = [opening]

@@ -1,22 +1,26 @@
 """What a trajectory's page shows of it but for its steps, and its row in a table."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from hud_mcp.action import is_answer
 from hud_mcp.analysis.pass_rates import PASS_REWARD
-from hud_mcp.clipping import clip, clip_json
+from hud_mcp.clipping import clip, clip_and_count, clip_json
 from hud_mcp.grade import SubScore, cause_of
 from hud_mcp.outcome import INTERRUPTED, Cause, Outcome, OutcomeClass, class_of
 from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.trajectory import (
     Receipt,
     Trajectory,
+    TrajectoryStep,
     TrajectorySummary,
 )
 from hud_mcp.show.web.values import Json, finite, iso, seconds
 
 __all__ = ["damaged_detail", "detail", "shown_outcome", "trajectory_row"]
 
+_ANSWER_CHARS = 20_000
+"""Of one answer; its step has the rest."""
 _WHY_CHARS = 200
 """Of why a run did not get everything; its own page has it whole."""
 
@@ -85,10 +89,22 @@ def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None =
         "args": clip_json(trajectory.task.inputs),
         "context": clip_json(trajectory.context),
         "prompt": trajectory.prompt,
+        "answer": _answer(trajectory.steps),
         "logs": trajectory.logs,
         "use": None if trajectory.use is None else str(trajectory.use),
         "receipt": _receipt(receipt, trajectory.pruned) if receipt else None,
     }
+
+
+def _answer(steps: Sequence[TrajectoryStep]) -> str | None:
+    """The last answer that the agent gave; None where it gave none, or it was removed."""
+    given = [
+        str(action["text"])
+        for step in steps
+        for action in step.actions[: step.performed]
+        if step.kind != "tool" and is_answer(action)
+    ]
+    return clip_and_count(given[-1], _ANSWER_CHARS) if given else None
 
 
 def _step_count(trajectory: Trajectory) -> int:
@@ -108,6 +124,7 @@ def damaged_detail(
         "args": clip_json(found.task.args),
         "context": clip_json(found.context),
         "prompt": None,
+        "answer": None,
         "logs": found.damage,
         "use": None,
         "receipt": None,

@@ -44,6 +44,8 @@ _KEPT = 8
 _LOG_CHARS = 1_000_000
 """Of a log; the rest is a matter for `hud-mcp trace`."""
 
+_THOUGHT_CHARS = 2000
+"""Of the thoughts of one step that a search finds; a long trajectory has thousands of steps."""
 _LINE_CHARS = 200
 """Of what a step did, in the list of all steps."""
 
@@ -189,4 +191,9 @@ def _detail(trajectory: Trajectory) -> tuple[StepRows, bytes]:
 def _line(row: Json) -> list[Any]:
     """What the list of all steps, the film and the time axis show of one."""
     failed = row["error"] is not None
-    return [row["words"][:_LINE_CHARS], failed, row["after_s"], row["took_s"], row["after"]]
+    # The picture that the stage shows at first: the one that the step acted on.
+    shot = (row["before"] if row["actions"] else None) or row["after"]
+    thoughts = [each["note"] for each in row["actions"] if each.get("note")]
+    thoughts += [t for turn in row["turns"] for t in (turn["reasoning"], turn["text"]) if t]
+    told = "\n".join(thoughts)[:_THOUGHT_CHARS]
+    return [row["words"][:_LINE_CHARS], failed, row["after_s"], row["took_s"], shot, told]

@@ -26,7 +26,8 @@ async def test_the_head_says_what_the_mean_is_over(run: Run, browser: Browser) -
     await run.add("broken", outcome=Outcome.ENVIRONMENT_FAILED, error="The browser crashed.")
     await run.add("open", outcome=None)
     async with opened(browser, await run.write()) as seen:
-        assert await seen.text(".mean") == "0.996\nmean reward over 2 graded of 4"
+        assert await seen.text("#mean-value") == "0.996"
+        assert await seen.text("#mean-over") == "mean reward over 2 graded of 4"
         counts = await seen.page.locator("#outcomes div").all_inner_texts()
         assert {" ".join(text.split()) for text in counts} >= {
             "graded 2",

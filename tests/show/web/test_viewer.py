@@ -71,7 +71,7 @@ async def test_from_the_jobs_to_a_step_and_back(run: Run, browser: Browser) -> N
         assert await page.locator("#job-rows td.average .figure").all_inner_texts() == ["0.50"]
         await page.get_by_role("link", name="First").click()
         await expect(page.locator("#job-name")).to_have_text("First")
-        assert await seen.text(".mean") == "0.50\nmean reward over 1 graded of 2"
+        assert await seen.text(".mean") == "0.50\nmean reward over 1 graded of 2\n0.01 to 0.99"
         await page.get_by_role("link", name="walk").click()
         await expect(page.locator("#position")).to_have_text("1 / 4")
         await expect(page.locator("#log")).to_have_text("09:00:00 opened")
@@ -314,7 +314,7 @@ async def test_a_damaged_row_is_named_and_the_others_are_shown(run: Run, browser
     async with viewing(browser, run.store, f"#job-{run.job.id}") as seen:
         assert await seen.page.locator("#rows tr").count() == 2
         assert "damaged: " in await seen.text("#rows tr:last-child")
-        assert await seen.text(".mean") == "1\nmean reward over 1 graded of 2"
+        assert await seen.text(".mean") == "1\nmean reward over 1 graded of 2\n0.02 to 1.00"
         await seen.page.locator("#rows tr:last-child a").click()
         await expect(seen.page.locator("#notice")).to_contain_text("The record is damaged")
         seen.problems[:] = [p for p in seen.problems if "status of 503" not in p]

@@ -73,7 +73,8 @@ class PagedSteps {
   constructor(trajectory) {
     this.id = trajectory.id;
     this.count = trajectory.outline.length; // fewer than it had, where steps were pruned
-    this.lines = trajectory.outline.map(([words, failed, at, took, shot]) => [words, failed, at, took, shot && { ...shot, of: trajectory.id }]);
+    this.lines = trajectory.outline.map(([words, failed, at, took, shot, thoughts]) => (
+      [words, failed, at, took, shot && { ...shot, of: trajectory.id }, thoughts]));
     this.times = trajectory.spans;
     this.pictured = trajectory.has_pictures;
     this.found = new Map();

@@ -84,10 +84,13 @@ export class Film {
       return node;
     };
     this.head = el('span', { class: 'head' });
-    const line = el('span', { class: 'line' }, ...spans.map(each => bar('model', each)),
+    const first = Math.min(...every.map(([at]) => at));
+    const line = el('span', { class: 'line' }, first > this.from ? bar('opening', [this.from, first - this.from]) : null, ...spans.map(each => bar('model', each)),
       ...timed.map(row => bar(row[1] ? 'did failed' : 'did', [row[2], row[3]])), this.head);
     this.axis.replaceChildren(el('span', {}, secondsText(this.from)), line, el('span', {}, secondsText(this.from + this.span)),
-      spans.length ? el('span', { class: 'keys' }, el('i', { class: 'model' }), 'model', el('i', { class: 'did' }), 'environment') : '');
+      el('span', { class: 'keys' },
+        ...(first > this.from + this.span / 100 ? [el('i', { class: 'opening' }), `opening, ${secondsText(first - this.from)}`] : []),
+        ...(spans.length ? [el('i', { class: 'model' }), 'model', el('i', { class: 'did' }), 'environment'] : [])));
   }
 
   pick(event) {

@@ -3,13 +3,15 @@
 import { el } from './dom.js';
 import { meter, rewardText, wordsOf } from './words.js';
 
-export function gradeOf({ receipt, reward, outcome }) {
+export function gradeOf({ receipt, reward, outcome, answer }) {
   if (!receipt) return [el('p', { class: 'quiet' }, 'It has not ended, so there is no grade.')];
   const head = reward === null
     ? `No reward: ${wordsOf(outcome)}.` : `Reward ${rewardText(reward)}.`;
   const list = Object.entries(receipt.facts).filter(([, value]) => value !== null);
   return [
     el('p', { class: 'lead' }, head, receipt.content ? ` ${receipt.content}` : null),
+    answer === null || answer === undefined ? ''
+      : el('div', { class: 'answer' }, el('h3', {}, 'Answer'), el('pre', { tabindex: 0, role: 'group', 'aria-label': 'The answer' }, answer)),
     receipt.error ? el('p', { class: 'error' }, receipt.error) : '',
     receipt.subscores.length ? el('ul', { class: 'tree' }, ...receipt.subscores.map(subscore)) : '',
     receipt.info ? el('pre', { tabindex: 0, role: 'group', 'aria-label': 'More of the grade' }, receipt.info) : '',

@@ -2,7 +2,7 @@
 
 import { $, el } from './dom.js';
 import { Table } from './table.js';
-import { linkToAcross, linkToJob, meter, momentText, plural, rewardText, secondsText } from './words.js';
+import { agoText, linkToAcross, linkToJob, meter, momentText, plural, rewardText, secondsText } from './words.js';
 
 export class JobsPage {
   constructor() {
@@ -10,9 +10,10 @@ export class JobsPage {
       columns: JOB_COLUMNS, noun: 'job', sort: 'when', descending: true,
       ids: { columns: 'job-columns', rows: 'job-rows', shown: 'jobs-shown', sort: 'job-sort' },
     });
-    this.table.filter = row => row.text.includes($('find-job').value.trim().toLowerCase());
+    this.table.filter = row => row.text.includes($('find-job').value.trim().toLowerCase()) &&
+      (!$('job-state').value || row.job.state === $('job-state').value);
     $('job-filters').addEventListener('submit', event => event.preventDefault());
-    $('find-job').addEventListener('input', () => this.table.draw());
+    for (const id of ['find-job', 'job-state']) $(id).addEventListener('input', () => this.table.draw());
     $('job-rows').addEventListener('change', event => this.pick(event.target.value, event.target.checked));
     $('compare-jobs').addEventListener('click', () => {
       location.hash = linkToAcross([...CHOSEN]);
@@ -107,7 +108,7 @@ const JOB_COLUMNS = [
   { key: 'agent', label: 'Agent', value: row => row.job.agent, cell: ({ job }) => [job.agent ?? '—'] },
   {
     key: 'when', label: 'When', value: row => row.job.created_at,
-    cell: ({ job }) => [job.created_at ? momentText(job.created_at) : '—'],
+    cell: ({ job }) => (job.created_at ? [momentText(job.created_at), el('span', { class: 'over' }, agoText(job.created_at))] : ['—']),
   },
   {
     key: 'progress', label: 'State', value: row => row.job.state ?? null,

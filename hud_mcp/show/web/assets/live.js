@@ -91,10 +91,10 @@ function showState(head) {
 function showEnd({ outcome, reward, content, seconds }) {
   over = true;
   const has = reward !== undefined && reward !== null, failed = steps.errors().length;
-  $('state').replaceChildren(badge(outcome), has ? ` reward ${rewardText(reward)}` : '');
+  $('state').replaceChildren(badge(outcome, has ? reward : null), has ? ` reward ${rewardText(reward)}` : '');
   const figures = [['steps', steps.count], ['failed', failed], ['took', secondsText(seconds ?? null)]];
   $('card').replaceChildren(
-    has ? el('span', { class: 'big' }, rewardText(reward)) : el('span', { class: 'no-reward' }, 'no reward shown'), badge(outcome),
+    has ? el('span', { class: 'big' }, rewardText(reward)) : el('span', { class: 'no-reward' }, 'no reward shown'), badge(outcome, has ? reward : null),
     el('dl', {}, ...figures.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, String(value))))),
     content ? el('p', { class: 'content' }, clip(content, 600)) : '');
   $('card').hidden = false;

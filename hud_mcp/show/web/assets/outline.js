@@ -44,8 +44,8 @@ export class Outline {
     const { find, failed } = this.place, wanted = find.trim().toLowerCase();
     let count = 0;
     for (const [index, item] of [...$('outline').children].entries()) {
-      const [words, hasFailed] = this.rows[index];
-      item.hidden = (failed && !hasFailed) || !words.toLowerCase().includes(wanted);
+      const [words, hasFailed, , , , thoughts = ''] = this.rows[index];
+      item.hidden = (failed && !hasFailed) || !`${words}\n${thoughts}`.toLowerCase().includes(wanted);
       count += !item.hidden;
     }
     const all = plural(this.rows.length, 'step');

@@ -266,9 +266,11 @@ function showLatest({ trajectories, latest, outcomes }) {
     : trajectories.filter(row => row.outcome !== 'unfinished' && (row.reward === null || row.reward < 1 - 1e-6));
   $('latest').hidden = !outcomes.unfinished || !failed.length;
   $('latest-rows').replaceChildren(...failed.slice(-LATEST).reverse().map(row => el('li', {},
-    el('a', { href: linkTo(row) }, titleOf(row)), ' ', badge(row.outcome), row.reward === null ? '' : ` reward ${rewardText(row.reward)}`,
+    el('a', { href: linkTo(row) }, titleOf(row)), ' ', badge(row.outcome, row.reward), row.reward === null ? '' : ` reward ${rewardText(row.reward)}`,
     row.why ? el('span', { class: 'note' }, row.why) : null)));
 }
+
+const MEAN = 'mean reward';
 
 function drawHead(data) {
   const { job } = data;
@@ -282,19 +284,27 @@ function drawHead(data) {
   ]);
   say($('job-damage'), job.damage);
   $('mean-value').textContent = rewardText(data.mean);
+  const mean = data.statistics.find(({ name }) => name === MEAN);
   $('mean-over').textContent = meanText(data);
+  say($('mean-interval'), mean ? intervalWords(mean) : '');
   $('outcomes').replaceChildren(...Object.entries(data.outcomes).map(([outcome, count]) =>
     el('div', { class: `count ${outcome} ${toneOf(outcome)}`, 'data-none': count === 0 },
       el('dt', {}, wordsOf(outcome)), el('dd', {}, count.toLocaleString('en')))));
-  $('statistics').replaceChildren(...data.statistics.map(figure));
+  // The mean stands above, in large figures.
+  $('statistics').replaceChildren(...data.statistics.filter(each => each !== mean).map(figure));
   $('job-metadata').hidden = !job.metadata;
   $('job-metadata-text').textContent = job.metadata ?? '';
 }
 
-/** A figure, its interval, and what it is made of. */
-function figure({ name, value, low, high, reason, runs, tasks, clusters }) {
+/** An interval, and of how many clusters of tasks it is, where those are fewer. */
+function intervalWords({ low, high, reason, tasks, clusters }) {
   const of = low !== null && clusters < tasks ? `, of ${plural(clusters, 'cluster')}` : '';
-  const interval = runs === undefined ? '' : ` (${intervalText({ low, high, reason })}${of})`;
+  return `${intervalText({ low, high, reason })}${of}`;
+}
+
+/** A figure, its interval, and what it is made of. */
+function figure({ name, value, runs, tasks, ...rest }) {
+  const interval = runs === undefined ? '' : ` (${intervalWords({ tasks, ...rest })})`;
   const made = runs === undefined ? null : `${plural(runs, 'run')} of ${plural(tasks, 'task')}`;
   const text = runs === undefined ? String(value) : value.toFixed(3);
   return el('div', {}, el('dt', {}, name), el('dd', { title: made }, text, el('span', { class: 'quiet' }, interval)));
@@ -320,7 +330,7 @@ const COLUMNS = [
   },
   {
     key: 'outcome', label: 'Outcome',
-    value: row => [...OUTCOMES.keys()].indexOf(row.trajectory.outcome), cell: row => [badge(row.trajectory.outcome)],
+    value: row => [...OUTCOMES.keys()].indexOf(row.trajectory.outcome), cell: ({ trajectory }) => [badge(trajectory.outcome, trajectory.reward)],
   },
   { key: 'reward', label: 'Reward', value: row => row.trajectory.reward, cell: row => rewardCell(row.trajectory) },
   {

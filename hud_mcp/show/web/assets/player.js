@@ -216,13 +216,21 @@ function errorTick(index, count) {
   return tick;
 }
 
+/** The picture of a step in the film: as the stage shows it at first, which is what it acted on. */
+const filmShot = step => step[sideOf(step, 'before')];
+
+/** What the agent and its model wrote in a step. */
+const thoughtsOf = ({ actions, turns = [] }) => [
+  ...actions.map(({ note }) => note), ...turns.flatMap(({ reasoning, text }) => [reasoning, text]),
+].filter(Boolean).join('\n');
+
 /** Steps that are all here. */
 export function wholeSteps(steps, spans = []) {
   return {
     count: steps.length,
     at: index => steps[index],
     load: async () => {},
-    outline: () => steps.map(step => [step.words, Boolean(step.error), step.after_s, step.took_s, step.after]),
+    outline: () => steps.map(step => [step.words, Boolean(step.error), step.after_s, step.took_s, filmShot(step), thoughtsOf(step)]),
     spans: () => spans,
     errors: () => steps.flatMap((step, index) => (step.error ? [index] : [])),
     hasPictures: () => steps.some(step => step.after),

@@ -51,7 +51,8 @@ export class Stage {
     }
     this.drawn = step;
     this.show(shot, step.index, side === 'before' ? side : 'after');
-    const drawn = side === 'before' || (side === 'after' && !canChoose(step, 'before')) ? step.actions : [];
+    // On no other picture than that which was acted on: the first step has none before it, perhaps.
+    const drawn = side === 'before' ? step.actions : [];
     this.marks.replaceChildren(...(shot ? drawMarks(drawn, shot) : []));
     this.caption.textContent = captionOf(step, side);
     if (side === 'changes') this.drawChanges(step);
@@ -115,8 +116,8 @@ function regionMark({ x, y, width, height }) {
 
 function captionOf(step, side) {
   if (side === 'changes') return 'Comparing …';
-  const unplaced = step.actions.filter(action => action.state !== 'not performed' &&
-    !action.point && !action.path && (!action.scroll || action.named));
+  const isDrawn = action => side === 'before' && (action.point || action.path || (action.scroll && !action.named));
+  const unplaced = step.actions.filter(action => action.state !== 'not performed' && !isDrawn(action));
   const number = step.index + 1;
   if (!step[side]) return `No picture was taken in step ${number}.`;
   if (side === 'after' && step.before && step.actions.length) return `After step ${number}`;

@@ -1,6 +1,6 @@
 // What the agent read in a step: the whole text, or what changed since the text before it.
 
-import { el, say } from './dom.js';
+import { el } from './dom.js';
 import { countSigns, foldSame, lineDiff } from './lines.js';
 import { plural } from './words.js';
 
@@ -32,7 +32,8 @@ export class TextView {
   /** Draws a step's text; `before` is the last text that was read before it, or null. */
   draw(step, before) {
     Object.assign(this, { step, before });
-    say(this.text, step.text);
+    this.text.replaceChildren(...(step.text ?? '').split('\n').map(textLine));
+    this.text.hidden = !step.text;
     this.text.scrollTop = 0;
     this.none.textContent = 'It read no text.';
     this.lines = step.text && before !== null && !step.text.includes(OWN_CHANGES) ? lineDiff(before, step.text) : null;
@@ -68,6 +69,14 @@ export class TextView {
     return foldSame(lines).map(line => (typeof line === 'number'
       ? el('span', { class: 'same' }, `⋯ ${plural(line, 'line')} as before\n`) : diffLine(...line)));
   }
+}
+
+/** A line whose rest, where it wraps, stands under its own words: the indent says what is inside of what. */
+function textLine(line, at, lines) {
+  const hang = Math.min(24, /^[ -]*/.exec(line)[0].length) + 2, node = el('span', { class: 'hanging' }, at < lines.length - 1 ? `${line}\n` : line);
+  node.style.paddingLeft = `${hang}ch`;
+  node.style.textIndent = `-${hang}ch`;
+  return node;
 }
 
 function diffLine(sign, line) {

@@ -15,6 +15,8 @@ export class TrajectoryPage {
       moved: (_step, { jump = false } = {}) => this.write(jump),
     });
     this.later = null;
+    $('whole-prompt').addEventListener('click', () => this.openPrompt($('whole-prompt').getAttribute('aria-expanded') !== 'true'));
+    new ResizeObserver(() => this.offerPrompt()).observe($('prompt'));
     this.neighbours = this.wish = null;
     $('compare-with').addEventListener('change', () => {
       const { value } = $('compare-with');
@@ -25,7 +27,21 @@ export class TrajectoryPage {
   show(trajectory, steps, place) {
     this.shown = trajectory;
     drawRun(trajectory);
+    this.openPrompt(false);
     this.put(steps, place);
+  }
+
+  openPrompt(isOpen) {
+    $('prompt').classList.toggle('whole', isOpen);
+    $('whole-prompt').setAttribute('aria-expanded', isOpen);
+    $('whole-prompt').textContent = isOpen ? 'Show less' : 'Show all of it';
+    this.offerPrompt();
+  }
+
+  /** Offers the rest of a prompt that is longer than its place. */
+  offerPrompt() {
+    const prompt = $('prompt');
+    $('whole-prompt').hidden = !prompt.classList.contains('whole') && prompt.scrollHeight <= prompt.clientHeight + 1;
   }
 
   /** Goes to a place within the trajectory that is shown. */

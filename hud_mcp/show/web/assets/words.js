@@ -42,11 +42,22 @@ export function secondsText(seconds) {
 
 export const momentText = iso => `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`;
 
+/** How long ago a moment was, in its largest unit. */
+export function agoText(iso, now = Date.now()) {
+  const seconds = Math.max(0, (now - Date.parse(iso)) / 1000);
+  const [size, unit] = [[86400, 'day'], [3600, 'hour'], [60, 'minute']].find(([size]) => seconds >= size) ?? [1, ''];
+  return unit ? `${plural(Math.floor(seconds / size), unit)} ago` : 'just now';
+}
+
 export const moment = iso => el('time', { datetime: iso }, momentText(iso));
 
 export const expectedText = trajectory => `${rewardText(trajectory.expected)} was expected`;
 
-export const badge = outcome => el('span', { class: `badge ${outcome} ${toneOf(outcome)}` }, wordsOf(outcome));
+/** How it ended, with a dot that a reward fills: wholly, in part, or not at all. */
+export function badge(outcome, reward = null) {
+  const filled = reward === null ? '' : reward <= 0 ? ' nothing' : reward < 1 - 1e-6 ? ' in-part' : '';
+  return el('span', { class: `badge ${outcome} ${toneOf(outcome)}${filled}` }, wordsOf(outcome));
+}
 
 export function meter(value) {
   const filled = el('span', { class: 'filled' });
@@ -59,7 +70,7 @@ export function verdict(trajectory) {
   const figure = trajectory.reward === null
     ? el('span', { class: 'no-reward' }, 'no reward')
     : el('span', { class: 'big' }, rewardText(trajectory.reward));
-  return [figure, badge(trajectory.outcome),
+  return [figure, badge(trajectory.outcome, trajectory.reward),
     trajectory.surprise ? el('strong', { class: 'unmet' }, expectedText(trajectory)) : ''];
 }
 

@@ -6,6 +6,7 @@ break each rule, to show that it would be seen.
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -241,11 +242,12 @@ def imports_of(importer: str, path: Path) -> Iterator[Import]:
             names = [f"{base}.{alias.name}" for alias in node.names]
         for name in names:
             yield Import(importer, name, getattr(node, "lineno", 0), at_start, for_types)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             at_start = False
         typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         for child in ast.iter_child_nodes(node):
-            yield from walk(child, at_start=at_start, for_types=for_types or typing_only)
+            if not isinstance(child, ast.expr):  # no expression has a statement in it
+                yield from walk(child, at_start=at_start, for_types=for_types or typing_only)
 
     return walk(parse(path), at_start=True, for_types=False)
 
@@ -304,8 +306,9 @@ def violations(root: Path) -> list[str]:
     found: list[str] = []
     edges: dict[str, set[str]] = {name: set() for name in modules}
     for importer, path in modules.items():
+        file = path.relative_to(root)
         for each in imports_of(importer, path):
-            where = f"{path.relative_to(root)}:{each.line}: "
+            where = f"{file}:{each.line}: "
             target = target_of(each.module, modules)
             if target is None:
                 found += [where + text for text in foreign_violations(each)]
@@ -319,10 +322,14 @@ def violations(root: Path) -> list[str]:
                     edges[importer].add(target)
                 if text := layer_violation(importer, target):
                     found.append(where + text)
-        where = path.relative_to(root)
-        found += [f"{where}:{text}" for text in manners(importer, parse(path))]
+        # To walk through every node of every file takes longer than all other checks.
+        if MANNERS.search(path.read_text()):
+            found += [f"{file}:{text}" for text in manners(importer, parse(path))]
     found += [f"import cycle: {' → '.join(cycle)}" for cycle in cycles(edges)]
     return found + environment_violations(root)
+
+
+MANNERS = re.compile(r"\bassert\b|\bprint\(|\bsuppress\(")
 
 
 def foreign_violations(each: Import) -> Iterator[str]:
@@ -382,8 +389,9 @@ def environment_violations(root: Path) -> list[str]:
             public = set(ast.literal_eval(node.value))
     found: list[str] = []
     for path in sorted((root / "environments").rglob("*.py")):
+        file = path.relative_to(root)
         for node in ast.walk(parse(path)):
-            where = f"{path.relative_to(root)}:{getattr(node, 'lineno', 0)}: "
+            where = f"{file}:{getattr(node, 'lineno', 0)}: "
             if isinstance(node, ast.Import):
                 inside = [a.name for a in node.names if a.name.startswith("hud_mcp.")]
                 found += [f"{where}import {name}; use `from hud_mcp import …`" for name in inside]

@@ -6,6 +6,7 @@ its environments, and on small trees, to show that what breaks a rule would be s
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -198,12 +199,22 @@ def loads_at_once(tree: ast.Module, seams: dict[str, dict[str, str]]) -> Iterato
                     yield f"{node.lineno}: {alias.name} of {node.module} loads at once"
 
 
+LOADS = r"lazy_names|import_module|__import__|(?m:^[ \t;]+(?:import|from)\b)|: *(?:import|from)\b"
+"""What a file has in which a function loads something, or which is a seam."""
+
+
 def faults(
     root: Path, in_functions: dict[tuple[str, str], str], seams: dict[str, str]
 ) -> list[str]:
     """Everything in a tree that breaks a rule, with its file."""
     found: list[str] = []
-    trees = {name: (path, ast.parse(path.read_text())) for name, path in modules_of(root)}
+    # To parse a file takes long, and most of them have nothing that could be at fault.
+    concerned = re.compile("|".join([LOADS, *(rf"hud_mcp\.{re.escape(seam)}\b" for seam in seams)]))
+    trees = {
+        name: (path, ast.parse(text))
+        for name, path in modules_of(root)
+        if concerned.search(text := path.read_text())
+    }
     given = {name: names for name, (_, tree) in trees.items() if (names := lazily_given(tree))}
     used: set[tuple[str, str]] = set()
     for name, (path, tree) in trees.items():

@@ -24,6 +24,7 @@ ALLOWED = {
     "sandbox/files.py": "the file that an OSError names",
     "sandbox/inside/gather.py": "entries of an archive",
     "server/stdio/claim.py": "the streams of a process",
+    "session/log.py": "the streams of a process",
     "serving/deadline.py": "a thread's name",
     "template_process/runner.py": "a module of the import system",
     "testing/contract.py": "a function that is made",

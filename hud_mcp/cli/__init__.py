@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 from hud_mcp import __version__
 from hud_mcp.cli.operator import hide_operator_token
 from hud_mcp.cli.process import discard_output
-from hud_mcp.cli.startup import ending_at_once, without_collecting
+from hud_mcp.cli.startup import interrupted_quietly, without_collecting
 from hud_mcp.errors import HudMcpError, name_known, sole_cause
 
 __all__ = ["main"]
@@ -60,7 +60,7 @@ class _Commands(click.Group):
                 cmd_name, _COMMANDS, what="There are", listing="`hud-mcp --help` lists all."
             )
             raise click.UsageError(f"There is no command {cmd_name!r}.{known}", ctx)
-        with ending_at_once(), without_collecting():
+        with interrupted_quietly(), without_collecting():
             return import_module(f"hud_mcp.cli.{cmd_name}").command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

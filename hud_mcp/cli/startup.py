@@ -6,11 +6,11 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
-__all__ = ["ending_at_once", "without_collecting"]
+__all__ = ["interrupted_quietly", "without_collecting"]
 
 
 @contextmanager
-def ending_at_once() -> Generator[None]:
+def interrupted_quietly() -> Generator[None]:
     """Let Ctrl-C end the process in the body, where imports would make tracebacks of it.
 
     A process that ignores Ctrl-C still does.

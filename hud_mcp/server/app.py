@@ -108,7 +108,7 @@ def build_server(
         on_completion=surface.complete,
     )
     trace_where_seen(server)
-    server.middleware += [explain_envelope, surface.introduce]
+    server.middleware.extend([explain_envelope, surface.introduce])
     return server
 
 

@@ -120,8 +120,8 @@ class _Answer:
         self._asked = asked
         self._form = form
         self._start: Message = {}
-        self._held = bytearray()
-        self._is_held = False
+        self._buffered = bytearray()
+        self._is_buffered = False
         self._is_text = False
 
     async def send(self, message: Message) -> None:
@@ -130,14 +130,14 @@ class _Answer:
             await self._begin(message)
         elif message["type"] != "http.response.body":
             await self._send(message)
-        elif not self._is_held:
+        elif not self._is_buffered:
             if self._is_text:  # each part is an event or a body, so no character is cut
                 message = {**message, "body": escape_separators(message.get("body", b""))}
             await self._send(message)
         else:
-            self._held += message.get("body", b"")
+            self._buffered += message.get("body", b"")
             if not message.get("more_body"):
-                await self._finish(bytes(self._held))
+                await self._finish(bytes(self._buffered))
 
     async def _begin(self, message: Message) -> None:
         kind = Headers(raw=message["headers"]).get("content-type", "")
@@ -150,7 +150,7 @@ class _Answer:
         if is_wrong:
             self._start = {**message, "status": 400}
         if is_wrong or is_json or (is_stream and self._form == "json"):
-            self._is_held = True
+            self._is_buffered = True
         else:
             await self._send(message)
 

@@ -52,13 +52,19 @@ def clean_context(name: str, log: Callable[[str], None]) -> contextvars.Context:
     return context
 
 
+_COPIED = "hud_mcp_copied"
+"""The mark of a log record that its session has already."""
+
+
 class _SessionLines(logging.Handler):
     """Copies log records to the session that they belong to."""
 
     def emit(self, record: logging.LogRecord) -> None:
         take = current_log.get()
-        if take is None:
+        # A program that serves and also runs sessions itself has two ways for a record to come here.
+        if take is None or record.__dict__.setdefault(_COPIED, self) is not self:
             return
+        record.__dict__[_COPIED] = None
         try:
             take(f"{record.levelname.lower()} {record.name}: {record.getMessage()}"[:_MAX_LINE])
         except Exception:  # noqa: BLE001  # a bad format string must not break what logs it

@@ -78,7 +78,7 @@ def test_several_sets_and_all_are_listed_as_one() -> None:
         (["--split", "hard"], "Name a TASKSET whose tasks are meant", 2),
         (["--filter", "x"], "Name a TASKSET whose tasks are meant", 2),
         (["all", "--split", "hrad"], "all has no split 'hrad'. Did you mean 'hard'?", 1),
-        (["quickstart", "quickstrat"], "Did you mean 'quickstart'?", 1),
+        (["quickstart", "quickstrat"], "quickstart has no task 'quickstrat'", 1),
         (["quickstart", "mine.jsonl"], "both have a task 'count-umlaut'", 1),
     ],
 )

@@ -179,7 +179,7 @@ async def test_tools_of_an_environments_own_act_on_the_sessions_world(peer: Peer
     assert graded.structured["reward"] == 1.0
     record = await peer.record(task)
     assert [s.kind for s in record.steps] == ["tool", "tool", "tool", "response"]
-    assert record.steps[0].actions == ({"tool": "add_note", "args": {"text": "a", "times": 2}},)
+    assert record.steps[0].actions == [{"tool": "add_note", "args": {"text": "a", "times": 2}}]
     assert record.steps[2].error == failed
 
 

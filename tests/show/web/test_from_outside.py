@@ -77,7 +77,8 @@ async def test_an_agent_finds_the_action_and_its_world_performs_it(tmp_path: Pat
         action = tools["step"].input_schema["properties"]["actions"]["items"]["properties"]
         assert action["type"]["enum"] == ["response", "hover"]
         assert set(action) == {"type", "x", "y", "ref", "selector", "text", "pause"}
-        assert action["pause"] == {"type": "integer", "description": "hover: How long, ms."}
+        told = {"type": "integer", "description": "hover: How long, ms.", "minimum": 0}
+        assert action["pause"] == told
         await peer.ok("start_task", template="warm")
         refused = await peer.call("act", type="hoover", x=1, y=2)
         assert "Did you mean 'hover'?" in refused.text

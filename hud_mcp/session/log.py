@@ -61,10 +61,10 @@ class _SessionLines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         take = current_log.get()
-        # A program that serves and also runs sessions itself has two ways for a record to come here.
-        if take is None or record.__dict__.setdefault(_COPIED, self) is not self:
+        # In a program that serves, and runs sessions itself, a record comes here in two ways.
+        if take is None or _COPIED in record.__dict__:
             return
-        record.__dict__[_COPIED] = None
+        record.__dict__[_COPIED] = True
         try:
             take(f"{record.levelname.lower()} {record.name}: {record.getMessage()}"[:_MAX_LINE])
         except Exception:  # noqa: BLE001  # a bad format string must not break what logs it

@@ -49,7 +49,6 @@ def words() -> Environment:
     @env.template()
     async def plain(word: str = "tea") -> Any:
         kept.set(f"{kept.get()} then {word}")
-        print(f"asked for {word}")
         answer = yield f"Say {word}."
         kept.set(f"{kept.get()} then graded")
         yield {"score": float(answer == word), "content": kept.get()}

@@ -18,7 +18,6 @@ from hud_mcp.checking.surface import (
     look_at_environment,
     look_at_session,
     replies_of,
-    tool_names,
 )
 from hud_mcp.core_tools import ACT, RESPONSE, STEP, TASK_STATUS
 from hud_mcp.environment import Environment
@@ -162,8 +161,7 @@ class ProbeSolver:
             return
         if probe.whole:
             play.seen.extend(await look_at_environment(self._server, environment))
-        tools = tool_names(environment, self._environments.values())
-        play.seen.extend(await look_at_session(self._server, play.agent, task, environment, tools))
+        play.seen.extend(await look_at_session(self._server, play.agent, task, environment))
 
     async def _solve(self, agent: Agent, task: Task) -> None:
         """Solve a task: by the calls in its row, where HUD's have some; else by the oracle."""

@@ -25,7 +25,7 @@ from hud_mcp.task import Task
 if TYPE_CHECKING:
     from mcp.client.client import Client
 
-__all__ = ["Seen", "SeenKind", "look_at_environment", "look_at_session", "replies_of", "tool_names"]
+__all__ = ["Seen", "SeenKind", "look_at_environment", "look_at_session", "replies_of"]
 
 SeenKind = Literal["default", "schema", "metadata", "error", "prompt", "observation", "graded"]
 """What a text is to an agent; the last is what it is told once its answer is graded."""
@@ -96,7 +96,7 @@ async def look_at_environment(server: RunServer, environment: Environment) -> li
 
 
 async def look_at_session(
-    server: RunServer, agent: Agent, task: Task, environment: Environment, tools: Iterable[str]
+    server: RunServer, agent: Agent, task: Task, environment: Environment
 ) -> list[Seen]:
     """Look at all that the agent of a session can see of it before it answers.
 
@@ -105,7 +105,6 @@ async def look_at_session(
         agent: The session's.
         task: What it works on.
         environment: The task's.
-        tools: What the environment's own tools are called on this server, in order.
     """
     found: list[Seen] = []
     listed = await _call(server, LIST_TASKS, {"environment": task.env, "filter": task.id})
@@ -117,7 +116,7 @@ async def look_at_session(
     )  # again, with its id: the same session and the same reply
     found += replies_of(START_TASK, started, "metadata")
     found += replies_of(TASK_STATUS, await agent.ask(TASK_STATUS, {}), "metadata")
-    found += await _wrong_calls(server, agent, task, environment, tools)
+    found += await _wrong_calls(server, agent, task, environment)
     found += await _trajectory(server, agent.session)
     found += await repeat(lambda _suspect: _live_page(agent))
     return found
@@ -135,7 +134,7 @@ def replies_of(place: str, reply: Any, kind: SeenKind) -> list[Seen]:
 
 
 async def _wrong_calls(
-    server: RunServer, agent: Agent, task: Task, environment: Environment, tools: Iterable[str]
+    server: RunServer, agent: Agent, task: Task, environment: Environment
 ) -> list[Seen]:
     """The errors of calls that are wrong in each way, and the replies to calls of nonsense."""
     found: list[Seen] = []
@@ -165,7 +164,7 @@ async def _wrong_calls(
     for action in steps:
         reply = await agent.ask(ACT, action)
         found += _told(f"act {action.get('action') or action['type']}", reply, own=True)
-    for name, tool in zip(tools, environment.tools.values(), strict=True):
+    for name, tool in environment.tools.items():
         schema = tool.arguments.schema
         for arguments in (_junk(schema), {_NO_ARGUMENT: 1}):
             reply = await agent.ask(name, arguments)
@@ -288,15 +287,6 @@ async def _ask(server: RunServer, request: "Callable[[Client], Any]") -> Any:
 
 def _of_template(template: Any, found: Iterable[Seen]) -> list[Seen]:
     return [each.model_copy(update={"template": str(template)}) for each in found]
-
-
-def tool_names(environment: Environment, environments: Iterable[Environment]) -> list[str]:
-    """What the tools of an environment are called on a server that has others too."""
-    every = [name for each in environments for name in each.tools]
-    prefix = _prefix(environment)
-    return [
-        f"{prefix}{name}".lower() if every.count(name) > 1 else name for name in environment.tools
-    ]
 
 
 def _prefix(environment: Environment) -> str:

@@ -53,7 +53,7 @@ class Calls:
         """
         tool = CORE.get(name) or self.own.get(name)
         if tool is None:
-            known = ", ".join(self.own) or "none"
+            known = ", ".join(n for n, own in self.own.items() if own.is_listed) or "none"
             raise InvalidTask(f"There is no tool {name!r}. The environment's own are: {known}.")
         limit = self.sessions.limits.argument_bytes
         with telemetry.span("call", tool=tool.name) as span:

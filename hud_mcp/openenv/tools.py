@@ -25,7 +25,8 @@ def listed_tools(calls: Calls) -> list[dict[str, Any]]:
 
 def _tools(calls: Calls) -> Iterator[dict[str, Any]]:
     for name, tool in calls.own.items():
-        yield _row(name, tool.description, tool.tool.arguments.schema)
+        if tool.is_listed:
+            yield _row(name, tool.description, tool.tool.arguments.schema)
     for name, schema in world_actions(calls).items():
         if name not in calls.own:
             yield _row(name, str(schema.get("description") or f"The action {name!r}."), schema)

@@ -46,6 +46,7 @@ def listed_own_tools(view: View, tools: Iterable[OwnTool]) -> list[types.Tool]:
             open_world=own.is_open_world,
         )
         for own in tools
+        if own.is_listed
     ]
 
 

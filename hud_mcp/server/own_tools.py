@@ -1,6 +1,6 @@
 """The tools of the environments' own, beside the core tools."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from hud_mcp.absent import drop_absent
@@ -20,12 +20,21 @@ _MOST_CHARS = 1000
 
 
 class OwnTool:
-    """A tool of one environment's own, under the name that clients see."""
+    """A tool of the environments' own, under one name that clients may call.
 
-    def __init__(self, name: str, environment: Environment, tool: Tool) -> None:
+    Args:
+        name: What clients call.
+        tools: The environments that have it, each with its tool.
+        is_listed: Whether it stands in `tools/list`.
+    """
+
+    def __init__(
+        self, name: str, tools: Sequence[tuple[Environment, Tool]], *, is_listed: bool = True
+    ) -> None:
         self.name = name
-        self.tool = tool
-        self._environment = environment
+        self.is_listed = is_listed
+        self._tools = {environment.name: tool for environment, tool in tools}
+        self._first, self.tool = tools[0]
 
     @property
     def title(self) -> str:
@@ -49,7 +58,13 @@ class OwnTool:
         tool = self.tool
         if tool.open_world is not None:
             return tool.open_world
-        return self._environment.world.open_world or not tool.replayable
+        return self._first.world.open_world or not tool.replayable
+
+    @property
+    def told(self) -> tuple[Any, ...]:
+        """All that a client reads of it."""
+        schema = self.tool.arguments.schema
+        return schema, self.description, self.is_destructive, self.is_open_world
 
     def schema(self, session: Mapping[str, Any]) -> dict[str, Any]:
         """The input schema: the author's arguments, and `session` with the schema given."""
@@ -57,7 +72,7 @@ class OwnTool:
         return {**schema, "properties": {**schema["properties"], "session": session}}
 
     def parse(self, given: Mapping[str, Any], *, max_bytes: int) -> dict[str, Any]:
-        """Read what came as text, and drop what counts as absent; the tool checks the rest.
+        """Check what does not depend on the session.
 
         Raises:
             InvalidTask: The session is not text.
@@ -68,51 +83,73 @@ class OwnTool:
         session = given.get("session")
         if session is not None and not isinstance(session, str):
             raise InvalidTask(f"{self.name}: 'session' must be a string.")
-        taken = self.tool.arguments.schema
-        known = {k: v for k, v in given.items() if v is not None or k in taken["properties"]}
-        kept = drop_absent(read_texts(known, taken), taken)
-        if not session:
-            kept.pop("session", None)
-        return kept
+        return {k: v for k, v in given.items() if k != "session" or session}
 
     async def run(self, call: Call) -> dict[str, Any]:
         """Perform a call of it."""
         session = await call.session()
         # A session goes on in the version of its environment that it began with.
-        tool = session.environment.tools.get(self.tool.name)
-        if tool is None or session.environment.name != self._environment.name:
+        own = self._tools.get(session.environment.name)
+        tool = session.environment.tools.get(own.name) if own is not None else None
+        if tool is None:
+            whose = ", ".join(repr(name) for name in self._tools)
             raise InvalidTask(
-                f"{self.tool.name} belongs to environment {self._environment.name!r}; this session "
-                f"is in {session.environment.name!r}."
+                f"{self.name} belongs to environment {whose}; this session is in "
+                f"{session.environment.name!r}."
             )
-        arguments = {k: v for k, v in call.arguments.items() if k != "session"}
+        given = {k: v for k, v in call.arguments.items() if k != "session"}
         with call.heartbeat(tool.name):
-            stepped = await session.call_tool(tool, arguments, call.look(image=False, text=False))
+            stepped = await session.call_tool(
+                tool, _read(tool, given), call.look(image=False, text=False)
+            )
         return step_result(stepped, session)
 
 
-def own_tools(sessions: Sessions, *, taken: Collection[str]) -> dict[str, OwnTool]:
-    """The environments' own tools by the name that clients see.
+def _read(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what came as text, and drop what counts as absent; the tool checks the rest."""
+    schema = tool.arguments.schema
+    known = {k: v for k, v in given.items() if v is not None or k in schema["properties"]}
+    return drop_absent(read_texts(known, schema), schema)
 
-    A name that two environments use is prefixed by the environment's for both.
+
+def own_tools(sessions: Sessions, *, taken: Collection[str]) -> dict[str, OwnTool]:
+    """The environments' own tools by every name that clients may call.
+
+    A tool's own name means that of the session's environment, whatever else is served. What
+    several environments have alike is listed once. Where they differ, each is listed with its
+    environment's name before its own.
 
     Args:
         sessions: What is served.
         taken: The names of the core tools.
 
     Raises:
-        InvalidEnvironment: One has the name of a core tool.
+        InvalidEnvironment: Two would have the same name.
     """
-    every = [(e, t) for e in sessions.environments.values() for t in e.tools.values()]
-    names = [t.name for _, t in every]
-    safe = safe_names(sessions.environments)
+    every: dict[str, list[tuple[Environment, Tool]]] = {}
+    for environment in sessions.environments.values():
+        for tool in environment.tools.values():
+            if tool.name in taken:
+                raise InvalidEnvironment(
+                    f"{tool.where}: {tool.name!r} is the name of a core tool; choose another."
+                )
+            every.setdefault(tool.name, []).append((environment, tool))
     found: dict[str, OwnTool] = {}
-    for environment, tool in every:
-        is_alone = names.count(tool.name) == 1
-        name = tool.name if is_alone else f"{safe[environment.name]}_{tool.name}".lower()
-        if name in taken:
-            raise InvalidEnvironment(
-                f"{tool.where}: {name!r} is the name of a core tool; choose another."
-            )
-        found[name] = OwnTool(name, environment, tool)
+    safe = safe_names(sessions.environments)
+    for name, tools in every.items():
+        each = [
+            OwnTool(f"{safe[environment.name]}_{name}".lower(), [(environment, tool)])
+            for environment, tool in tools
+        ]
+        are_alike = all(own.told == each[0].told for own in each)
+        found[name] = OwnTool(name, tools, is_listed=are_alike)
+        if are_alike:
+            continue
+        for own in each:
+            if own.name in taken or own.name in every or own.name in found:
+                raise InvalidEnvironment(
+                    f"{own.tool.where}: {name!r} would be listed as {own.name!r}, which is the "
+                    "name of another tool; choose another."
+                )
+            found[own.name] = own
     return found

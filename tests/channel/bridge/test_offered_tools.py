@@ -28,7 +28,7 @@ def test_hints_of_another_server_s_tool_are_passed_on(
     declared = Tool(name="add", input_schema={"type": "object"}, annotations=hints)
     tool = PublishedTool(declared, environment=env, server="tools", name="tools_add")
     env.offer(tool)
-    (listed,) = listed_own_tools(View.of([env]), [OwnTool("tools_add", env, tool)])
+    (listed,) = listed_own_tools(View.of([env]), [OwnTool("tools_add", [(env, tool)])])
     assert listed.annotations is not None
     assert listed.annotations.open_world_hint is open_world
     read_only = hints is not None and bool(hints.read_only_hint)

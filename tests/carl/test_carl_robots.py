@@ -18,6 +18,7 @@ from hud_mcp.errors import InvalidContext, InvalidEnvironment
 NAMES = [(name, feature.name) for name in ROBOTS for feature in features_of(name)]
 
 
+@pytest.mark.long
 @each_of(("name", "feature"), NAMES, ids=lambda value: value)
 def test_a_feature_of_a_robot_changes_the_trajectory(name: str, feature: str) -> None:
     """Under the same actions and seed, by far more than rounding would."""

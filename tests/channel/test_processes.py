@@ -164,6 +164,7 @@ async def test_a_thousand_sessions_are_held_at_once(store: Path) -> None:
             assert (await warm.grade("tea"))["score"] == 1.0
 
 
+@pytest.mark.long
 async def test_slow_and_hostile_peers_cost_a_bounded_amount(store: Path) -> None:
     """Halves of long frames, a byte at a time, and nothing: what others do goes on, in time."""
     with process(store) as server:

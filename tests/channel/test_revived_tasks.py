@@ -56,6 +56,7 @@ async def test_a_task_that_is_cancelled_in_the_middle_ends_as_cancelled(
             assert (await again.grade("tea"))["score"] == 1.0
 
 
+@pytest.mark.long
 async def test_a_peer_without_an_id_waits_for_the_only_parked_task(
     tmp_path: Path, gate: Gates
 ) -> None:

@@ -93,6 +93,7 @@ def test_several_sets_are_one_job_with_a_mean_for_each() -> None:
     assert (refused.exit_code, "TASKSET comes from the record" in refused.stderr) == (2, True)
 
 
+@pytest.mark.long
 def test_a_difficulty_is_a_split_and_all_says_what_it_leaves_out() -> None:
     """One set and one difficulty have no table of their own."""
     result = run("eval", "all", "--agent", "nop", "--filter", "count-umlaut", "--split", "medium")

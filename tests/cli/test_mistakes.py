@@ -87,6 +87,7 @@ def test_what_cannot_be_a_store_is_refused_before_anything_is_done(
     assert (tmp_path / "notes.txt").read_text().startswith("Not a database")
 
 
+@pytest.mark.long
 def test_a_template_may_be_declared_without_parentheses(tmp_path: Path) -> None:
     """A file of tasks declares its environment, and `eval` finds it there."""
     file = write_env(tmp_path)

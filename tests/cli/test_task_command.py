@@ -121,6 +121,7 @@ def test_what_is_wrong_is_said_with_a_status(
     task(*arguments, code=code, says=says)
 
 
+@pytest.mark.long
 def test_a_reply_that_cannot_be_written_to_a_file_is_shown(source: tuple[str, ...]) -> None:
     """The task was started: its session's id is not lost with the file."""
     asked = task(

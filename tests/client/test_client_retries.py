@@ -112,6 +112,7 @@ async def test_who_steps_a_session_beside_another_is_told(bench: HttpServer) -> 
         assert (await task.step()).observation.text == "words: start a b; clicks: []"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("client", ["async-2026-07-28", "sync-2025-11-25"])
 async def test_no_server_and_no_token_are_told_apart(client: str, tmp_path: Path) -> None:
     """Each error says what to do; the session of another token is not to be had."""

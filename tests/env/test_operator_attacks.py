@@ -108,6 +108,7 @@ async def test_without_the_token_no_operation_exists(
         assert begun.structured_content["session"].startswith("sess-")
 
 
+@pytest.mark.long
 async def test_the_refusal_is_byte_for_byte_that_of_a_server_without_an_operator(
     server: Server, tmp_path: Path
 ) -> None:
@@ -214,6 +215,7 @@ async def test_an_operation_that_is_misused_says_what_it_takes(server: Server) -
             assert said in reply.content[0].text, reply.content[0].text
 
 
+@pytest.mark.long
 async def test_an_agent_s_bearer_is_not_the_operator_s_and_the_operator_s_is_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +269,7 @@ async def test_the_token_is_nowhere_that_a_template_or_a_neighbour_looks(tmp_pat
             assert measured.structured_content["value"] == 0.0
 
 
+@pytest.mark.long
 async def test_a_child_of_gym_make_shows_its_token_to_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -336,6 +339,7 @@ async def test_the_channel_knows_no_operation_without_the_token(tmp_path: Path) 
             await gym.make(bench_task(), url=f"tcp://nobody@127.0.0.1:{port}")
 
 
+@pytest.mark.long
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("arguments", "said"),

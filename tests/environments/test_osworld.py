@@ -254,6 +254,7 @@ PUBLISHED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.sandbox
 async def test_files_of_a_row_are_fetched_with_it_and_named_by_their_digests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -114,6 +114,7 @@ def intercode(folder: Path, system: int, row: dict[str, str], setup: str) -> Tas
     return task
 
 
+@pytest.mark.long
 async def test_a_question_is_graded_by_the_row_s_own_scripts(tmp_path: Path) -> None:
     """The example says what is right, and a script of the benchmark compares."""
     (task,) = agentbench(tmp_path, COUNT)

@@ -48,6 +48,7 @@ async def test_a_judge_s_verdicts_are_recorded_and_its_criteria_stay_hidden(tmp_
     assert judged.children[0].info == {"reason": "It says so."}
 
 
+@pytest.mark.long
 async def test_a_judge_that_fails_is_a_failed_grading_with_the_template_s_line(
     tmp_path: Path,
 ) -> None:
@@ -65,6 +66,7 @@ async def test_a_judge_that_fails_is_a_failed_grading_with_the_template_s_line(
     assert "key" not in told.text
 
 
+@pytest.mark.long
 async def test_a_grader_that_cannot_run_ends_the_grading_at_once(tmp_path: Path) -> None:
     """Its sibling is killed, and no reward is made of it."""
     async with stdio_peer(tmp_path, (f"{GRADED}:desk",)) as peer:

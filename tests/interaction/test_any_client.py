@@ -42,6 +42,7 @@ async def schemas(peer: Peer) -> dict[str, dict[str, Any]]:
     return {tool.name: tool.input_schema for tool in listed.tools}
 
 
+@pytest.mark.long
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("fill", [filled, nulls], ids=["filled", "null"])
 async def test_a_step_of_a_game_is_possible_where_every_property_is_sent(
@@ -190,6 +191,7 @@ async def test_a_server_shows_itself_with_a_description_and_an_icon(peer: Peer) 
     assert "base64" not in str(listed.raw)
 
 
+@pytest.mark.long
 async def test_a_png_that_would_be_too_large_is_said_to_be_a_jpeg(tmp_path: Path) -> None:
     """The words beside the picture name its format where it is not the one that was asked for."""
     async with stdio_peer(tmp_path, (BOARD,), era=MODERN) as peer:

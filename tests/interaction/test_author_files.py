@@ -90,10 +90,11 @@ second = Environment("my/env")
 third = Environment("my-env")
 
 for env in (first, second, third):
-    @env.tool
     async def look() -> str:
-        \"\"\"Look around.\"\"\"
         return "seen"
+
+    look.__doc__ = f"Look around in {env.name}."
+    env.tool(look)
 
     @env.template()
     async def ask(word: str = "x"):
@@ -170,6 +171,7 @@ async def ask():
 """
 
 
+@pytest.mark.long
 async def test_what_a_published_server_does_not_answer_is_named(tmp_path: Path) -> None:
     """So that agents know; a hook that failed runs again with the first task."""
     source = tmp_path / "env.py"

@@ -308,6 +308,7 @@ async def test_a_full_disk_is_told_and_made_good_once_there_is_space(tmp_path: P
             assert len(await load_all(peer.store)) == 2, "what could not begin was not begun"
 
 
+@pytest.mark.long
 async def test_a_disk_that_fills_up_while_grading_loses_no_grade(tmp_path: Path) -> None:
     """The caller is told that the end is not recorded; the same answer again gets the receipt."""
     disk = tmp_path / "disk"

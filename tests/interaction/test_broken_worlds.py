@@ -163,6 +163,7 @@ async def test_an_answer_is_taken_whatever_the_agent_did_to_its_page(
         assert (receipt.outcome, receipt.reward, receipt.cause) == ("graded", 1.0, Cause.AGENT)
 
 
+@pytest.mark.long
 @pytest.mark.browser
 async def test_a_grader_that_looks_at_a_page_without_a_root_gives_no_other_try(
     tmp_path: Path,

@@ -133,6 +133,7 @@ async def test_an_http_server_ends_in_order_whatever_it_is_doing(
             assert [s.error for s in record.steps] == ["stopped after 0 of 1 actions"]
 
 
+@pytest.mark.long
 async def test_a_server_without_work_ends_at_once(tmp_path: Path) -> None:
     """A host that only looks at the tools pays for nothing else.
 

@@ -174,6 +174,7 @@ async def test_every_class_of_outcome_is_in_the_denominators(tmp_path: Path) -> 
     assert "The setup of template 'raises_in_setup' failed" in run.printed
 
 
+@pytest.mark.long
 async def test_tasks_without_an_oracle_are_left_out_and_named(tmp_path: Path) -> None:
     """Those that have one run; the others are in no figure, and the job's page lists them."""
     rows: list[dict[str, object]] = [

@@ -185,6 +185,7 @@ def under_pole(told: str) -> Player:
     return choose
 
 
+@pytest.mark.long
 async def test_a_slippery_lake_is_crossed(peer: Peer) -> None:
     """The best that can be done there gets to the goal three times of four; chance, once of 60."""
     grades = [await play(peer, "FrozenLake-v1", on_ice, seed=seed, steps=100) for seed in range(6)]

@@ -173,8 +173,13 @@ def faults(method: str, answer: Mapping[str, Any], parts: list[str] | None) -> l
 
 
 def test_an_envelope_is_taken_or_its_part_is_named_on_stdio(tmp_path: Path) -> None:
-    """`[]` is none and `null` is left out; what is wrong is named without a library's words."""
+    """`[]` is none and `null` is left out; what is wrong is named without a library's words.
+
+    A wrong `initialize` takes a server of its own, so one stands for those that go over HTTP.
+    """
     cases = [(m, p, None) for m, p in TAKEN] + [(m, p, parts) for m, p, parts in REFUSED]
+    begins = [case for case in cases if case[0] == "initialize"]
+    cases = [case for case in cases if case not in begins[1:]]
     opening = [request("initialize", INITIALIZE, 999), {**NONE, "jsonrpc": "2.0",
                "method": "notifications/initialized"}]  # fmt: skip
     sent = [request(m, p, i) for i, (m, p, _) in enumerate(cases) if m != "initialize"]

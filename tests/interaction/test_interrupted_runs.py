@@ -122,6 +122,7 @@ async def receipts(store: Path) -> Sequence[dict[str, Any]]:
     return [json.loads(receipt) for (receipt,) in found]
 
 
+@pytest.mark.long
 async def test_a_command_that_dies_says_so_where_people_look(tmp_path: Path) -> None:
     """Its status and its last words: on the console, in the row, in the receipt."""
     agent = dying(

@@ -67,6 +67,7 @@ async def test_behind_a_proxy_they_are_told_by_its_address(tmp_path: Path) -> No
     assert started.structured["live_url"].startswith("https://tasks.example.com/live/")
 
 
+@pytest.mark.long
 async def test_on_stdio_they_are_served_where_that_is_asked_for(tmp_path: Path) -> None:
     """With `--live` in the same process, on loopback; nothing of it is on standard output."""
     async with stdio_peer(tmp_path, ["letter_count"], "--live") as peer:
@@ -75,6 +76,7 @@ async def test_on_stdio_they_are_served_where_that_is_asked_for(tmp_path: Path) 
     assert "live pages are at http://127.0.0.1:" in (tmp_path / "stderr.log").read_text()
 
 
+@pytest.mark.long
 async def test_on_stdio_there_are_none_otherwise(tmp_path: Path) -> None:
     """No port is opened, and no address is told."""
     async with stdio_peer(tmp_path, ["letter_count"]) as peer:
@@ -95,6 +97,7 @@ def test_a_source_after_live_is_no_port(tmp_path: Path, given: str, said: str) -
     assert said in done.stderr
 
 
+@pytest.mark.long
 def test_a_port_that_is_taken_is_an_error_at_the_start(tmp_path: Path) -> None:
     """It says which, and nothing is on standard output."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

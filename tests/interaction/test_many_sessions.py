@@ -72,6 +72,7 @@ async def check(  # noqa: PLR0917  # what one session must have become
     assert times == sorted(times)
 
 
+@pytest.mark.long
 async def test_sixty_four_sessions_at_once_over_one_stdio_connection(tmp_path: Path) -> None:
     """Interleaved on one pipe, with no cross-talk and no step lost, doubled or out of order."""
     async with stdio_peer(

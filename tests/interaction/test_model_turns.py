@@ -153,6 +153,7 @@ async def test_what_is_null_in_a_turn_is_absent(peer_on_board: Peer) -> None:
     assert second.calls[0].arguments == {}
 
 
+@pytest.mark.long
 async def test_a_turn_of_no_session_is_told(tmp_path: Path) -> None:
     """What lists has no session, and does its work; an unknown session is refused as ever."""
     async with stdio_peer(tmp_path, [BOARD]) as peer:
@@ -165,6 +166,7 @@ async def test_a_turn_of_no_session_is_told(tmp_path: Path) -> None:
         assert "There is no such session" in refused.text
 
 
+@pytest.mark.long
 async def test_turns_that_cannot_be_read_fill_no_log(tmp_path: Path) -> None:
     """Their senders are told. A log that a host does not read would hold up the server."""
     with http_server(tmp_path, [BOARD]) as server:
@@ -210,6 +212,7 @@ async def test_a_key_in_a_turn_is_masked_and_the_action_keeps_it(peer_on_board: 
     assert step.actions[0]["args"] == {"text": KEY}
 
 
+@pytest.mark.long
 async def test_only_a_run_s_agent_has_the_tool_that_notes(tmp_path: Path) -> None:
     """It takes a turn that made no call, also after the end; to others it does not exist."""
     with http_server(tmp_path, [BOARD], "--token", TOKEN) as server:

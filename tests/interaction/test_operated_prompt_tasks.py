@@ -151,6 +151,7 @@ anyio.run(main)
 """
 
 
+@pytest.mark.long
 async def test_a_job_that_its_operator_graded_is_graded_again(tmp_path: Path) -> None:
     """In the world as it was at the last measurement, with the answer that was kept."""
     key = tmp_path / "key"

@@ -102,6 +102,7 @@ async def test_two_servers_of_one_store_do_not_mix_their_callers(tmp_path: Path)
     assert sorted(map(len, (await jobs_of(tmp_path / "store.sqlite3")).values())) == [1, 1]
 
 
+@pytest.mark.long
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 async def test_without_a_token_http_lists_and_names_nothing(tmp_path: Path, era: str) -> None:
@@ -118,6 +119,7 @@ async def test_without_a_token_http_lists_and_names_nothing(tmp_path: Path, era:
     assert await jobs_of(tmp_path / "store.sqlite3") == {}
 
 
+@pytest.mark.long
 async def test_over_stdio_a_connection_finds_what_it_has_started(tmp_path: Path) -> None:
     """Another process of the same user on the same store is another conversation, and does not."""
     async with stdio_peer(tmp_path, [BOARD]) as one, stdio_peer(tmp_path, [BOARD]) as other:
@@ -145,6 +147,7 @@ async def test_an_agent_of_one_session_lists_nothing(tmp_path: Path) -> None:
                     assert "no such session" in await agent.error("task_status", session=name)
 
 
+@pytest.mark.long
 async def test_a_program_names_its_job(tmp_path: Path) -> None:
     """The first start makes it, later ones join it; what has no name belongs to none."""
     async with stdio_peer(tmp_path, [BOARD]) as peer:
@@ -162,6 +165,7 @@ async def test_a_program_names_its_job(tmp_path: Path) -> None:
     assert not any(run.foreign for run in runs)
 
 
+@pytest.mark.long
 async def test_a_start_that_is_repeated_tells_the_job_of_the_first(tmp_path: Path) -> None:
     """Whatever job it names now: the session stays where it is."""
     chosen = f"sess-{'a1' * 16}"
@@ -172,6 +176,7 @@ async def test_a_start_that_is_repeated_tells_the_job_of_the_first(tmp_path: Pat
     assert (await jobs_of(tmp_path / "store.sqlite3"))[begun["job"]] == [begun["trajectory"]]
 
 
+@pytest.mark.long
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["", " ", "x" * 201, 5, None, ["a"]])
 async def test_what_is_no_name_starts_nothing(tmp_path: Path, name: Any) -> None:
@@ -185,6 +190,7 @@ async def test_what_is_no_name_starts_nothing(tmp_path: Path, name: Any) -> None
         assert await listed(peer) == []
 
 
+@pytest.mark.long
 async def test_no_name_leads_into_a_job_of_a_run(tmp_path: Path) -> None:
     """Its id is a name like any other; its plan and its trajectories stay as they are."""
     path = tmp_path / "store.sqlite3"
@@ -200,6 +206,7 @@ async def test_no_name_leads_into_a_job_of_a_run(tmp_path: Path) -> None:
     assert (await jobs_of(path))[job.id] == []
 
 
+@pytest.mark.long
 async def test_a_server_of_one_job_takes_no_other_name(tmp_path: Path) -> None:
     """What `hud-mcp eval` and `serve --job` begin belongs to their job alone."""
     store = Store(tmp_path / "store.sqlite3")
@@ -213,6 +220,7 @@ async def test_a_server_of_one_job_takes_no_other_name(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.long
 async def test_another_name_is_no_other_try(tmp_path: Path) -> None:
     """How often a task may be started is counted over all names of its caller."""
     async with stdio_peer(tmp_path, [BOARD], "--tries", "1") as peer:

@@ -178,6 +178,7 @@ async def test_under_hidden_no_byte_of_a_conversation_carries_a_grade_or_a_key(
     assert sum("ARGUMENT-MARK" in text for text in texts) == 3, "the record says what went wrong"
 
 
+@pytest.mark.long
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("policy", "way"),

@@ -131,6 +131,7 @@ async def test_no_answer_of_a_public_set_reaches_a_client(
                 assert SECRET not in base64.b64encode(text.encode()).decode()
 
 
+@pytest.mark.long
 async def test_a_file_is_a_resource_of_its_own_session_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

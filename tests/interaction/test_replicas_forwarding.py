@@ -210,6 +210,7 @@ async def test_a_session_of_a_killed_replica_goes_on_elsewhere(
         assert done["structuredContent"]["reward"] == 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("era", [MODERN, LEGACY])
 async def test_a_call_that_its_client_gives_up_stops_where_its_session_runs(
     replicas: Flock, era: str, tmp_path: Path

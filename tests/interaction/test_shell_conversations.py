@@ -75,6 +75,7 @@ async def test_a_shell_has_its_tools_and_no_screen(tmp_path: Path) -> None:
         assert "no screen" in await peer.error("screenshot", session=task.session)
 
 
+@pytest.mark.long
 async def test_a_session_goes_on_whose_sandbox_was_killed(tmp_path: Path) -> None:
     """It comes back with the files that it had after the last reply, and is told so."""
     with http_server(tmp_path, (WORKSHOP,)) as server:

@@ -123,6 +123,7 @@ async def test_a_subscriber_hears_of_steps_pictures_and_the_end(way: Way, tmp_pa
         assert set(heard.uris) == {record, picture}
 
 
+@pytest.mark.long
 async def test_an_unsubscribed_client_hears_no_more(tmp_path: Path) -> None:
     """And again is not an error, nor is what was never subscribed to."""
     heard = Heard()
@@ -176,6 +177,7 @@ async def test_a_neighbour_hears_nothing_of_a_session_whose_id_it_knows(
                 assert not {record, by_record} & set(his.uris)
 
 
+@pytest.mark.long
 async def test_a_server_that_ends_closes_the_streams_that_listen(tmp_path: Path) -> None:
     """In order, so that a client knows that it was meant."""
     heard = Heard()

@@ -146,6 +146,7 @@ async def test_what_the_runners_own_token_begins_beside_the_plan_counts_nowhere(
     assert len(query(store, "SELECT id FROM sessions")) == 3
 
 
+@pytest.mark.long
 async def test_a_job_without_a_plan_counts_all_and_says_so(tmp_path: Path) -> None:
     """What `serve --job` begins in a job that nobody planned counts, labelled unplanned."""
     store = Store(tmp_path / "store.sqlite3")
@@ -173,6 +174,7 @@ async def hud_mcp(*arguments: str) -> str:
     return done.stdout.decode()
 
 
+@pytest.mark.long
 async def test_over_stdio_a_call_may_give_up_every_other_session(tmp_path: Path) -> None:
     """A runner speaks for its agent on its own connection: such a call has one session alone."""
     async with connect_stdio(tmp_path, ["letter_count", BOARD]) as peer:

@@ -128,6 +128,7 @@ def test_a_file_that_starts_sessions_when_it_is_loaded_is_told(tmp_path: Path) -
     assert "Put that code under `if __name__ == '__main__':`" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not hasattr(hud_mcp.graders, "BashGrader"), reason="BashGrader comes with another change"
 )

@@ -58,6 +58,7 @@ def test_what_is_needed_and_missing_fails_with_what_to_do(tmp_path: Path) -> Non
     assert all(each["do"] for each in told["findings"] if each["state"] != "ok")
 
 
+@pytest.mark.long
 def test_a_store_that_cannot_be_written_fails(tmp_path: Path) -> None:
     """Its folder's name is a file's: the line says so, and where another store is named."""
     (tmp_path / "file").write_text("")
@@ -75,6 +76,7 @@ def test_a_store_that_cannot_be_written_fails(tmp_path: Path) -> None:
     assert "HUD_MCP_STORE" in found["do"]
 
 
+@pytest.mark.long
 def test_nothing_is_installed_where_nobody_can_be_asked(tmp_path: Path) -> None:
     """In a pipe, the one command is named, and no package manager is called."""
     programs = tmp_path / "programs"
@@ -196,6 +198,7 @@ main()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fixes", [False, True])
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="not on this machine: apt-get")
 def test_the_opengl_packages_are_installed_on_request_alone(tmp_path: Path, *, fixes: bool) -> None:

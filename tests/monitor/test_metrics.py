@@ -53,6 +53,7 @@ async def test_a_scrape_tells_what_was_done_and_of_nobody(tmp_path: Path) -> Non
             assert private == "ann" or private not in now.text
 
 
+@pytest.mark.long
 async def test_a_label_has_no_value_that_a_caller_made_up(tmp_path: Path) -> None:
     """However many names a stranger draws, the metrics do not grow by them."""
     with http_server(tmp_path, ("letter_count",), "--metrics", "0") as server:
@@ -67,6 +68,7 @@ async def test_a_label_has_no_value_that_a_caller_made_up(tmp_path: Path) -> Non
         assert "made_up" not in after.text
 
 
+@pytest.mark.long
 async def test_metrics_beside_mcp_are_behind_a_token(tmp_path: Path) -> None:
     """Neither an agent's token nor none opens them; without the option they do not exist."""
     options = (*TOKENS, "--metrics-token", "secret-of-scrapes")
@@ -100,6 +102,7 @@ async def test_health_is_the_state_and_nothing_else(tmp_path: Path) -> None:
         assert "server" not in ready.headers
 
 
+@pytest.mark.long
 async def test_a_server_whose_store_cannot_be_written_is_not_ready(tmp_path: Path) -> None:
     """It lives, and is ready again once the store is."""
     with http_server(tmp_path, ("letter_count",)) as server:

@@ -60,6 +60,7 @@ async def test_two_servers_on_one_store_share_what_a_caller_may_use(
     assert sum(each.total("hud_mcp_sessions_started_total") for each in told) == 9
 
 
+@pytest.mark.long
 async def test_a_token_file_gives_one_caller_more_and_the_wait_is_told_to_programs(
     tmp_path: Path,
 ) -> None:

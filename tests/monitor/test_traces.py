@@ -155,6 +155,7 @@ async def test_a_trace_follows_a_call_into_its_world_and_its_record(
         assert secret.encode() not in collector.bodies
 
 
+@pytest.mark.long
 async def test_a_trace_is_taken_from_the_header_of_a_request(
     tmp_path: Path, collector: Collector
 ) -> None:

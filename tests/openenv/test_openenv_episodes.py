@@ -142,6 +142,7 @@ async def test_a_gymnasium_environment_gives_numbers(tmp_path: Path) -> None:
             assert step["metadata"]["outcome"] == "graded"
 
 
+@pytest.mark.long
 async def test_hidden_rewards_stay_hidden(room_file: Path, tmp_path: Path) -> None:
     """The episode is done, and nothing says what it was worth."""
     with http_server(tmp_path, [str(room_file)], "--openenv", "--reward", "hidden") as server:

@@ -131,6 +131,7 @@ async def test_a_body_that_is_too_large_or_too_deep_is_refused(room: HttpServer)
         assert (await talk.reset(task="say-rug"))["done"] is False
 
 
+@pytest.mark.long
 async def test_nobody_has_the_session_of_another_token(room_file: Path, tmp_path: Path) -> None:
     """Nor anything without a token, but that the server is there."""
     ann, bob = "ann-token-0123456789abcdef", "bob-token-0123456789abcdef"
@@ -175,6 +176,7 @@ async def test_without_the_option_there_is_no_such_wire(room_file: Path, tmp_pat
                 pass
 
 
+@pytest.mark.long
 async def test_a_start_too_many_is_told_when_to_come_again(room_file: Path, tmp_path: Path) -> None:
     """As HTTP says it: by its own status, and a number of seconds."""
     options = ("--openenv", "--quota", "starts_per_minute=1")

@@ -72,6 +72,7 @@ async def test_malformed_requests_are_told(room: HttpServer) -> None:
         assert "hud-mcp" in (await http.post(room.url, json=hello, headers=takes)).text
 
 
+@pytest.mark.long
 async def test_nobody_has_the_session_of_another_token(room_file: Path, tmp_path: Path) -> None:
     """A name opens nothing without the token of whoever has made it."""
     ann, bob = "ann-token-0123456789abcdef", "bob-token-0123456789abcdef"
@@ -92,6 +93,7 @@ async def test_nobody_has_the_session_of_another_token(room_file: Path, tmp_path
         assert listed["result"]["tools"]
 
 
+@pytest.mark.long
 async def test_sessions_by_name_are_bounded(room_file: Path, tmp_path: Path) -> None:
     """Whoever opens them without end is told to close some."""
     options = ["--openenv", "--limit", "sessions=1"]

@@ -121,6 +121,7 @@ def test_an_agent_of_a_file_works_in_a_process_of_its_own(folder: Path) -> None:
     anyio.run(read)
 
 
+@pytest.mark.long
 async def test_an_agent_s_exception_and_death_are_ends_of_its_runs(folder: Path) -> None:
     """With what it said last; the other runs go on. It finds its session's credential alone."""
     job = await evaluate("rows.jsonl", "agents:Mixed", max_concurrent=1)
@@ -139,6 +140,7 @@ async def test_an_agent_s_exception_and_death_are_ends_of_its_runs(folder: Path)
     assert folder.name
 
 
+@pytest.mark.long
 async def test_an_isolated_function_has_a_process_of_its_own(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -154,6 +154,7 @@ async def test_a_cancelled_job_can_be_resumed(words: Path) -> None:
     assert {run.slug: run.reward for run in job.runs} == {"lamp": 1.0, "drawer": 1.0, "noon": 1.0}
 
 
+@pytest.mark.long
 async def test_a_job_of_an_object_is_resumed_with_that_object_alone(words: Path) -> None:
     """Another agent, or none, is refused before anything runs; an end of a job needs nothing."""
     job = await evaluate(
@@ -169,6 +170,7 @@ async def test_a_job_of_an_object_is_resumed_with_that_object_alone(words: Path)
     assert (await evaluate(resume=job, agent=backwards)).reward == 1.0
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("words")
 async def test_what_an_agent_raises_is_its_own_end_and_no_other_runs() -> None:
     """Its run is cancelled by the agent's doing, with its exception and line; it counts as 0."""
@@ -201,6 +203,7 @@ async def test_what_an_agent_raises_is_its_own_end_and_no_other_runs() -> None:
     assert (await job.statistics()).to_resume == 0
 
 
+@pytest.mark.long
 async def test_what_a_listener_raises_ends_a_job_that_can_be_resumed(words: Path) -> None:
     """The exception comes out as it is."""
 
@@ -217,6 +220,7 @@ async def test_what_a_listener_raises_ends_a_job_that_can_be_resumed(words: Path
     assert (await evaluate(resume=listed.id, agent=backwards)).reward == 1.0
 
 
+@pytest.mark.long
 async def test_a_taskset_of_a_program_finds_the_environments_of_that_program(words: Path) -> None:
     """Templates mint tasks, and the server loads the file that declares them."""
     (words / "other.py").write_text(ENV.replace('"reversed"', '"turned"'))
@@ -281,6 +285,7 @@ async def test_a_file_that_evaluates_while_it_is_loaded_is_told_so(words: Path) 
     await anyio.to_thread.run_sync(load)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("contexts", [None, "contexts.json"])
 async def test_a_job_of_several_sets_records_the_set_of_each_task(
     words: Path, contexts: str | None

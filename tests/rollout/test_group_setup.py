@@ -91,6 +91,7 @@ async def test_setup_runs_once_for_a_group(folder: Path, how: dict[str, Any]) ->
     assert (told(runs, KEPT), told(runs, RESTORED)) == (1, 3)
 
 
+@pytest.mark.long
 async def test_setup_is_shared_in_a_server_of_its_own_too(folder: Path) -> None:
     """The server that a job starts keeps the snapshot, whatever seeds the runs have."""
     runs = await run_group(folder, [["run", SLOW]], in_process=False, seed=3)

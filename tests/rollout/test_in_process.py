@@ -69,6 +69,7 @@ async def test_both_ways_to_run_record_the_same(rows: Path, record: str) -> None
     assert seen[0] == seen[1]
 
 
+@pytest.mark.long
 async def test_an_agent_in_another_process_needs_a_server(rows: Path) -> None:
     """It is refused before anything is recorded, and the text says what to do."""
     with pytest.raises(HudMcpError, match="Leave out in_process"):

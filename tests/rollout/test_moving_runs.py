@@ -177,6 +177,7 @@ async def refused_without_a_stop(link: Link) -> bool:
     return reply.meta["hud-mcp/error"] != "SessionNotFound"
 
 
+@pytest.mark.long
 async def test_a_call_that_a_stopping_server_refuses_is_made_again_elsewhere(
     tmp_path: Path,
 ) -> None:

@@ -164,6 +164,7 @@ async def test_a_taskset_runs_the_same_wherever_it_is_placed(
     assert {t.reward for t in recorded} <= {1.0}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["here", "process"])
 async def test_a_runtime_says_how_its_runs_are_recorded(
     words: Environment, source: str, where: str

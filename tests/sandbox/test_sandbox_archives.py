@@ -119,6 +119,7 @@ async def test_what_belongs_to_processes_is_named_and_not_missed(sandbox: Sandbo
     assert names_in(packed.data) == {".", "d", "f"}
 
 
+@pytest.mark.long
 async def test_many_things_that_cannot_be_kept_are_counted(sandbox: Sandbox) -> None:
     """The report of them has a bound, however long their names are."""
     await sandbox.run("for i in $(seq 2000); do echo p$i$(printf %0240d 0); done | xargs mkfifo")

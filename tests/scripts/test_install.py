@@ -125,6 +125,7 @@ def test_what_cannot_be_installed_is_named_with_the_one_command(machine: Machine
     ]
 
 
+@pytest.mark.long
 def test_a_machine_without_a_package_manager_is_told_what_it_lacks(machine: Machine) -> None:
     """Nobody knows the command there."""
     done = machine.install("test")
@@ -141,6 +142,7 @@ def test_a_machine_that_has_everything_is_left_alone(machine: Machine) -> None:
     assert not machine.asked.exists()
 
 
+@pytest.mark.long
 def test_a_chromium_that_was_named_and_is_not_there_is_told(machine: Machine) -> None:
     """In the library's own words; nothing is installed in its place."""
     machine.add_apt("exit 0")
@@ -150,6 +152,7 @@ def test_a_chromium_that_was_named_and_is_not_there_is_told(machine: Machine) ->
     assert not machine.asked.exists()
 
 
+@pytest.mark.long
 def test_a_chromium_that_does_not_start_is_told(machine: Machine) -> None:
     """It is there, so only starting it shows that it is of no use."""
     machine.add(

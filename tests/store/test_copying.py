@@ -69,6 +69,7 @@ async def test_everything_is_there_on_the_other_side(store: Store, other_url: st
     await copy.close()
 
 
+@pytest.mark.long
 async def test_a_copy_that_was_killed_goes_on(store: Store, other_url: str) -> None:
     """Until it is finished nobody opens it; afterwards both sides are the same."""
     await fill(store)
@@ -116,6 +117,7 @@ async def test_a_store_that_a_server_writes_to_is_not_copied(store: Store, other
     server.end()
 
 
+@pytest.mark.long
 async def test_what_was_changed_in_a_copy_is_found(store: Store, url: str, other_url: str) -> None:
     """A row that is another one on the other side keeps the copy from being finished."""
     await fill(store)

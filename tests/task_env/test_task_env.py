@@ -124,6 +124,7 @@ def test_several_work_side_by_side_in_processes_of_their_own() -> None:
         envs.close()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*A Box observation space m")
 def test_an_episode_that_a_limit_outside_cuts_off_has_its_grade(tmp_path: Path) -> None:
     """The next reset or the end grades it, and the reset's info tells the grade.
@@ -165,6 +166,7 @@ async def _recorded(place: Path) -> list[Trajectory]:
         await store.close()
 
 
+@pytest.mark.long
 def test_a_copy_by_pickle_is_reopened_on_the_other_side() -> None:
     """Before and after it was used: with a server of its own, and the same seeds' episodes."""
     options = {"source": "gym:CartPole-v1", "disable_env_checker": True}

@@ -288,6 +288,7 @@ async def test_many_tasks_come_in_parts(run: Run, browser: Browser) -> None:
         assert await seen.page.locator("#matrix-more").is_hidden()
 
 
+@pytest.mark.long
 @BROWSER
 async def test_the_matrix_follows_jobs_that_run(run: Run, browser: Browser) -> None:
     """New results come by themselves; the focus stays where it is, though its link changes."""
@@ -314,6 +315,7 @@ async def test_the_matrix_follows_jobs_that_run(run: Run, browser: Browser) -> N
         assert "over 2 tasks of both" in await side(seen, "large")
 
 
+@pytest.mark.long
 @BROWSER
 async def test_rows_that_were_asked_for_stay_where_they_are(run: Run, browser: Browser) -> None:
     """A job that runs leaves all parts that are shown, and the place that is looked at."""

@@ -73,6 +73,7 @@ async def photograph(page: Page, name: str) -> None:
             assert over <= 0, width
 
 
+@pytest.mark.long
 async def test_a_person_acts_by_buttons_and_answers_task_after_task(browser: Browser) -> None:
     """Each press is a step of the record; the answer ends the task, and the next one comes."""
     async with desk(POLE, LETTERS) as (address, jobs):
@@ -152,6 +153,7 @@ async def test_a_person_clicks_on_the_picture_and_on_what_the_text_names(browser
     assert clicks[1]["ref"]
 
 
+@pytest.mark.long
 async def test_nobody_else_acts_on_the_page() -> None:
     """Without its token there is nothing, and without its own page's origin nobody acts."""
     async with desk(LETTERS) as (address, jobs):

@@ -152,6 +152,7 @@ async def test_rows_are_grouped_and_each_group_folds(run: Run, browser: Browser)
         assert await lines(page) == ["find", "sort", "buy", "pay", "pack", "ask"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["viewer", "report"])
 async def test_the_address_keeps_what_is_grouped_and_open(
     run: Run, browser: Browser, where: str
@@ -201,6 +202,7 @@ async def test_the_address_keeps_what_is_grouped_and_open(
         assert await lines(page) == ["find", "sort", "buy", "pay", "pack", "ask"]
 
 
+@pytest.mark.long
 async def test_groups_are_used_by_keyboard(run: Run, browser: Browser) -> None:
     """J and K go through heads and rows, arrows open and fold, Enter does either."""
     await record_groups(run)

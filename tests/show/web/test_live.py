@@ -247,6 +247,7 @@ class CountingStore(Store):
         return await super().load_live(live_token)
 
 
+@pytest.mark.long
 async def test_many_watchers_cost_no_more_queries_than_one(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

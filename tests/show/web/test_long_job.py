@@ -47,6 +47,7 @@ async def rows(page: Page) -> list[str]:
     return await page.locator("#rows th.task a").all_inner_texts()
 
 
+@pytest.mark.long
 async def test_few_rows_are_there_and_others_are_paged_to(store: Store, browser: Browser) -> None:
     """By buttons, by J and K beyond an end, and by Home and End; the focus goes with them."""
     async with served(viewer_app(store)) as base, opened(browser, f"{base}/{ONE_BY_ONE}") as seen:
@@ -115,6 +116,7 @@ async def test_rows_are_filtered_sorted_and_picked_on_the_server(
         await expect(page.locator("#rows td.seconds").first).to_have_text(f"{most:.1f}")
 
 
+@pytest.mark.long
 async def test_the_tasks_of_a_long_job_are_folded_at_first(store: Store, browser: Browser) -> None:
     """Each row tells how its runs ended and why one failed; a filter opens what it finds."""
     _, _, runs = await store.load_outline(LARGE)
@@ -167,6 +169,7 @@ async def test_groups_are_opened_and_a_run_is_come_back_from(
         await expect(page.get_by_role("link", name="task-00004").first).to_be_focused()
 
 
+@pytest.mark.long
 async def test_all_runs_are_downloaded(store: Store, browser: Browser, tmp_path: Path) -> None:
     """A file has every run once, with one head, though the page has few of them."""
     async with served(viewer_app(store)) as base, opened(browser, f"{base}/#job-{LARGE}") as seen:
@@ -233,6 +236,7 @@ async def test_axe_finds_nothing_where_rows_are_paged(
             assert await findings(seen.page, source) == []
 
 
+@pytest.mark.long
 async def test_a_page_follows_a_long_job_that_runs_with_bounded_replies(
     run: Run, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ async def record_pruned(run: Run, *, keep_grades: bool) -> str:
     return f"pruned on {pruned.at:%Y-%m-%d} (older than 90d): 2 steps"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["viewer", "paged", "report"])
 @pytest.mark.parametrize("keep_grades", [True, False])
 async def test_a_pruned_run_says_that_its_steps_were_removed_and_when(

@@ -100,6 +100,7 @@ async def test_tasks_are_sorted_by_what_their_runs_came_to(
         assert await lines(page) == ["+ lamp", "+ mug", "+ rug"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["paged", "report"])
 async def test_all_tasks_are_opened_and_folded_at_once(
     run: Run, browser: Browser, where: str, monkeypatch: pytest.MonkeyPatch
@@ -127,6 +128,7 @@ async def test_all_tasks_are_opened_and_folded_at_once(
         await expect(page.locator("#rows tr")).to_have_count(3)
 
 
+@pytest.mark.long
 async def test_the_first_run_that_says_why_speaks_for_its_task(
     run: Run, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +150,7 @@ async def test_the_first_run_that_says_why_speaks_for_its_task(
         await expect(page.locator("#rows .note")).to_have_text(["not a lamp", "no lamp"])
 
 
+@pytest.mark.long
 async def test_repeated_runs_are_shown_one_by_one_where_that_is_chosen(
     run: Run, browser: Browser
 ) -> None:

@@ -163,6 +163,7 @@ async def test_an_empty_job_has_a_report(run: Run, browser: Browser) -> None:
         assert await seen.text("#shown") == "0 runs"
 
 
+@pytest.mark.long
 @BROWSER
 @pytest.mark.parametrize(("trajectories", "steps"), [(1, 1000), (200, 5)])
 async def test_a_large_job_opens(

@@ -63,6 +63,7 @@ async def test_a_job_tells_what_is_recorded_alone(run: Run, browser: Browser) ->
         assert await heads.all_inner_texts() == ["Time"]
 
 
+@pytest.mark.long
 async def test_a_job_of_which_nothing_has_ended_tells_nothing(run: Run, browser: Browser) -> None:
     """The section is not there."""
     await run.add("one", outcome=None)

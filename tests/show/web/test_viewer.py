@@ -54,6 +54,7 @@ async def viewing(
         yield s
 
 
+@pytest.mark.long
 async def test_a_record_without_anything_says_how_to_fill_it(run: Run, browser: Browser) -> None:
     """The first page of an empty store is no empty table."""
     async with viewing(browser, run.store) as seen:
@@ -269,6 +270,7 @@ async def test_sessions_without_a_job_may_have_been_interrupted(run: Run, browse
         assert await seen.tasks() == ["by hand"]
 
 
+@pytest.mark.long
 async def test_many_runs_have_a_bar_for_those_that_were_interrupted(
     run: Run, browser: Browser
 ) -> None:

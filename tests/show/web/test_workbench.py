@@ -132,6 +132,7 @@ async def test_keys_zoom_the_picture(run: Run, browser: Browser) -> None:
         await expect(page.locator("#zoom-fit")).to_have_attribute("aria-pressed", "true")
 
 
+@pytest.mark.long
 async def test_two_runs_are_aligned_by_what_was_done(run: Run, browser: Browser) -> None:
     """A step that one run has more stands alone, and equal targets find each other."""
     look, press = step(0, see=shot("red")), {"type": "press", "keys": ["a"]}

@@ -172,6 +172,7 @@ async def test_playwright_in_another_process_uses_the_session_and_leaves_it_as_i
     assert await world.page.evaluate(looks) == [700, True]
 
 
+@pytest.mark.long
 async def test_our_own_bridge_acts_on_it_as_on_a_browser_of_its_own(
     browse: Browse, admit: Admit
 ) -> None:
@@ -257,6 +258,7 @@ async def test_the_pages_about_a_browser_lead_to_its_pages(browse: Browse, admit
             assert "closed" in await client.refusal("Page.reload")
 
 
+@pytest.mark.long
 async def test_workers_and_frames_of_other_processes_are_spoken_to(
     browse: Browse, admit: Admit
 ) -> None:
@@ -392,6 +394,7 @@ async def test_an_address_without_a_browser_says_why(server: CdpServer) -> None:
             pass
 
 
+@pytest.mark.long
 def test_nothing_of_it_is_loaded_before_it_is_used() -> None:
     """Importing the server's module imports neither the WebSocket library nor Playwright."""
     program = "import sys, hud_mcp.worlds.browser.cdp; print([m for m in ('websockets', 'playwright') if m in sys.modules])"  # noqa: E501

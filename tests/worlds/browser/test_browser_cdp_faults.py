@@ -115,6 +115,7 @@ async def test_a_message_of_the_wrong_form_is_answered_with_an_error(
 ODD: tuple[object, ...] = (None, 0, -1.5, True, "", "x", [], [1], {}, {"a": []}, "\ud800")
 
 
+@pytest.mark.long
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("method", "names"),
@@ -150,6 +151,7 @@ async def test_odd_parameters_are_answered(
         assert await works(client)
 
 
+@pytest.mark.long
 async def test_a_message_that_is_too_long_ends_its_connection(
     browse: Browse, server: CdpServer
 ) -> None:

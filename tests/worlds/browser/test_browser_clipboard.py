@@ -126,6 +126,7 @@ async def test_what_ann_copies_bob_cannot_paste(browse: Browse) -> None:
     assert await value(ann, "#t") == "secret"
 
 
+@pytest.mark.long
 async def test_a_document_that_was_written_anew_has_its_sessions_clipboard(browse: Browse) -> None:
     """`document.open` ends every listener of a page; what is copied there stays the session's."""
     ann, bob = await browse(PAGE), await browse("<input id=t>")
@@ -139,6 +140,7 @@ async def test_a_document_that_was_written_anew_has_its_sessions_clipboard(brows
     assert await value(ann, "#t") == "secret"
 
 
+@pytest.mark.long
 async def test_a_frame_and_a_session_that_comes_back_have_it_too(browse: Browse) -> None:
     """What was copied in a frame is pasted outside of it, and after a snapshot's return."""
     pages = {

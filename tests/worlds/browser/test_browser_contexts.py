@@ -176,6 +176,7 @@ async def test_a_page_in_reserve_serves_any_network(shared: Shared) -> None:
             await world.close()
 
 
+@pytest.mark.long
 async def test_a_snapshot_comes_back_under_its_context(browse: Browse) -> None:
     """A page that was read without a network is there again, still without one, its text large."""
     context = {"offline": True, "font_scale": 1.5, "latency_ms": 20}

@@ -73,6 +73,7 @@ def without_libatomic(tmp_path: Path) -> Script:
     return run
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("script", [BROWSER, ATTACHED], ids=["our own", "of others"])
 def test_a_driver_without_its_library_is_told_with_the_command(
     without_libatomic: Script, script: str

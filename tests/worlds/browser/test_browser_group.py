@@ -42,6 +42,7 @@ def forget_the_driver() -> None:
         assert future.cancelled() or future.exception()
 
 
+@pytest.mark.long
 async def test_a_browser_that_does_not_close_in_time_is_killed_with_all_of_its_processes() -> None:
     """Its renderers and the driver too; nothing of this process is hit."""
     await kill_a_slow_one()

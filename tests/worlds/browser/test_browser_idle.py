@@ -83,6 +83,7 @@ document.getElementById('o').textContent = 'done ' + second.answer;
 """
 
 
+@pytest.mark.long
 async def test_a_page_whose_modules_ask_in_a_chain_is_there_when_goto_returns(
     browse: Browse,
 ) -> None:
@@ -176,6 +177,7 @@ async def test_a_request_that_hangs_is_waited_for_once(browse: Browse) -> None:
     assert await click(world) < 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["/api/nothing", "/api/file", "mailto:someone@example.com"])
 async def test_a_link_that_leads_nowhere_does_not_hold_an_action_up(
     browse: Browse, path: str

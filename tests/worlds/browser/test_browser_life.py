@@ -220,6 +220,7 @@ anyio.run(main)
     anyio.run(until_none, pids)
 
 
+@pytest.mark.long
 def test_importing_the_world_does_not_import_playwright() -> None:
     """A server that never opens a browser does not pay for one, and prints nothing."""
     script = "import sys, hud_mcp.worlds.browser; sys.exit('playwright' in sys.modules)"
@@ -250,6 +251,7 @@ def test_a_named_chromium_that_is_not_there_says_how_to_get_one(
         find_chromium()
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_a_program_that_is_no_browser_fails_to_open_with_advice(tmp_path: Path) -> None:
     """What starts and exits is an environment's failure, and nothing keeps running."""
@@ -271,6 +273,7 @@ def test_the_sandbox_is_off_for_root_with_a_reason() -> None:
     assert "root" in (sandbox_problem() or "")
 
 
+@pytest.mark.long
 @live
 @pytest.mark.anyio
 async def test_an_authors_features_are_disabled_beside_playwrights_and_ours(tmp_path: Path) -> None:

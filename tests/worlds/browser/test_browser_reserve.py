@@ -29,6 +29,7 @@ async def test_as_many_are_ready_as_sessions_took(tmp_path: Path) -> None:
         await shared.close()
 
 
+@pytest.mark.long
 async def test_the_reserve_is_bounded_and_given_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,6 +50,7 @@ async def test_the_reserve_is_bounded_and_given_back(
         await shared.close()
 
 
+@pytest.mark.long
 async def test_one_kind_alone_that_nobody_repeats_stays_ready(tmp_path: Path) -> None:
     """Sessions that each differ from the last leave one context for the latest kind."""
     shared = Shared()

@@ -93,6 +93,7 @@ async def leave_everything(world: BrowserWorld) -> None:
     await world.set_offline(offline=True)
 
 
+@pytest.mark.long
 async def test_a_reused_context_is_as_good_as_new(site: Path, fresh: Shared) -> None:
     """The second session has the first one's page, and finds what a session on a new one finds."""
     spec = Browser(site, reuses_contexts=True)

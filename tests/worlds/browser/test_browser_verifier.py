@@ -104,6 +104,7 @@ async def test_a_get_that_changes_the_state_is_reported_and_fails_a_graders_look
     )
 
 
+@pytest.mark.long
 async def test_a_get_that_changes_the_state_is_told_of_who_asked(browse: Browse) -> None:
     """An agent that asked before hides none of a grader's, and one that asks meanwhile adds none."""
 
@@ -184,6 +185,7 @@ async def test_nothing_that_an_agents_page_leaves_reaches_a_graders(browse: Brow
                 assert told == ["nothing", "", 0, 0]
 
 
+@pytest.mark.long
 async def test_the_accessibility_tree_is_read_past_the_pages_scripts(browse: Browse) -> None:
     """Roles, names and values, of frames too; a script that overrides the DOM changes nothing."""
     world = await browse(

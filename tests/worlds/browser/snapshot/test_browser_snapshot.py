@@ -95,6 +95,7 @@ async def test_pages_and_lists_are_scrolled_to_where_they_were(make: Make) -> No
     assert "Scrolled: 500 of" in await read(other)
 
 
+@pytest.mark.long
 async def test_frames_come_back_with_their_address_and_their_fields(make: Make) -> None:
     """A frame that was led elsewhere, one written by `srcdoc`, and one in a frame."""
     world = await make(
@@ -149,6 +150,7 @@ async def test_tabs_come_back_in_order_with_their_histories(make: Make) -> None:
         await other.act(CustomAction(action="forward"))
 
 
+@pytest.mark.long
 async def test_a_window_that_was_closed_stays_closed(make: Make) -> None:
     """A page that closed itself, and then the last one; the agent is told as it would have been."""
     world = await make(

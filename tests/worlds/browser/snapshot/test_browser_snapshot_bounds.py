@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 MOST_QUESTIONS = 8
 
 
+@pytest.mark.long
 async def test_it_comes_back_in_another_browser(make: Make) -> None:
     """The bytes mean the same to another Chromium of another process, on another port."""
     world = await make(FORM)

@@ -85,6 +85,7 @@ async def elsewhere(shared: Shared, tmp_path: Path) -> AsyncIterator[BrowserWorl
     await world.close()
 
 
+@pytest.mark.long
 async def test_a_page_that_does_not_load_any_more_shows_its_error(
     make: Make, elsewhere: BrowserWorld, tmp_path: Path
 ) -> None:
@@ -135,6 +136,7 @@ async def test_storage_of_sites_that_were_left_comes_back(
     assert held == ["sweet", "1", "sweet"]
 
 
+@pytest.mark.long
 async def test_a_frame_of_another_site_keeps_its_own_storage(
     make: Make, elsewhere: BrowserWorld
 ) -> None:

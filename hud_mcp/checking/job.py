@@ -11,6 +11,7 @@ from typing import TextIO
 from pydantic import Field, ValidationError
 
 from hud_mcp.action import Value
+from hud_mcp.checking.pages import open_page_reader
 from hud_mcp.checking.probes import original, plan_probes, read_probe
 from hud_mcp.checking.references import choices
 from hud_mcp.checking.solver import ProbeSolver, read_report
@@ -110,10 +111,15 @@ class Proof:
             )  # fmt: skip
             runs: Runs | None = None
             try:
-                async with run_server(command, http=False, on_death=watch.on_death) as server:
+                async with (
+                    open_page_reader(how.seed) as pages,
+                    run_server(command, http=False, on_death=watch.on_death) as server,
+                ):
                     begin = partial(
                         Attempt,
-                        solver=ProbeSolver(self._environments.values(), server, self._answers),
+                        solver=ProbeSolver(
+                            self._environments.values(), server, self._answers, pages
+                        ),
                         server=server,
                         store=self._store,
                         bounds=Bounds(how.timeout_s),

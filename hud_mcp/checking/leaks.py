@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import Field
 
 from hud_mcp.action import Value
+from hud_mcp.checking.exposed import ADVICE, UNSEEN, Exposure, Trail
 from hud_mcp.checking.references import Candidate, is_short, occurs
 from hud_mcp.checking.surface import Seen
 from hud_mcp.clipping import clip
@@ -32,6 +33,7 @@ class Leak(Value):
     origin: str = Field(description="What it is, in words.")
     places: tuple[str, ...]
     fails: bool = Field(description="Whether it may not be there; else it is only a note.")
+    advice: str = Field(default="", description="What to do, in words; or empty.")
 
     def __str__(self) -> str:
         """It as a sentence."""
@@ -39,7 +41,8 @@ class Leak(Value):
         places = "; ".join(self.places[:_MOST_PLACES])
         more = len(self.places) - _MOST_PLACES
         tail = f"; and {more} more place{'s' if more > 1 else ''}" if more > 0 else ""
-        return f"An agent can read {shown!r} ({self.origin}): {places}{tail}."
+        then = f" {self.advice}" if self.advice else ""
+        return f"An agent can read {shown!r} ({self.origin}): {places}{tail}.{then}"
 
 
 def find_leaks(
@@ -47,6 +50,7 @@ def find_leaks(
     seen: Iterable[Seen],
     prompt: str,
     listed: Sequence[frozenset[str | int | float]] = (),
+    trail: Trail | None = None,
 ) -> list[Leak]:
     """Search everything that an agent saw for what it must not find.
 
@@ -55,6 +59,7 @@ def find_leaks(
         seen: The texts, with their places.
         prompt: The task's; what it tells is told.
         listed: Choices that a schema lists: one of them among others is only a note.
+        trail: The oracle's; a file that it names is part of the task.
 
     Returns:
         A leak for each value that is somewhere, and for how bad that is.
@@ -63,26 +68,36 @@ def find_leaks(
     shown = [prompt, *(each.text for each in texts if each.kind == "observation")]
     told = {line.strip() for text in shown for line in text.splitlines() if line.strip()}
     rest = [_without(each, told, prompt) for each in texts]
+    exposure = Exposure(prompt, shown, trail or Trail())
     leaks: list[Leak] = []
     for candidate in _each_once(found):
         in_prompt = occurs(candidate.value, prompt)
         if in_prompt and not candidate.certain:
             continue
         bad: dict[str, None] = {}
+        advice: dict[str, None] = {}
         noted: dict[str, None] = {"the prompt": None} if in_prompt else {}
         shown_to = any(occurs(candidate.value, text) for text in shown)
         for each in rest:
             if not _is_searched(candidate, each) or not occurs(candidate.value, each.text):
                 continue
-            fails = each.kind in _BAD and not in_prompt
-            fails = fails and not (shown_to and each.place.startswith("the live page"))
-            (bad if fails and _is_bad(candidate, each, listed) else noted)[each.place] = None
+            if each.kind in UNSEEN:
+                fails = None if in_prompt else exposure.fails(candidate, each)
+                if fails is None:
+                    continue
+            else:
+                fails = each.kind in _BAD and not in_prompt
+                fails = fails and not (shown_to and each.place.startswith("the live page"))
+                fails = fails and _is_bad(candidate, each, listed)
+            if fails:
+                advice.setdefault(ADVICE.get(each.kind, ""))
+            (bad if fails else noted)[each.place] = None
         for places, fails in ((bad, True), (noted, False)):
             if places:
                 leaks.append(
                     Leak(
                         value=candidate.text, origin=candidate.origin, places=tuple(places),
-                        fails=fails,
+                        fails=fails, advice=" ".join(filter(None, advice)) if fails else "",
                     )
                 )  # fmt: skip
     return leaks
@@ -118,7 +133,7 @@ def _is_bad(
 
 def _without(each: Seen, told: set[str], prompt: str) -> Seen:
     """A text without what the prompt and the world have told already."""
-    if each.kind == "observation":
+    if each.kind == "observation" or each.kind in UNSEEN:
         return each
     text = each.text.replace(prompt, " ") if prompt else each.text
     lines = [line for line in text.splitlines() if line.strip() not in told]

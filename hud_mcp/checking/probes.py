@@ -1,6 +1,7 @@
 """What is played on a task to prove it, each as a task of its own that a job can record."""
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, cast
 
@@ -8,10 +9,12 @@ from pydantic import Field, ValidationError
 
 from hud_mcp.action import Value
 from hud_mcp.analysis.pass_rates import PASS_REWARD
+from hud_mcp.checking.odd_shapes import ODD_ANSWERS, PLAYED
 from hud_mcp.checking.references import Candidate, candidates
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
 from hud_mcp.task import Task, Validation
+from hud_mcp.worlds.browser.spec import Browser
 from hud_mcp.worlds.shell.attacks import shell_attacks
 
 __all__ = ["FULL_MARKS", "Probe", "hud_calls", "original", "plan_probes", "read_probe"]
@@ -20,6 +23,7 @@ KEY = "hud-mcp/check"
 """Where in the metadata of its task a probe is."""
 
 _ID_CHARS = 200
+_NO_NAME = re.compile(r"\W+")
 _TOLERANCE = 1e-6
 _MOST_VALUES = 8
 """Hidden values of one task that are tried as its answer."""
@@ -36,7 +40,29 @@ FULL_MARKS: Mapping[str, str] = {
 }
 """Answers that ask for a reward in place of earning one, by the name of their probe."""
 
-Kind = Literal["oracle", "answer", "prompt", "last-line", "look", "value", "attack", "leaks"]
+WORDS = (
+    "The question has several sides, and each of them deserves a careful look before anything is "
+    "said about it. First of all, the matter is clear in most respects, although a few details "
+    "remain open for later. In general, one would expect a good result here, because the usual "
+    "way has been followed step by step from the start to the end, without any exception. "
+    "In summary, everything was considered, the important points were weighed against each other, "
+    "and the conclusion follows from them in a natural way."
+)
+"""A long text that answers nothing."""
+
+Kind = Literal[
+    "oracle",
+    "answer",
+    "prompt",
+    "last-line",
+    "words",
+    "look",
+    "value",
+    "attack",
+    "odd",
+    "gets",
+    "leaks",
+]
 
 
 class Probe(Value):
@@ -49,6 +75,9 @@ class Probe(Value):
     answer: str | None = Field(default=None, description="What is submitted, where that is known.")
     attack: str | None = Field(
         default=None, description="What is done in the shell before that, by its name."
+    )
+    shape: str | None = Field(
+        default=None, description="How the oracle's outputs are left before that."
     )
     exactly: float | None = Field(default=None, description="The reward that it is to get.")
     below: float | None = Field(default=None, description="The reward that it must not reach.")
@@ -179,18 +208,34 @@ def _earned_by_nothing(
         yield Probe(task=task.id, name="echo-world", kind="look", below=below)
     for name, answer in FULL_MARKS.items():
         yield Probe(task=task.id, name=name, kind="answer", answer=answer, below=below)
+    yield Probe(task=task.id, name="words", kind="answer", answer=WORDS, below=below)
+    yield Probe(task=task.id, name="words-of-prompt", kind="words", below=below)
+    for name, answer in ODD_ANSWERS.items():
+        yield Probe(task=task.id, name=f"odd-{name}", kind="answer", answer=answer, below=below)
     for name, candidate in _tried(candidates(task, environment)).items():
         yield Probe(
             task=task.id, name=f"value-{name}", kind="value", answer=candidate.text, below=below
         )
     if acts and has_oracle(task, environment):  # else its answer is all of the work, and so right
         yield Probe(task=task.id, name="value-oracle", kind="value", below=below)
+    if isinstance(environment.world, Browser) and environment.world.has_site:
+        yield Probe(task=task.id, name="gets", kind="gets", below=below)
     if environment.world.runs_commands:
-        for attack in shell_attacks():  # what each does depends on the prompt, which is not known
-            yield Probe(
-                task=task.id, name=f"attack-{attack.name}", kind="attack", answer=attack.answer,
-                attack=attack.name, below=below,
-            )  # fmt: skip
+        yield from _in_a_shell(task, environment, below)
+
+
+def _in_a_shell(task: Task, environment: Environment, below: float | None) -> Iterator[Probe]:
+    """Attacks, and odd outputs in the place of the oracle's."""
+    for attack in shell_attacks():  # what each does depends on the prompt, which is not known
+        yield Probe(
+            task=task.id, name=f"attack-{attack.name}", kind="attack", answer=attack.answer,
+            attack=attack.name, below=below,
+        )  # fmt: skip
+    for shape in PLAYED if has_oracle(task, environment) else ():
+        yield Probe(
+            task=task.id, name=f"left-{_NO_NAME.sub('-', shape)}", kind="odd", shape=shape,
+            below=below,
+        )  # fmt: skip
 
 
 def _tried(found: Sequence[Candidate]) -> dict[str, Candidate]:

@@ -12,7 +12,7 @@ from hud_mcp.environment.answers import ANSWER_FUNCTIONS
 from hud_mcp.graders.visible import one_line
 from hud_mcp.task import Task
 
-__all__ = ["Candidate", "candidates", "choices", "is_short", "occurs"]
+__all__ = ["Candidate", "candidates", "choices", "is_labelled", "is_short", "occurs"]
 
 _ANSWER_NAME = re.compile(
     r"(^|_)(answers?|expect(ed|s)?|gold(en)?|solutions?|targets?|truth|references?|correct|secrets?|"
@@ -28,6 +28,9 @@ _DESCRIBING = frozenset(
 
 _SHORT = 4
 """A value of fewer characters than this is found anywhere by chance; a number always is one."""
+
+_LABEL_CHARS = 40
+"""A label stands so closely before what it names."""
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 """A text that is a number is searched for as one."""
@@ -133,6 +136,27 @@ def is_short(value: str | float) -> bool:
     if not isinstance(value, str):
         return True
     return len(value.strip()) < _SHORT or bool(_NUMBER.fullmatch(value.strip()))
+
+
+def is_labelled(candidate: Candidate, text: str, named: str, prompt: str) -> bool:
+    """Whether a text says of a value that it is an answer, in words that its prompt has not.
+
+    Args:
+        candidate: The value.
+        text: Where it is found.
+        named: What the author calls that text.
+        prompt: The task's; what it asks for by such a word is the task.
+    """
+    before = text[: max(0, text.lower().find(candidate.text.lower()))][-_LABEL_CHARS:]
+    before = before.rpartition("\n")[2]
+    asked = _words(prompt)
+    return any(_ANSWER_NAME.search(word) for word in _words(f"{named} {before}") - asked)
+
+
+def _words(text: str) -> set[str]:
+    """The words of a text or of a name, which may be joined by case or by hyphens."""
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
+    return set(re.sub(r"[\W\d_]+", " ", apart).lower().split())
 
 
 def _of_arguments(task: Task, environment: Environment) -> Iterator[Candidate]:

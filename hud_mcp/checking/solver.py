@@ -11,8 +11,11 @@ from pydantic import Field, ValidationError
 from hud_mcp.action import Value
 from hud_mcp.agents.agent import Agent, ToolReply
 from hud_mcp.agents.oracle import OracleAgent
-from hud_mcp.checking.probes import Probe, hud_calls, original, read_probe
-from hud_mcp.checking.references import occurs
+from hud_mcp.checking.files import find_author_files, read_author_files, read_lines, search_for
+from hud_mcp.checking.odd_shapes import leave_changed_as
+from hud_mcp.checking.pages import PageReader
+from hud_mcp.checking.probes import WORDS, Probe, has_oracle, hud_calls, original, read_probe
+from hud_mcp.checking.references import candidates, occurs
 from hud_mcp.checking.surface import (
     Seen,
     look_at_environment,
@@ -26,6 +29,7 @@ from hud_mcp.rollout.conversation import AgentStopped
 from hud_mcp.rollout.link import ConnectionLost
 from hud_mcp.rollout.server import RunServer, ServerLost
 from hud_mcp.task import Task
+from hud_mcp.world import WorldSpec
 from hud_mcp.worlds.shell.attacks import named_files, shell_attacks
 
 __all__ = ["ProbeSolver", "Report", "read_report"]
@@ -52,6 +56,11 @@ class Report(Value):
         default=False, description="Whether there was nothing to try: the prompt has the value."
     )
     seen: tuple[Seen, ...] = ()
+    findings: tuple[str, ...] = Field(
+        default=(), description="What else is wrong, a sentence each."
+    )
+    notes: tuple[str, ...] = Field(default=(), description="What else was seen.")
+    opened: tuple[str, ...] = Field(default=(), description="The addresses that were opened.")
 
 
 def read_report(logs: str | None) -> Report | None:
@@ -73,6 +82,7 @@ class ProbeSolver:
         environments: Those whose tasks it may meet.
         server: Reaches the server of the run.
         answers: What oracles have answered before, by the task's id.
+        pages: Reads the source of pages.
     """
 
     name = "check"
@@ -83,11 +93,13 @@ class ProbeSolver:
         environments: Iterable[Environment],
         server: RunServer,
         answers: Mapping[str, str | None],
+        pages: PageReader,
     ) -> None:
         self._environments = {e.name: e for e in environments}
         self._oracle = OracleAgent(self._environments.values())
         self._server = server
         self._answers = dict(answers)
+        self._pages = pages
         self._played: dict[str, anyio.Event] = {}
 
     async def solve(self, agent: Agent, task: Task) -> None:
@@ -110,7 +122,8 @@ class ProbeSolver:
         agent.note_answered(answered=play.agent.answered)
         report = Report(
             answer=play.answer, refused=play.refused, error=error, left_out=play.left_out,
-            seen=tuple(play.seen),
+            seen=tuple(play.seen), findings=tuple(play.findings),
+            notes=tuple(play.notes), opened=tuple(play.opened),
         )  # fmt: skip
         text = orjson.dumps(report.model_dump(mode="json", exclude_defaults=True)).decode()
         for line in play.agent.lines:
@@ -129,11 +142,16 @@ class ProbeSolver:
         if probe.kind == "value":
             await self._try(play, probe)
             return
+        if probe.shape is not None:
+            await play.leave_outputs_as(probe.shape)
+            await self._solve(agent, original(task))
+            return
+        if probe.kind == "gets":
+            await self._open_addresses(play, task)
         if probe.kind in ("leaks", "look"):
             await self._look(play, probe, task)
         for command in _commands(probe, agent.prompt):
-            run = {"command": command, "timeout_s": _COMMAND_S}
-            reply = await agent.ask(ACT, {"type": "custom", "action": "run", "args": run})
+            reply = await agent.ask(ACT, _run(command))
             if reply.is_error:
                 agent.log(f"a command of the attack was refused: {reply.text}")
         reply = await agent.ask(RESPONSE, {"answer": _answer(probe, agent, play.seen)})
@@ -162,6 +180,39 @@ class ProbeSolver:
         if probe.whole:
             play.seen.extend(await look_at_environment(self._server, environment))
         play.seen.extend(await look_at_session(self._server, play.agent, task, environment))
+        values = await self._answers_of(original(task), environment)
+        if environment.world.runs_commands:
+            await self._search_files(play, values, environment.world)
+        read = await self._pages.read(original(task), environment, values)
+        play.seen.extend(read.seen)
+        play.notes += [f"A GET of {each} changes the site's state." for each in read.changing]
+        if read.failed is not None:
+            play.notes.append(f"The source of its pages was not read: {read.failed}")
+
+    async def _search_files(self, play: "_Play", values: Iterable[str], world: WorldSpec) -> None:
+        """Search the files of a sandbox for what may not be there."""
+        if (find := find_author_files(world)) is not None:
+            play.findings += read_author_files((await play.agent.ask(ACT, _run(find))).text)
+        for command in search_for(values, world):
+            reply = await play.agent.ask(ACT, _run(command))
+            play.seen.extend(read_lines(reply.text, world))
+
+    async def _open_addresses(self, play: "_Play", task: Task) -> None:
+        """Open each address that pages name and of which a GET changes the site's state."""
+        known, environment = original(task), self._environments[task.env]
+        values = await self._answers_of(known, environment)
+        for path in (await self._pages.read(known, environment, values)).changing:
+            goto = {"type": "custom", "action": "goto", "args": {"url": path}}
+            await play.agent.ask(ACT, goto)
+            play.opened.append(path)
+        play.left_out = not play.opened
+
+    async def _answers_of(self, task: Task, environment: Environment) -> list[str]:
+        """The values that may answer a task, the oracle's answer among them."""
+        found = [each.text for each in candidates(task, environment) if each.may_answer]
+        if has_oracle(task, environment) and (answer := await self._oracle_answer(task.id)):
+            found.append(answer)
+        return found
 
     async def _solve(self, agent: Agent, task: Task) -> None:
         """Solve a task: by the calls in its row, where HUD's have some; else by the oracle."""
@@ -201,6 +252,12 @@ class ProbeSolver:
             play.seen.extend(replies_of(f"{name}, afterwards", reply, "graded"))
 
 
+def _run(command: str) -> dict[str, Any]:
+    """The arguments of `act` that run a command in the shell."""
+    args = {"command": command, "timeout_s": _COMMAND_S}
+    return {"type": "custom", "action": "run", "args": args}
+
+
 def _commands(probe: Probe, prompt: str) -> list[str]:
     """What an attack does in the shell: it knows no more of the task than its prompt."""
     if probe.attack is None:
@@ -218,12 +275,32 @@ class _Play:
         self.refused: str | None = None
         self.left_out = False
         self.seen: list[Seen] = []
+        self.findings: list[str] = []
+        self.notes: list[str] = []
+        self.opened: list[str] = []
+        self._before_answer: str | None = None
         self.agent = Agent(self._call, session=agent.session, prompt=agent.prompt)
+
+    async def leave_outputs_as(self, shape: str) -> None:
+        """Have every file that is made from now on be left in a shape, just before the answer."""
+        mark = f"/tmp/.check-{id(self):x}"  # noqa: S108  # of the sandbox
+        await self._inner.ask(ACT, _run(f": > {mark}"))
+        self._before_answer = leave_changed_as(shape, mark)
+
+    async def _spoil(self, command: str) -> None:
+        """Leave the outputs in their shape; where none is of the task, no reward is too high."""
+        reply = await self._inner.ask(ACT, _run(command))
+        wanted = named_files(self.agent.prompt)
+        lines = reply.text.splitlines()
+        self.left_out = not any(line in wanted for line in lines)
 
     async def _call(
         self, name: str, arguments: dict[str, Any], *, meta: Mapping[str, Any] | None = None
     ) -> ToolReply:
         del meta  # no model makes a check's calls
+        if name == RESPONSE and self._before_answer is not None:
+            command, self._before_answer = self._before_answer, None
+            await self._spoil(command)
         reply = await self._inner.ask(name, arguments)
         if name == RESPONSE:
             self.answer = str(arguments.get("answer", ""))
@@ -237,6 +314,8 @@ def _answer(probe: Probe, agent: Agent, seen: Iterable[Seen]) -> str:
         return agent.prompt
     if probe.kind == "last-line":
         return agent.prompt.strip().rpartition("\n")[2]
+    if probe.kind == "words":
+        return f"{' '.join(sorted(set(agent.prompt.split())))} {WORDS}"
     if probe.kind == "look":
         return "\n".join(each.text for each in seen if each.kind == "observation")
     return probe.answer or ""

@@ -25,10 +25,18 @@ from hud_mcp.task import Task
 if TYPE_CHECKING:
     from mcp.client.client import Client
 
-__all__ = ["Seen", "SeenKind", "look_at_environment", "look_at_session", "replies_of"]
+__all__ = ["Seen", "SeenKind", "look_at_environment", "look_at_session", "replies_of", "walk_json"]
 
-SeenKind = Literal["default", "schema", "metadata", "error", "prompt", "observation", "graded"]
-"""What a text is to an agent; the last is what it is told once its answer is graded."""
+SeenKind = Literal[
+    "default", "schema", "metadata", "error", "prompt", "observation", "graded",
+    "file", "outside", "hidden", "open",
+]  # fmt: skip
+"""What a text is to an agent.
+
+`graded` is what it is told once its answer is graded. A `file` is in the session's folder, and
+what is `outside` lies elsewhere in its sandbox. `hidden` is in a page where no person sees it, and
+`open` is what an address of the site answers.
+"""
 
 _DATA = frozenset({"const", "default", "enum", "examples"})
 _PAGE_S = 3.0
@@ -46,7 +54,8 @@ class Seen(Value):
 
     In a text that an author wrote (`own`), short values are searched for too; in one of the
     package's they are found by chance. One that is `shared` is there for all tasks of an
-    environment, or for those of one `template`.
+    environment, or for those of one `template`. What its author calls it is `named`: the path of a
+    file, or a field.
     """
 
     place: str
@@ -55,6 +64,7 @@ class Seen(Value):
     own: bool = False
     shared: bool = False
     template: str | None = None
+    named: str = ""
 
 
 async def look_at_environment(server: RunServer, environment: Environment) -> list[Seen]:
@@ -69,12 +79,12 @@ async def look_at_environment(server: RunServer, environment: Environment) -> li
             or tool.name.removeprefix(_prefix(environment)) in environment.tools
         ):
             where = f"tools/list, tool {tool.name}"
-            found += _walk(where, _dump(tool), "schema", own=tool.name not in CORE_TOOLS)
+            found += walk_json(where, _dump(tool), "schema", own=tool.name not in CORE_TOOLS)
     for prompt in prompts.prompts:
         template = prompt.name.rpartition(".")[2]
         if template in environment.templates and environment.name in (prompt.description or ""):
             where = f"prompts/list, prompt {prompt.name}"
-            found += _of_template(template, _walk(where, _dump(prompt), "schema", own=True))
+            found += _of_template(template, walk_json(where, _dump(prompt), "schema", own=True))
             found += _of_template(
                 template,
                 await _completions(
@@ -84,14 +94,14 @@ async def look_at_environment(server: RunServer, environment: Environment) -> li
     for resource in resources.resources:
         if resource.name == safe_names([environment.name])[environment.name]:
             where = f"resources/list, {resource.uri}"
-            found += _walk(where, _dump(resource), "metadata", own=False)
+            found += walk_json(where, _dump(resource), "metadata", own=False)
             found += await _manifest(server, str(resource.uri))
     for template in environment.templates:
         asked = {"environment": environment.name, "template": template}
         listed = await _call(server, LIST_TASKS, asked)
         for row in listed.structured.get("templates", ()):
             where = f"list_tasks, template {template}"
-            found += _of_template(template, _walk(where, row, "schema", own=True))
+            found += _of_template(template, walk_json(where, row, "schema", own=True))
     return [each.model_copy(update={"shared": True}) for each in found]
 
 
@@ -110,7 +120,7 @@ async def look_at_session(
     listed = await _call(server, LIST_TASKS, {"environment": task.env, "filter": task.id})
     for row in listed.structured.get("tasks", ()):
         if row.get("id") == task.id:
-            found += _walk("list_tasks, the task's row", row, "metadata", own=True)
+            found += walk_json("list_tasks, the task's row", row, "metadata", own=True)
     started = await _call(
         server, START_TASK, {"task": task.id}, {CHOSEN_SESSION: agent.session}
     )  # again, with its id: the same session and the same reply
@@ -129,7 +139,7 @@ def replies_of(place: str, reply: Any, kind: SeenKind) -> list[Seen]:
     for name in ("structured", "meta"):
         value: Mapping[str, Any] = getattr(reply, name, None) or {}
         kept = {key: each for key, each in value.items() if key != "prompt"}
-        found += _walk(f"{place}, {name}", kept, shown, own=False)
+        found += walk_json(f"{place}, {name}", kept, shown, own=False)
     return found
 
 
@@ -221,10 +231,10 @@ async def _manifest(server: RunServer, uri: str) -> list[Seen]:
     if refused is not None:
         return [Seen(place=place, kind="error", text=refused)]
     templates: list[dict[str, Any]] = manifest.pop("templates", None) or []
-    found = [*_walk(place, manifest, "schema", own=True)]
+    found = [*walk_json(place, manifest, "schema", own=True)]
     for template in templates:
         where = f"{place}, template {template.get('id')}"
-        found += _of_template(template.get("id"), _walk(where, template, "schema", own=True))
+        found += _of_template(template.get("id"), walk_json(where, template, "schema", own=True))
     return found
 
 
@@ -234,7 +244,7 @@ async def _trajectory(server: RunServer, session: str) -> list[Seen]:
     value, refused = await _read(server, f"hud://sessions/{session}/trajectory")
     if refused is not None:
         return [Seen(place=place, kind="error", text=refused)]
-    return [*_walk(place, value, "metadata", own=False)]
+    return [*walk_json(place, value, "metadata", own=False)]
 
 
 async def _read(server: RunServer, uri: str) -> tuple[dict[str, Any], str | None]:
@@ -298,7 +308,7 @@ def _dump(value: Any) -> dict[str, Any]:
     return value.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _walk(place: str, value: Any, kind: SeenKind, *, own: bool) -> Iterator[Seen]:
+def walk_json(place: str, value: Any, kind: SeenKind, *, own: bool) -> Iterator[Seen]:
     """The leaves of a JSON value, each with its path; what a session was asked and saw is not."""
     if isinstance(value, dict):
         for key, each in cast("dict[str, Any]", value).items():
@@ -306,10 +316,10 @@ def _walk(place: str, value: Any, kind: SeenKind, *, own: bool) -> Iterator[Seen
                 continue
             inner: SeenKind = "default" if key == "default" else kind
             named = f"{place}: {key}" if not isinstance(each, dict | list) else f"{place}.{key}"
-            yield from _walk(named, each, inner, own=own and key not in ("id", "name"))
+            yield from walk_json(named, each, inner, own=own and key not in ("id", "name"))
     elif isinstance(value, list):
         for each in cast("list[Any]", value):
-            yield from _walk(place, each, kind, own=own)
+            yield from walk_json(place, each, kind, own=own)
     elif isinstance(value, str) and value:
         yield Seen(place=place, kind=kind, text=value, own=own)
     elif isinstance(value, int | float) and not isinstance(value, bool):

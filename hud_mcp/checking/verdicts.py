@@ -1,5 +1,6 @@
 """The verdict on each task, from what is recorded of its probes and from nothing else."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -8,6 +9,7 @@ from pydantic import Field
 
 from hud_mcp.action import Value
 from hud_mcp.analysis.pass_rates import PASS_REWARD
+from hud_mcp.checking.exposed import Trail
 from hud_mcp.checking.leaks import Leak, find_leaks
 from hud_mcp.checking.probes import Probe, has_oracle, read_probe
 from hud_mcp.checking.references import Candidate, candidates
@@ -103,6 +105,7 @@ def judge(
     reasons += _differences(played)
     leaks = _leaks(task, environment, played, shared, listed)
     reasons += [str(leak) for leak in leaks if leak.fails]
+    reasons += [text for each in played for text in each.report.findings]
     missing = [each for each in played if each.is_missing]
     open_points: list[str] = []
     if missing and not reasons:
@@ -115,7 +118,10 @@ def judge(
         environment=task.env,
         verdict=verdict,
         reasons=tuple(dict.fromkeys([*reasons, *open_points])),
-        notes=tuple(str(leak) for leak in leaks if not leak.fails),
+        notes=(
+            *(str(leak) for leak in leaks if not leak.fails),
+            *dict.fromkeys(text for each in played for text in each.report.notes),
+        ),
         weak=tuple(dict.fromkeys(text for each in played for text in _weaknesses(each.record))),
         probes=tuple(each.result() for each in played),
     )
@@ -230,9 +236,12 @@ class _Played:
             "oracle": "the oracle",
             "prompt": "the prompt as the answer",
             "last-line": "the prompt's last line as the answer",
+            "words": "a text of the prompt's words in another order",
+            "odd": f"the oracle's outputs left as {probe.shape!r}",
             "look": "what is seen as the answer",
             "attack": f"the attack {probe.name.removeprefix('attack-')!r} without any work",
             "leaks": "an empty answer after wrong calls",
+            "gets": f"opening {', '.join(self.report.opened)} alone",
             "value": f"the value of {value!r} as the answer",
         }.get(probe.kind)
         if text is None:
@@ -329,7 +338,22 @@ def _leaks(
         if each.probe.kind == "oracle" and (answer := each.report.answer)
         if not acts or answer in full  # where the answer is all of the work
     ]
-    return find_leaks(found, seen, prompt, listed)
+    return find_leaks(found, seen, prompt, listed, _trail(every))
+
+
+def _trail(played: Iterable[_Played]) -> Trail:
+    """The oracle's way, as it is recorded."""
+    steps = [
+        step
+        for each in played
+        if each.probe.kind == "oracle" and each.record
+        for step in each.record.steps
+        if step.kind != "response"
+    ]
+    return Trail(
+        said=json.dumps([step.actions for step in steps], ensure_ascii=False),
+        saw="\n".join(step.observation_text or "" for step in steps),
+    )
 
 
 def _clip(text: str | None, chars: int = _SHOWN_CHARS * 3) -> str:

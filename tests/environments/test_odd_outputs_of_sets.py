@@ -20,11 +20,11 @@ from typing import Any
 
 import anyio
 import pytest
-from odd_shapes import JSON_SHAPES, SHAPES, left_as
 from plays import playing
 from waiting import PATIENCE_S
 
 from hud_mcp import Task, Taskset
+from hud_mcp.checking.odd_shapes import JSON_SHAPES, SHAPES, left_as
 from hud_mcp.loading.source import shipped_folder
 from hud_mcp.world import Shared
 from hud_mcp.worlds.shell import world as shell_world

@@ -9,9 +9,9 @@ from typing import Any
 
 import anyio
 import pytest
-from odd_shapes import SHAPES, left_as
 from waiting import PATIENCE_S
 
+from hud_mcp.checking.odd_shapes import SHAPES, left_as
 from hud_mcp.errors import BrokenByAgent, GraderFailed
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.loading.source import load_environments

@@ -154,6 +154,11 @@ class Browser(WorldSpec):
         # Size, scale, language, clock and colours of a page, and how far away the network is.
         self.context_space = _context_space(viewport)
 
+    @property
+    def has_site(self) -> bool:
+        """Whether its pages have a site of their own."""
+        return self._has_site
+
     def replays_with(self, hosts: Sequence[str]) -> bool:
         """Whether a session is replayable if its task's own row names these hosts."""
         opens_more = bool(hosts) and self._tasks_open_hosts

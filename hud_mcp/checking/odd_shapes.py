@@ -1,6 +1,17 @@
-"""Whatever an agent may leave in the place of an output, as lines of bash."""
+"""Whatever an agent may leave in the place of an output, as lines of bash; and odd answers."""
 
-__all__ = ["JSON_SHAPES", "SHAPES", "left_as"]
+from collections.abc import Mapping
+
+__all__ = ["JSON_SHAPES", "ODD_ANSWERS", "PLAYED", "SHAPES", "leave_changed_as", "left_as"]
+
+ODD_ANSWERS: Mapping[str, str] = {
+    "nothing": "{}",
+    "NUL": "a\0b",
+    "not-a-number": "NaN",
+    "lists-in-lists": "[" * 5000,
+    "a-long-number": "9" * 5000,
+}
+"""Answers that programs read badly, by a name for each."""
 
 SHAPES: dict[str, str] = {
     "nothing": "true",
@@ -32,10 +43,37 @@ JSON_SHAPES = {f"JSON: {text}": f"echo '{text}' > \"$f\"" for text in ("{}", "nu
 """Sound JSON of another shape than a grader expects."""
 
 
+PLAYED = (
+    "a folder",
+    "a link in a circle",
+    "a pipe",
+    "a closed file",
+    "no text",
+    "20 MB",
+    "lists in lists",
+    "JSON: [1]",
+)
+"""Those that a check plays: one of each kind that graders read in a way of their own."""
+
+_CLEAR = 'chmod -R u+rwx "$f" 2>/dev/null; rm -rf "$f"; mkdir -p "$(dirname "$f")"; '
+
+_MOST_OUTPUTS = 20
+
+
 def left_as(shape: str, path: str) -> str:
     """The line that leaves an output in a shape, whatever is there before."""
-    line = {**SHAPES, **JSON_SHAPES}[shape]
+    return f"f={path!r}; {_CLEAR}{_line(shape)}"
+
+
+def leave_changed_as(shape: str, mark: str) -> str:
+    """The line that leaves each file in a shape that is newer than another one; it names them."""
+    files = f"find . \\( -type f -o -type l \\) -cnewer {mark} -not -path './.*' -printf '%P\\0'"
     return (
-        f'f={path!r}; chmod -R u+rwx "$f" 2>/dev/null; rm -rf "$f"; '
-        f'mkdir -p "$(dirname "$f")"; {line}'
+        f"mapfile -d '' -t changed < <({files}); "
+        f'for f in "${{changed[@]:0:{_MOST_OUTPUTS}}}"; do {_CLEAR}{_line(shape)}; '
+        "printf '%s\\n' \"$f\"; done"
     )
+
+
+def _line(shape: str) -> str:
+    return {**SHAPES, **JSON_SHAPES}[shape]

@@ -259,7 +259,7 @@ async def test_an_agent_s_own_timeout_is_graded_and_a_rollout_s_is_not(words: En
         async def sleeper(_run: Run) -> None:
             await anyio.sleep_forever()
 
-        whole = await task.run(sleeper, runtime=LocalRuntime(words), rollout_timeout=0.5)
+        whole = await task.run(sleeper, runtime=LocalRuntime(words), rollout_timeout=3)
     assert (own.runs[0].reward, own.runs[0].trace.stop_reason) == (1.0, "timeout")
     assert own.runs[0].trace.status == "error"
     (late,) = whole.runs

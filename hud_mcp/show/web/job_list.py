@@ -52,7 +52,8 @@ def _counted(counts: tuple[int, int, float | None] | None, *, is_proof: bool = F
 
 def _progress(job: Job, found: "JobProgress | None", now: datetime) -> Json:
     if found is None:  # nothing of it has begun, and its tasks are not recorded
-        return {"state": "stopped", "wanted": 0, "ended": 0, "failed": 0, "seconds": None}
+        nothing = {"wanted": 0, "ended": 0, "failed": 0, "seconds": None, "cost": None}
+        return {"state": "stopped", **nothing}
     wanted = found.tasks * job.group
     last = max((at for at in (found.begun_at, found.ended_at) if at), default=job.created_at)
     is_whole = found.ended >= wanted
@@ -64,4 +65,5 @@ def _progress(job: Job, found: "JobProgress | None", now: datetime) -> Json:
         "ended": found.ended,
         "failed": found.failed,
         "seconds": None if is_running else seconds(job.created_at, max(last, job.created_at)),
+        "cost": found.cost_usd,
     }

@@ -17,6 +17,7 @@ from hud_mcp.store.sql import schema
 from hud_mcp.store.sql.damage import UNKNOWN, read_value, sound_json
 from hud_mcp.store.sql.plans import is_foreign
 from hud_mcp.store.sql.schema import job_tasks, jobs, servers, sessions
+from hud_mcp.store.sql.turns import job_costs
 from hud_mcp.task import Task
 
 __all__ = [
@@ -75,6 +76,7 @@ class JobProgress:
         failed: How many ended without a grade.
         begun_at: When the last one began.
         ended_at: When the last one ended.
+        cost_usd: What its models cost in US dollars, as far as that is told.
     """
 
     tasks: int
@@ -83,6 +85,7 @@ class JobProgress:
     failed: int = 0
     begun_at: datetime | None = None
     ended_at: datetime | None = None
+    cost_usd: float | None = None
 
 
 def insert_job(connection: Connection, job: Job, tasks: Sequence[Task]) -> None:
@@ -159,7 +162,10 @@ def count_progress(connection: Connection, alive_since: datetime) -> dict[str, J
         func.max(sessions.c.ended_at),
     ).where(~is_foreign(), sessions.c.job_id.is_not(None))
     found = connection.execute(query.group_by(sessions.c.job_id))
-    begun = {row[0]: JobProgress(tasks.pop(row[0], 0), *row[1:]) for row in found}
+    costs = job_costs(connection)
+    begun = {
+        row[0]: JobProgress(tasks.pop(row[0], 0), *row[1:], costs.get(row[0])) for row in found
+    }
     return begun | {job: JobProgress(count) for job, count in tasks.items()}
 
 

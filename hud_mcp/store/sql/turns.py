@@ -133,6 +133,27 @@ def load_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, Mode
     }
 
 
+def job_costs(connection: Connection) -> dict[str, float]:
+    """What the models of each job cost in US dollars, as far as that is told."""
+    mine = turns.c.session_id == sessions.c.id
+    query = (
+        select(sessions.c.job_id, func.sum(turns.c.cost_usd).label("cost_usd"))
+        .join(turns, mine)
+        .where(sessions.c.job_id.is_not(None), turns.c.cost_usd.is_not(None))
+        .group_by(sessions.c.job_id)
+    )
+    found = {row.job_id: float(row.cost_usd) for row in connection.execute(query)}
+    of_a_job = sessions.c.job_id.is_not(None)
+    pruned = _load_pruned_uses(connection, of_a_job)
+    if pruned:
+        query = select(sessions.c.id, sessions.c.job_id).where(sessions.c.pruned.is_not(None))
+        for session, job in connection.execute(query.where(of_a_job)):
+            use = pruned.get(session)
+            if use is not None and use.cost_usd is not None:
+                found[job] = found.get(job, 0.0) + use.cost_usd
+    return found
+
+
 def _load_pruned_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, ModelUse]:
     """What models had used whose turns were pruned, where that still counts."""
     query = select(sessions.c.id, sessions.c.pruned).where(of, sessions.c.pruned.is_not(None))

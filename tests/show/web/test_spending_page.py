@@ -6,7 +6,9 @@ import pytest
 from playwright.async_api import Browser, expect
 from recorded import BROWSER, START, Run, opened, served, step
 
+from hud_mcp.record.job import Job
 from hud_mcp.record.model_turn import ModelTurn
+from hud_mcp.record.trajectory import utc_now
 from hud_mcp.show.web.viewer import viewer_app
 
 pytestmark = [pytest.mark.anyio, BROWSER]
@@ -52,6 +54,21 @@ async def test_cost_and_time_are_told_in_all_and_a_run(
         assert said["Time"][:2] == ["30.0 s", "10.0 s"]
         await seen.page.get_by_role("link", name="Most: 4,000, Tokens in").click()
         await expect(seen.page.locator("#task-name")).to_have_text("t2")
+
+
+async def test_the_list_of_jobs_tells_the_cost_of_each(run: Run, browser: Browser) -> None:
+    """What was pruned counts on; a job without a price has none."""
+    for number in range(2):
+        await told(run, await run.add(f"t{number}", [step(0)], reward=1), 10, 0.75)
+    name = run.job.name
+    await run.store.prune(utc_now() + timedelta(days=1), keep_grades=True)
+    run.job = Job(name="Unpriced")
+    await run.store.add_job(run.job, [])
+    await run.add("t0", [step(0)], reward=1)
+    async with served(viewer_app(run.store)) as base, opened(browser, f"{base}/") as seen:
+        rows = seen.page.locator("#job-rows tr")
+        await expect(rows.filter(has_text=name).locator("td.took .over")).to_have_text("$1.5000")
+        await expect(rows.filter(has_text="Unpriced").locator("td.took .over")).to_have_count(0)
 
 
 async def test_a_job_tells_what_is_recorded_alone(run: Run, browser: Browser) -> None:

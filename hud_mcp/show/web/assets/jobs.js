@@ -2,7 +2,7 @@
 
 import { $, el } from './dom.js';
 import { Table } from './table.js';
-import { agoText, linkToAcross, linkToJob, meter, momentText, plural, rewardText, secondsText } from './words.js';
+import { agoText, linkToAcross, linkToJob, meter, momentText, moneyText, plural, rewardText, secondsText } from './words.js';
 
 export class JobsPage {
   constructor() {
@@ -83,6 +83,8 @@ function pickBox({ id, name, proof }) {
 /** Sessions that no job ran, such as a person's: they are listed as one. */
 const LOOSE = { id: '', name: 'Sessions without a job', taskset: null, agent: null };
 
+const told = figure => figure !== null && figure !== undefined;
+
 const STATES = { running: 'open', ended: 'good', stopped: 'bad' };
 
 /** Whether it goes on, and how far it is; sessions without a job have neither. */
@@ -99,7 +101,8 @@ const JOB_COLUMNS = [
       ...pickBox(job),
       el('a', { href: linkToJob(job) }, job.name),
       el('span', { class: 'brief' }, [
-        job.agent, job.created_at && momentText(job.created_at), job.state, plural(job.total, 'session'),
+        job.agent, job.created_at && agoText(job.created_at), job.state, plural(job.total, 'session'),
+        told(job.cost) && moneyText(job.cost),
         job.failed && `${job.failed.toLocaleString('en')} without a grade`,
       ].filter(Boolean).join('\u00a0· ')),
     ],
@@ -116,7 +119,10 @@ const JOB_COLUMNS = [
   },
   {
     key: 'took', label: 'Duration', value: row => row.job.seconds ?? null,
-    cell: ({ job }) => [job.seconds === null || job.seconds === undefined ? '—' : secondsText(job.seconds)],
+    cell: ({ job }) => [
+      told(job.seconds) ? secondsText(job.seconds) : '—',
+      ...(told(job.cost) ? [el('span', { class: 'over' }, moneyText(job.cost))] : []),
+    ],
   },
   {
     key: 'failures', label: 'No grade', value: row => row.job.failed ?? null,

@@ -1,10 +1,9 @@
 // What the runs of a job took: time, steps, tokens and cost, and its slowest tasks.
 
 import { $, el, facts } from './dom.js';
-import { linkTo, plural, secondsText } from './words.js';
+import { linkTo, moneyText, plural, secondsText } from './words.js';
 
 const countText = value => (value >= 100 ? Math.round(value) : Math.round(value * 10) / 10).toLocaleString('en');
-const moneyText = value => `$${value.toFixed(value >= 100 ? 2 : 4)}`;
 
 function durationText(seconds) {
   if (seconds < 3600) return secondsText(seconds);

@@ -42,6 +42,9 @@ export function secondsText(seconds) {
 
 export const momentText = iso => `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`;
 
+/** US dollars; what costs a fraction of a cent is told too. */
+export const moneyText = value => `$${value.toFixed(value >= 100 ? 2 : 4)}`;
+
 /** How long ago a moment was, in its largest unit. */
 export function agoText(iso, now = Date.now()) {
   const seconds = Math.max(0, (now - Date.parse(iso)) / 1000);

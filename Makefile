@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 WORKERS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2))
 TESTS ?=
 STRESS ?=
+SPLIT ?=
 STEP ?= all
 STAMP := $(VENV)/.installed
 # With what the tests need beside it; a part of that is compiled.
@@ -58,9 +59,11 @@ sample: $(TESTED)
 	$(PYTEST) -m sample $(TESTS)
 
 # A job of every set that comes with the package, by a real client; the oracle must get its reward.
+# SPLIT=easy takes the easy rows alone.
 sets: $(TESTED)
 	@$(BIN)/python scripts/install.py test
-	$(BIN)/hud-mcp eval all --agent oracle --store prove-report/sets.sqlite3
+	$(BIN)/hud-mcp eval all --agent oracle $(if $(SPLIT),--split $(SPLIT)) \
+	  --store prove-report/sets.sqlite3
 
 # Both, on a machine that has nothing: a new minimal Debian. STEP is all, demo, test or shell.
 fresh:

@@ -110,7 +110,7 @@ async def reply_to_all(agent: Agent, leave_out: str, seed: int) -> None:
         refusals = (each for each in mails if "plan without me" in each)
         left = list(dict.fromkeys(re.match(r'"([^,"]+),', each)[1] for each in refusals))
     await press_button(agent, "Reply to all")
-    await see(agent, 'dialog "')
+    await see(agent, 'textbox "Text"')  # it has the focus, so it is in view
     for name in left:
         await press_button(agent, re.search(rf'button "(Remove {name} [^"]+)"', agent.text)[1])
     await write_text(agent, "I will be there on both days.")
@@ -129,7 +129,7 @@ async def schedule(agent: Agent, act: str, seed: int) -> str | None:
         return f"{day} {clock}, {room}"
     if act == "reply":
         await press_button(agent, "Reply")
-        await see(agent, 'dialog "')
+        await see(agent, 'textbox "Text"')  # it has the focus, so it is in view
         await write_text(agent, f"I will be there on {day} at {clock} in {room}.")
         return await send(agent)
     await press_button(agent, "Snooze")
@@ -161,7 +161,7 @@ async def answer_request(agent: Agent, seed: int) -> None:
     await search(agent, f'subject:"Number of our order" from:{facts["who"].first}')
     await open_mail(agent, "Number of our order")
     await press_button(agent, "Reply")
-    await see(agent, 'dialog "')
+    await see(agent, 'textbox "Text"')  # it has the focus, so it is in view
     await write_text(agent, number)
     await send(agent)
 
@@ -176,7 +176,7 @@ async def finish_draft(agent: Agent, seed: int) -> None:
     day = date(year, _MONTHS[month[:3]], int(number))
     await open_place(agent, "Drafts", shows='heading "Drafts"')
     await press_button(agent, re.search(rf'button "(Edit {told["subject"]}[^"]+)"', agent.text)[1])
-    await see(agent, 'dialog "')
+    await see(agent, 'textbox "Text"')  # it has the focus, so it is in view
     await write_text(agent, told["text"].replace("[DAY]", plain_day(day)))
     await send(agent)
     await press_button(

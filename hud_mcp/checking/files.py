@@ -30,11 +30,12 @@ _MOST_VALUES = 12
 _LINE_CHARS = 300
 _REPLY_CHARS = 6000
 _FOUND = re.compile(r"^(?P<path>/[^\0:]*):(?P<line>\d+):(?P<text>.*)$", re.MULTILINE)
+_VARIABLE = re.compile(r"^(?P<name>[A-Za-z_]\w*)=(?P<text>.*)$", re.MULTILINE)
 _SUM = re.compile(r"^(?P<sum>[0-9a-f]{64})  (?P<path>/.*)$", re.MULTILINE)
 
 
 def search_for(values: Iterable[str], world: WorldSpec) -> list[str]:
-    """Commands that print each line of a sandbox's files that holds one of some values.
+    """Commands that print where a sandbox has one of some values: in files, or in variables.
 
     Args:
         values: Texts; of one with several lines, the longest is looked for.
@@ -43,19 +44,27 @@ def search_for(values: Iterable[str], world: WorldSpec) -> list[str]:
     root = '"$PWD"' if _options(world).isolation == "none" else "/"
     files = f"find {root} {_leave_out(_MACHINE)} -type f -size -{_MOST_BYTES}c -print0"
     lines = dict.fromkeys(max(value.splitlines(), key=len).strip() for value in values)
-    return [
+    found = [
         f"{files} 2>/dev/null | xargs -0 grep -nHIaiF {'-w ' if is_short(line) else ''}-m 5 "
         f"-e {shlex.quote(line)} 2>/dev/null | cut -c-{_LINE_CHARS} | head -c {_REPLY_CHARS}; true"
         for line in list(lines)[:_MOST_VALUES]
         if line
     ]
+    return [*found, "env"] if found else []
 
 
 def read_lines(reply: str, world: WorldSpec) -> list[Seen]:
-    """The lines that a command of `search_for` has printed, each with its place."""
+    """The lines and variables that a command of `search_for` has printed, each with its place."""
     options = _options(world)
     own = [GUEST_ROOT, *map(str, options.readonly), *options.parts, *map(str, options.places)]
-    return [
+    variables = [
+        Seen(
+            place=f"the variable {match['name']}", kind="outside", text=match["text"], own=True,
+            named=match["name"],
+        )
+        for match in _VARIABLE.finditer(reply)
+    ]  # fmt: skip
+    return variables + [
         Seen(
             place=f"{match['path']}, line {match['line']}",
             kind="file" if options.isolation == "none" or _is_in(match["path"], own) else "outside",

@@ -1,7 +1,7 @@
 """The parts of a page's source that no person sees, and the addresses that it names."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urlencode
@@ -19,7 +19,9 @@ _VOID = frozenset(
     }
 )  # fmt: skip
 _UNSHOWN = frozenset({"script", "style", "template", "noscript", "head"})
-_SHOWN_VALUES = frozenset({"alt", "title", "placeholder", "value", "label", "aria-label"})
+_SHOWN_VALUES = frozenset({"alt", "title", "placeholder", "label", "aria-label"})
+_LAYOUT = frozenset({"class", "style", "type", "rel", "lang", "charset"})
+_UNSHOWN_TYPES = frozenset({"radio", "checkbox"})
 _LINKS = frozenset({"href", "src", "action", "formaction"})
 _INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _QUOTED = re.compile(
@@ -58,25 +60,33 @@ class HtmlSource(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Take an element's attributes, and note whether it is shown."""
         known = {name: value or "" for name, value in attrs}
-        is_secret = tag == "input" and known.get("type", "").lower() == "hidden"
         for name, value in known.items():
-            if name in _LINKS:
-                self.addresses.append(value)
-            if name.startswith("data-"):
-                self._add("hidden", f"{name} of a <{tag}>", value, name)
-            elif name == "value" and is_secret:
-                field = known.get("name", "")
-                self._add("hidden", f"the hidden input {field!r}", value, field)
-            elif name == "content" and tag == "meta":
-                self._add("hidden", "a <meta>", value, known.get("name", ""))
-            elif name in _SHOWN_VALUES:
-                self.visible.append(value)
+            self._take_attribute(tag, name, value, known)
         self._note_form(tag, known)
         if tag not in _VOID:
             hides = (
                 tag in _UNSHOWN or "hidden" in known or _INVISIBLE.search(known.get("style", ""))
             )
             self._open.append((tag, bool(hides) or self._is_hidden))
+
+    def _take_attribute(self, tag: str, name: str, value: str, known: Mapping[str, str]) -> None:
+        if name in _LINKS:
+            self.addresses.append(value)
+            self._add("open", f"{name} of a <{tag}>", value, name)
+        elif name == "value":
+            kind = known.get("type", "").lower() if tag == "input" else tag
+            field = known.get("name", "")
+            if kind == "hidden":
+                self._add("hidden", f"the hidden input {field!r}", value, field)
+            elif kind in _UNSHOWN_TYPES or tag == "option":
+                self._add("open", f"the value of a <{tag}>", value, field)
+            else:
+                self.visible.append(value)
+        elif name in _SHOWN_VALUES:
+            self.visible.append(value)
+        elif name not in _LAYOUT:
+            field = known.get("name", "") if tag == "meta" else name
+            self._add("hidden", f"{name} of a <{tag}>", value, field)
 
     def handle_endtag(self, tag: str) -> None:
         """Leave an element, and those in it that were not closed."""

@@ -31,6 +31,11 @@ _MOST_PAGES = 15
 """Addresses that are asked for, and how many of them may be documents."""
 
 _MOST_CHARS = 1_000_000
+_STORAGE = """() => {
+  try { return JSON.stringify({...localStorage, ...sessionStorage}) } catch { return '{}' }
+}"""
+"""An opaque origin has none, and says so by an error."""
+
 _AROUND_CHARS = 100
 _ASK_S = 10
 _OPEN_S = 60.0
@@ -95,7 +100,8 @@ class PageReader:
         try:
             with anyio.fail_after(_BOUND_S):
                 async with self._opened(task, environment) as world:
-                    await _Crawl(world, values, found).run()
+                    files = spec.site_paths(environment.folder)
+                    await _Crawl(world, values, files, found).run()
         except TimeoutError:
             found.failed = f"it took more than {_BOUND_S:g} s"
         except (HudMcpError, libraries.httpx.HTTPError) as exc:
@@ -148,12 +154,20 @@ class _Crawl:
     Args:
         world: Whose pages.
         values: What is looked for.
+        files: The addresses of the site's files.
         found: Takes what is found.
     """
 
-    def __init__(self, world: BrowserWorld, values: Sequence[str], found: PageReading) -> None:
+    def __init__(
+        self,
+        world: BrowserWorld,
+        values: Sequence[str],
+        files: Sequence[str],
+        found: PageReading,
+    ) -> None:
         self._world = world
         self._values = values
+        self._files = files
         self._found = found
         self._waiting: list[str] = []
         self._asked: set[str] = set()
@@ -164,21 +178,28 @@ class _Crawl:
         world = self._world
         for frame in world.page.frames:
             self._take_page(await frame.content(), frame.url, f"the page {_path(frame.url)}")
-        self._note("observation", "the page in view", await world.words())
+        self._note("the page in view", await world.words())
+        kept = {each["name"]: each["value"] for each in await world.cookies()}
+        for place, text in {
+            "a cookie": orjson.dumps(kept).decode(),
+            "the page's storage": await world.page.evaluate(_STORAGE),
+        }.items():
+            self._take(list(parts_of_text(text, place, "")))
         self._add([world.url, "/"], world.site_url)
         first = before = _state(world)
-        cookies = {each["name"]: each["value"] for each in await world.cookies()}
         async with libraries.httpx.AsyncClient(
-            base_url=world.site_address, cookies=cookies, timeout=_ASK_S, trust_env=False
+            base_url=world.site_address, cookies=kept, timeout=_ASK_S, trust_env=False
         ) as client:
-            while self._waiting and len(self._asked) < _MOST_ADDRESSES:
-                path = self._next()
-                self._asked.add(path)
-                await self._ask(client, path)
-                after = _state(world)
-                if after not in (before, first):  # what undoes the others is left out
-                    self._found.changing.append(path)
-                before = after
+            for more in ((), self._files):  # which pages name, then those that nothing names
+                self._add(more, world.site_url)
+                while self._waiting and len(self._asked) < _MOST_ADDRESSES:
+                    path = self._next()
+                    self._asked.add(path)
+                    await self._ask(client, path)
+                    after = _state(world)
+                    if after not in (before, first):  # what undoes the others is left out
+                        self._found.changing.append(path)
+                    before = after
 
     def _next(self) -> str:
         """The next address: of data and scripts before documents, of which there may be many."""
@@ -196,6 +217,8 @@ class _Crawl:
         place, url = f"GET {path}", urljoin(self._world.site_url, path)
         if location := reply.headers.get("location"):
             self._add([location], url)
+        headers = orjson.dumps(dict(reply.headers)).decode()
+        self._take(list(parts_of_text(headers, f"{place}, its headers", "")))
         if "html" in kind:
             self._take_page(text, url, place)
             return
@@ -207,7 +230,7 @@ class _Crawl:
         source = HtmlSource(text, place)
         self._add(source.addresses, url)
         self._take(source.parts)
-        self._note("observation", place, "\n".join(source.visible))
+        self._note(place, "\n".join(source.visible))
 
     def _take(self, parts: list[Seen]) -> None:
         """Keep the texts that hold a value, and of each what stands around it."""
@@ -217,7 +240,8 @@ class _Crawl:
                     around = _around(each.text, value)
                     self._found.seen.append(each.model_copy(update={"text": around}))
 
-    def _note(self, _kind: str, place: str, text: str) -> None:
+    def _note(self, place: str, text: str) -> None:
+        """Note the values that a page shows to anybody."""
         for value in self._values:
             if occurs(value, text):
                 self._found.seen.append(

@@ -184,7 +184,7 @@ def test_a_grader_that_long_texts_deceive_or_odd_outputs_break_is_told(
     proven = {name for name, each in found.items() if each["verdict"] == "proven"}
     assert proven == {"worded", "sturdy"}
     for task, said in {
-        "wordy": "Reward 1 for the answer 'The question has several sides",
+        "wordy": "Reward 1 for the answer '# A careful look",
         "keyed": "Reward 1 for a text of the prompt's words in another order",
         "counted": "Grading fails on the answer 'NaN'",
         "report": "Grading fails on the oracle's outputs left as 'JSON: [1]'",

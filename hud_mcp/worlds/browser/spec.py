@@ -228,6 +228,15 @@ class Browser(WorldSpec):
             return []
         return [p for p in (folder / self._site).rglob("*") if p.is_file()]
 
+    def site_paths(self, folder: Path) -> list[str]:
+        """The paths at which its site serves those files.
+
+        Args:
+            folder: Where the environment's file is.
+        """
+        found = self.files(folder)
+        return [f"/{p.relative_to(folder / (self._site or '')).as_posix()}" for p in found]
+
     def check(self, folder: Path) -> None:
         """Refuse a site whose folder is missing, before anything is opened.
 

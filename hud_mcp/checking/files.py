@@ -11,13 +11,14 @@ from hud_mcp.checking.surface import Seen
 from hud_mcp.hidden_paths import hidden_paths
 from hud_mcp.sandbox import SandboxOptions
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
+from hud_mcp.sandbox.shown import OWN
 from hud_mcp.world import WorldSpec
 from hud_mcp.worlds.shell.spec import Shell
 
 __all__ = ["find_author_files", "read_author_files", "read_lines", "search_for"]
 
 _MACHINE = (
-    *("/proc", "/sys", "/dev", "/run/hud-mcp", "/usr", "/bin", "/sbin"),
+    *("/proc", "/sys", "/dev", OWN, "/usr", "/bin", "/sbin"),
     *("/lib", "/lib32", "/lib64", "/libx32"),
 )
 """What every sandbox has, and no author wrote."""
@@ -29,23 +30,23 @@ _MOST_BYTES = 4_000_000
 _MOST_VALUES = 12
 _LINE_CHARS = 300
 _REPLY_CHARS = 6000
-_FOUND = re.compile(r"^(?P<path>/[^\0:]*):(?P<line>\d+):(?P<text>.*)$", re.MULTILINE)
+_FOUND = re.compile(r"^(?P<path>\.?/[^\0:]*):(?P<line>\d+):(?P<text>.*)$", re.MULTILINE)
 _VARIABLE = re.compile(r"^(?P<name>[A-Za-z_]\w*)=(?P<text>.*)$", re.MULTILINE)
 _SUM = re.compile(r"^(?P<sum>[0-9a-f]{64})  (?P<path>/.*)$", re.MULTILINE)
 
 
-def search_for(values: Iterable[str], world: WorldSpec) -> list[str]:
+def search_for(values: Iterable[str]) -> list[str]:
     """Commands that print where a sandbox has one of some values: in files, or in variables.
 
     Args:
         values: Texts; of one with several lines, the longest is looked for.
-        world: Whose sandbox it is. Where none is made, only the session's folder is searched.
     """
-    root = '"$PWD"' if _options(world).isolation == "none" else "/"
+    # Without a sandbox the other files are the machine's, which any agent there can read anyway.
+    root = f"$([ -e {OWN} ] && echo / || echo .)"
     files = f"find {root} {_leave_out(_MACHINE)} -type f -size -{_MOST_BYTES}c -print0"
-    lines = dict.fromkeys(max(value.splitlines(), key=len).strip() for value in values)
+    lines = dict.fromkeys(max(value.splitlines(), key=len, default="").strip() for value in values)
     found = [
-        f"{files} 2>/dev/null | xargs -0 grep -nHIaiF {'-w ' if is_short(line) else ''}-m 5 "
+        f"{files} 2>/dev/null | xargs -0 grep -nHaiF {'-w ' if is_short(line) else ''}-m 5 "
         f"-e {shlex.quote(line)} 2>/dev/null | cut -c-{_LINE_CHARS} | head -c {_REPLY_CHARS}; true"
         for line in list(lines)[:_MOST_VALUES]
         if line
@@ -55,7 +56,7 @@ def search_for(values: Iterable[str], world: WorldSpec) -> list[str]:
 
 def read_lines(reply: str, world: WorldSpec) -> list[Seen]:
     """The lines and variables that a command of `search_for` has printed, each with its place."""
-    options = _options(world)
+    options = world.options if isinstance(world, Shell) else SandboxOptions()
     own = [GUEST_ROOT, *map(str, options.readonly), *options.parts, *map(str, options.places)]
     variables = [
         Seen(
@@ -67,7 +68,9 @@ def read_lines(reply: str, world: WorldSpec) -> list[Seen]:
     return variables + [
         Seen(
             place=f"{match['path']}, line {match['line']}",
-            kind="file" if options.isolation == "none" or _is_in(match["path"], own) else "outside",
+            kind="outside"
+            if match["path"][0] == "/" and not _is_in(match["path"], own)
+            else "file",
             text=match["text"],
             own=True,
             named=match["path"].removeprefix(f"{GUEST_ROOT}/"),
@@ -76,13 +79,11 @@ def read_lines(reply: str, world: WorldSpec) -> list[Seen]:
     ]
 
 
-def find_author_files(world: WorldSpec) -> str | None:
+def find_author_files() -> str | None:
     """A command that prints each file of a sandbox that may be one that no agent may read.
 
     Those are the environment's, the tasksets' and their like; None where none is known.
     """
-    if _options(world).isolation == "none":
-        return None
     alike = [
         f"\\( -name {shlex.quote(path.name)} -size {path.stat().st_size}c \\)"
         for path in map(Path, hidden_paths())
@@ -92,8 +93,8 @@ def find_author_files(world: WorldSpec) -> str | None:
         return None
     named = " -o ".join(alike)
     return (
-        f"find / {_leave_out(_SPECIAL)} -type f \\( {named} \\) -print0 2>/dev/null | "
-        "xargs -0 -r sha256sum 2>/dev/null; true"
+        f"[ -e {OWN} ] && find / {_leave_out(_SPECIAL)} -type f \\( {named} \\) -print0 "
+        "2>/dev/null | xargs -0 -r sha256sum 2>/dev/null; true"
     )
 
 
@@ -107,10 +108,6 @@ def read_author_files(reply: str) -> list[str]:
         for match in _SUM.finditer(reply)
         if match["sum"] in known
     ]
-
-
-def _options(world: WorldSpec) -> SandboxOptions:
-    return world.options if isinstance(world, Shell) else SandboxOptions()
 
 
 def _leave_out(folders: Sequence[str]) -> str:

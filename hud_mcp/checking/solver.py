@@ -191,9 +191,9 @@ class ProbeSolver:
 
     async def _search_files(self, play: "_Play", values: Iterable[str], world: WorldSpec) -> None:
         """Search the files of a sandbox for what may not be there."""
-        if (find := find_author_files(world)) is not None:
+        if (find := find_author_files()) is not None:
             play.findings += read_author_files((await play.agent.ask(ACT, _run(find))).text)
-        for command in search_for(values, world):
+        for command in search_for(values):
             reply = await play.agent.ask(ACT, _run(command))
             play.seen.extend(read_lines(reply.text, world))
 

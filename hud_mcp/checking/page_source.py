@@ -73,6 +73,9 @@ class HtmlSource(HTMLParser):
         if name in _LINKS:
             self.addresses.append(value)
             self._add("open", f"{name} of a <{tag}>", value, name)
+        elif name.startswith("on"):
+            self.addresses += named_addresses(value)
+            self._add("open", f"{name} of a <{tag}>", value)
         elif name == "value":
             kind = known.get("type", "").lower() if tag == "input" else tag
             field = known.get("name", "")

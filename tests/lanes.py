@@ -47,12 +47,14 @@ SLOW = (
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give to their lanes what needs another Python, and what is left out of a sample."""
+    """Give to lanes what needs another Python, what stands for one, and what is left out."""
     sampled: dict[str, list[pytest.Item]] = {}
     rotated: dict[str, list[pytest.Item]] = {}
     for item in items:
         if ELSEWHERE & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.peers)
+        if item.get_closest_marker("sample") is not None:
+            item.add_marker(pytest.mark.long)
         of_a_lane = any(item.get_closest_marker(lane) for lane in LANES)
         if item.get_closest_marker("sampled") is not None and not of_a_lane:
             sampled.setdefault(item.nodeid.partition("[")[0], []).append(item)

@@ -291,6 +291,7 @@ def test_the_cost_of_a_run_ends_it_as_its_result(tmp_path: Path) -> None:
     assert len(model.server.asked) == 4
 
 
+@pytest.mark.long
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("options", "said"),

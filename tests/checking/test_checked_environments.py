@@ -228,6 +228,7 @@ def test_a_shipped_task_of_each_kind_is_proven(folder: Path) -> None:
     assert {"oracle", "nop", "wrong-1", "echo", "echo-world", "prompt", "full-marks"} <= names
 
 
+@pytest.mark.long
 def test_a_shipped_source_is_proven_by_its_name(folder: Path) -> None:
     """Its templates are played with their defaults."""
     found = verdicts(folder, "letter_count", status=0)

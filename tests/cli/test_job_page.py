@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.long
 def test_the_link_comes_first_and_leads_to_the_job(tmp_path: Path) -> None:
     """It is printed before the job is made; its page waits, and needs a token."""
     row = {"id": "one", "env": "letter_count", "template": "count"}

@@ -244,6 +244,7 @@ def test_a_name_that_there_is_not_is_answered_with_the_one_that_was_meant() -> N
     assert wrong == []
 
 
+@pytest.mark.long
 def test_a_row_with_an_unknown_template_is_named_with_its_file_and_line(tmp_path: Path) -> None:
     """By every command that plays rows, whatever its agent."""
     write_env(tmp_path)

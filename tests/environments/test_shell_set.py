@@ -128,6 +128,7 @@ QUICK = ("renames longer names too", "restores a link", "prints the example's ou
          "a service of its own")  # fmt: skip
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.prove], id=n) for n in ATTACKS],

@@ -187,6 +187,7 @@ async def test_in_a_session_a_command_runs_where_the_agent_worked(in_shell: Any)
     assert (await grade_there(command="test -e fixed", cwd=Path("sub"))).value == 0.0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.sandbox
 @pytest.mark.parametrize("copy", [None, ".", ("./",), ["data", "."], {".": "."}])
 async def test_the_whole_folder_is_the_agents_but_for_tests(

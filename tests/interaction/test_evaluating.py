@@ -191,6 +191,7 @@ async def test_tasks_without_an_oracle_are_left_out_and_named(tmp_path: Path) ->
     assert "1  a prompt has no oracle: asked" in run.printed
 
 
+@pytest.mark.long
 async def test_templates_without_an_oracle_are_named_before_anything_runs(tmp_path: Path) -> None:
     """No server is started and no task is spent to find out that none can be solved."""
     rows: list[dict[str, object]] = [{"id": "no-oracle", "env": "board", "template": "total"}]

@@ -139,6 +139,7 @@ async def test_a_resumed_job_runs_what_failed_and_nothing_else(tmp_path: Path) -
     assert query(store, "SELECT count(*) FROM sessions") == [(5,)]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("options", "status", "said"),
     [

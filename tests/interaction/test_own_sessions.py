@@ -86,6 +86,7 @@ async def test_a_caller_with_a_token_finds_its_sessions_and_no_neighbour_does(
             assert ended.structured["state"] == "ended"
 
 
+@pytest.mark.long
 async def test_two_servers_of_one_store_do_not_mix_their_callers(tmp_path: Path) -> None:
     """A token without a name is called `token` by each; what it opens depends on the token."""
     with http_server(tmp_path, [BOARD], "--token", ALICE) as first:

@@ -81,6 +81,7 @@ async def test_a_token_file_gives_one_caller_more_and_the_wait_is_told_to_progra
             assert f"call again in {wait_s} s" in replies[-1].text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("given", "told"),
     [

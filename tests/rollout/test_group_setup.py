@@ -79,6 +79,7 @@ def told(runs: Sequence[Any], what: str) -> int:
     return sum(what in (run.logs or "") for run in runs)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("how", [{"max_concurrent": 1}, {"max_concurrent": 4}])
 async def test_setup_runs_once_for_a_group(folder: Path, how: dict[str, Any]) -> None:
     """Each run finds the one stamp, none finds a file of another, and each is graded on its own."""
@@ -102,6 +103,7 @@ async def test_setup_is_shared_in_a_server_of_its_own_too(folder: Path) -> None:
     assert told(runs, RESTORED) == 3
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("setup", "options"),
     [
@@ -124,6 +126,7 @@ async def test_setup_that_may_reach_further_runs_each_time(
         assert (folder / "count").read_text() == "xx"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("left", "why"),
     [("touch /tmp/more", "1 file outside of it"), ("(sleep 600 &)", "1 process that ran")],
@@ -148,6 +151,7 @@ async def test_quick_setup_is_run_again(folder: Path) -> None:
     assert told(runs, RESTORED) == 0
 
 
+@pytest.mark.long
 async def test_snapshot_that_cannot_be_taken_falls_back(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +168,7 @@ async def test_snapshot_that_cannot_be_taken_falls_back(
     assert told(runs, "The disk is tired.") == 1
 
 
+@pytest.mark.long
 async def test_snapshot_that_cannot_be_restored_falls_back(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

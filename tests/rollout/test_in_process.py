@@ -53,6 +53,7 @@ async def reads(agent: Agent) -> str | None:
     return None if word == "lamp7" else word[::-1]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("record", ["durable", "batched"])
 async def test_both_ways_to_run_record_the_same(rows: Path, record: str) -> None:
     """Rewards, outcomes, seeds and counts are those of a server in a process of its own."""

@@ -144,6 +144,7 @@ async def job_with_two_servers(
     return ended, told
 
 
+@pytest.mark.long
 async def test_a_run_ends_as_lost_where_only_a_lost_server_offers_what_it_needs(
     tmp_path: Path,
 ) -> None:

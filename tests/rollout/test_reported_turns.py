@@ -70,6 +70,7 @@ async def fails(agent: Agent) -> str:
     raise HudMcpError("The model gave up.")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.usefixtures("row")
 @pytest.mark.parametrize(
     ("agent", "led", "reward"),

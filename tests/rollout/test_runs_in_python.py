@@ -343,6 +343,7 @@ async def test_what_hud_runs_and_this_does_not_is_said() -> None:
         await two.run(Solver(), runtime=SubprocessRuntime("env.py"))
 
 
+@pytest.mark.long
 async def test_a_program_that_does_not_start_is_an_error_in_its_time(tmp_path: Path) -> None:
     """The text names it, and nothing is left behind."""
     bad = tmp_path / "bad.py"

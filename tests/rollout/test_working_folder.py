@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from waiting import PATIENCE_S
 
 from hud_mcp.rollout.agent_check import process_command
@@ -11,6 +12,7 @@ from hud_mcp.rollout.agent_check import process_command
 ROW = '{"id": "one", "env": "letter_count", "template": "count", "args": {"word": "tea"}}\n'
 
 
+@pytest.mark.long
 def test_a_file_named_like_a_module_breaks_no_server(tmp_path: Path) -> None:
     """A person's `enum.py` was imported in place of Python's, by the server of the evaluation."""
     (tmp_path / "enum.py").write_text("raise RuntimeError('this is not the enum of Python')\n")

@@ -90,6 +90,7 @@ async def test_the_event_loop_waits_for_no_lock(store: Store, tmp_path: Path) ->
     assert len((await store.load_trajectory("traj-1")).steps) == 2
 
 
+@pytest.mark.long
 async def test_the_log_of_writes_is_emptied_on_the_way(store: Store, tmp_path: Path) -> None:
     """However many steps are written one by one, SQLite's write-ahead log stays small."""
     await begin(store)

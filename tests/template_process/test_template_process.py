@@ -53,6 +53,7 @@ async def test_what_is_not_done_is_not_graded_as_done(open_room: Open) -> None:
                 assert receipt.reward == 0.0
 
 
+@pytest.mark.long
 async def test_eight_sessions_at_once_never_see_one_folder(open_room: Open) -> None:
     """Each writes its own word while the others do, and each grader finds that one alone."""
     words = [f"word{number}" for number in range(8)]
@@ -314,6 +315,7 @@ async def test_a_graders_commands_run_in_the_session(open_room: Open) -> None:
     assert info == {"kind": "ActionFailed TimeoutError", "codes": [0, 1, 2, 3], "left": ""}
 
 
+@pytest.mark.long
 async def test_a_link_of_the_agents_leads_nowhere(open_room: Open, tmp_path: Path) -> None:
     """It would show the template its own file, which has the expected word in it."""
     source = tmp_path / "files" / "rooms.py"
@@ -333,6 +335,7 @@ async def test_a_link_of_the_agents_leads_nowhere(open_room: Open, tmp_path: Pat
     assert receipt.reward == 1.0, "links that the template has made are followed"
 
 
+@pytest.mark.long
 async def test_a_template_imports_nothing_that_an_agent_has_written(
     open_room: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

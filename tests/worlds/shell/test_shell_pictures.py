@@ -90,6 +90,7 @@ async def test_no_picture_is_read_from_elsewhere(
         await view_picture(shell, "x.png")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("machine")
 async def test_a_picture_reaches_a_client_as_an_image(tmp_path: Path) -> None:
     """A client of an environment with the tool gets an image block, and an error for a text."""

@@ -9,7 +9,6 @@ Documentation/scheduler/sched-stats.rst); everywhere, a timer that comes late te
 import asyncio
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,8 +28,6 @@ _RECENT_S = 3.0
 _SOON_S = 0.01
 _LOOK_S = 2.0
 """How often to look for new browser processes."""
-_HISTORY = 4096
-"""Moments that are remembered, each a second of waiting after the one before."""
 _BROWSERS = ("chrom", "headless_shell", "node")
 """How the names of processes begin that work for this one, and not for an agent."""
 _PROC = Path("/proc")
@@ -85,16 +82,6 @@ class Contention:
         self._looked_s = 0.0
         self._delays: dict[int, float] = {}
         self._share = 0.0
-        self._history: deque[tuple[float, float]] = deque([(0.0, 0.0)], maxlen=_HISTORY)
-
-    def waited_since(self, moment_s: float) -> float:
-        """How much of the time since a moment was waiting, to about a second.
-
-        Args:
-            moment_s: By the clock of `time.monotonic`.
-        """
-        before = next((waited for at, waited in reversed(self._history) if at <= moment_s), 0.0)
-        return max(0.0, self.waited_s - before)
 
     def patience(self) -> float:
         """How many times longer something may take now than on an idle machine; `MOST` at most.
@@ -195,8 +182,6 @@ class Contention:
         if passed_s:
             weight = min(1.0, passed_s / _RECENT_S)
             self._share += weight * (min(1.0, waited_s / passed_s) - self._share)
-        if self.waited_s - self._history[-1][1] >= 1:
-            self._history.append((time.monotonic(), self.waited_s))
         self._last_s = now_s
 
     def _read_delays(self, now_s: float) -> float:

@@ -38,7 +38,6 @@ async def test_a_loop_that_is_held_up_waited(contention: Contention) -> None:
     time.sleep(0.8)  # noqa: ASYNC251  # it is what is measured
     await anyio.sleep(0.3)
     assert contention.waited_s - idle_s >= 0.5
-    assert contention.waited_since(began_s) <= contention.waited_s
     assert contention.waited_s <= time.monotonic() - began_s + 0.4
 
 

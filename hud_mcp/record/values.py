@@ -140,10 +140,11 @@ class TrajectoryStep(Value):
 
     @property
     def changes_world(self) -> bool:
-        """Whether it may change the world; a step that only answers does not."""
+        """Whether it may have changed the world; one that only looks or answers has not."""
         done = self.actions[: self.performed]
         only_answers = bool(done) and all(map(is_answer, done))
-        return not (self.undone or self.kind == "response" or only_answers)
+        is_passive = not self.actions or only_answers or self.kind == "response"
+        return not (self.undone or is_passive)
 
     @property
     def start_timestamp(self) -> str:

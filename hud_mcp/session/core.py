@@ -67,6 +67,7 @@ class Core:
         prompt: What its template asks; None until it does.
         failure: Why it could not be resumed, where its record could not be written.
         touched_s: When somebody acted on it last.
+        waited_at_touch_s: How long this machine had let the process wait until then.
         ended: Set once its end may be read.
     """
 
@@ -86,6 +87,7 @@ class Core:
         self.prompt: Prompt | None = None
         self.failure: HudMcpError | None = None
         self.touched_s = time.monotonic()
+        self.waited_at_touch_s = shared.contention.waited_s
         self.ended = Once()
         self._store = store
         self._shared = shared
@@ -150,6 +152,7 @@ class Core:
     def touch(self) -> None:
         """Note that somebody acts on it, or attends to it."""
         self.touched_s = time.monotonic()
+        self.waited_at_touch_s = self._shared.contention.waited_s
 
     async def until(self, holds: Callable[[State], bool]) -> State:
         """Wait until something holds of the state, and return that."""

@@ -169,13 +169,20 @@ def pass_on(line: str) -> None:
     sys.stdout.write(f"{line}\n")
 
 
-_unfinished: dict[str, str] = {}
-"""What each session, by its short name, has printed since its last line's end."""
+_unfinished: dict[Callable[[str], None], str] = {}
+"""What each session has printed since its last line's end, by what takes its lines.
+
+Short names of two sessions can be the same.
+"""
 
 
-def take_rest(name: str) -> str | None:
-    """Return what a session has printed since its last line's end, and forget it."""
-    return _unfinished.pop(name, None)
+def take_rest(log: Callable[[str], None]) -> str | None:
+    """Return what a session has printed since its last line's end, and forget it.
+
+    Args:
+        log: The session's, as `clean_context` was given it.
+    """
+    return _unfinished.pop(log, None)
 
 
 class LineStream(io.TextIOBase):
@@ -201,12 +208,12 @@ class LineStream(io.TextIOBase):
         take = current_log.get()
         if take is not None:
             name = current_name.get()
-            *lines, rest = (_unfinished.pop(name, "") + text).split("\n")
+            *lines, rest = (_unfinished.pop(take, "") + text).split("\n")
             for line in lines:
                 take(line[:_MAX_LINE])
                 self._pass_on(line, name)
             if rest:
-                _unfinished[name] = rest[-_MAX_LINE:]
+                _unfinished[take] = rest[-_MAX_LINE:]
         elif self._form == "text":
             self._target.write(text)
         else:

@@ -52,7 +52,7 @@ class RecordEnds:
 
     def log_rest(self) -> None:
         """Log what it has printed since its last line's end."""
-        if (rest := take_rest(self._spec.name)) is not None:
+        if (rest := take_rest(self._journal.log)) is not None:
             self._journal.log(rest)
 
     async def end(self, end: SessionEnd, answer: str | None, *, is_begun: bool) -> Receipt | None:

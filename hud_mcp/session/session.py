@@ -138,6 +138,7 @@ class Session(SessionCalls):
         super().__init__(spec, core, store=store, contention=shared.contention)
         open_s = (utc_now() - spec.started_at).total_seconds()
         self.begun_s = core.touched_s - max(0.0, open_s)
+        self.waited_at_begin_s = core.waited_at_touch_s
 
     def mark_called(self) -> None:
         """Note that an agent in a process of its own has called a tool."""

@@ -131,6 +131,11 @@ class SessionView:
         return self._core.touched_s
 
     @property
+    def waited_at_touch_s(self) -> float:
+        """How long this machine had let the process wait until then."""
+        return self._core.waited_at_touch_s
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing can be done with it here any more."""
         return self._core.state.is_over

@@ -74,6 +74,24 @@ async def test_a_world_that_dies_once_is_back_as_it_was_and_the_call_is_undone(
     assert faults.opened == 2
 
 
+async def test_a_look_that_leaves_no_snapshot_costs_no_session(tmp_path: Path) -> None:
+    """Looking changes nothing: the world comes back as the last action left it."""
+
+    def fail(_slate: Slate) -> None:
+        raise EnvironmentFailed("The camera is broken.")
+
+    faults = Faults(act=once("drop"))
+    async with registry(tmp_path, faults, replayable=False) as sessions:
+        session = await begin(sessions)
+        await add(session, 1)
+        faults.snapshot = fail
+        await session.step((), LOOK)
+        with pytest.raises(WorldDied):
+            await add(session, 2, "drop")
+        faults.snapshot = lambda _slate: None
+        assert await add(session, 3) == "[1, 3]"
+
+
 async def test_a_world_that_dies_again_of_the_same_action_is_the_agents_doing(
     tmp_path: Path,
 ) -> None:

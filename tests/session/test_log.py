@@ -41,17 +41,17 @@ def test_half_a_line_can_be_taken_once_its_session_has_ended() -> None:
     """What was printed last is recorded even without its end, and then forgotten."""
     stream, lines = LineStream(io.StringIO()), list[str]()
     in_session("ended", lines, lambda: stream.write("one\ntwo"))
-    assert take_rest("ended") == "two"
-    assert take_rest("ended") is None
+    assert take_rest(lines.append) == "two"
+    assert take_rest(lines.append) is None
     assert lines == ["one"]
 
 
 def test_two_sessions_that_print_at_once_do_not_mix_their_lines() -> None:
-    """Each has its own half line."""
+    """Each has its own half line, also where their short names are the same."""
     stream = LineStream(io.StringIO())
     first, second = list[str](), list[str]()
     in_session("a", first, lambda: stream.write("a1 "))
-    in_session("b", second, lambda: stream.write("b1\n"))
+    in_session("a", second, lambda: stream.write("b1\n"))
     in_session("a", first, lambda: stream.write("a2\n"))
     assert (first, second) == (["a1 a2"], ["b1"])
 

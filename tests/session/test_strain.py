@@ -120,6 +120,27 @@ async def test_what_the_machine_took_is_no_time_of_a_step(
                     await stepping
 
 
+@pytest.mark.parametrize("limit", ["total_s", "idle_s"])
+async def test_what_the_machine_took_before_a_session_is_none_of_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """A process that waited for hours ends its sessions in time."""
+    waited_s = Contention.__init__
+
+    def wait_long(self: Contention) -> None:
+        waited_s(self)
+        self.waited_s = 9_000.0
+
+    monkeypatch.setattr(Contention, "__init__", wait_long)
+    limits = Limits.model_validate({limit: 0.2})
+    with anyio.fail_after(PATIENCE_S):
+        async with registry(tmp_path / "store", slates(Moments()), limits=limits) as sessions:
+            session = await sessions.start(FILL, caller=ANN)
+            await session.ended.wait()
+            assert session.receipt is not None
+            assert session.receipt.outcome == "expired"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("limit", ["total_s", "idle_s"])
 async def test_what_the_machine_took_is_no_time_of_a_session(

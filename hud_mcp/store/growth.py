@@ -28,7 +28,8 @@ class Growth:
 
     def add(self, trajectory_id: str, count: int) -> None:
         """Count some bytes more."""
-        self._unsaid[trajectory_id] = self._unsaid.get(trajectory_id, 0) + count
+        if count:
+            self._unsaid[trajectory_id] = self._unsaid.get(trajectory_id, 0) + count
 
     def count_state(self, trajectory_id: str, size_bytes: int) -> None:
         """Count the state of a world, in place of the one before."""
@@ -54,17 +55,32 @@ class Growth:
             return change
         return replace(change, grown_bytes=self._unsaid.pop(change.session_id))
 
-    def take(self, trajectory_id: str, *, keeps_state: bool = True) -> int:
-        """Return what is not said yet: whoever takes it says it, and no more comes.
+    def take(self, trajectory_id: str) -> int:
+        """Return the bytes that are not said yet: the caller says them, or gives them back."""
+        return self._unsaid.pop(trajectory_id, 0)
 
-        Args:
-            trajectory_id: The session that ends, or is let go of.
-            keeps_state: Whether the state of its world stays.
-        """
-        state = self._states.pop(trajectory_id, 0)
-        return self._unsaid.pop(trajectory_id, 0) - (0 if keeps_state else state)
+    def state_bytes(self, trajectory_id: str) -> int:
+        """The size of the last state of a session's world."""
+        return self._states.get(trajectory_id, 0)
 
-    def give_back(self, trajectory_id: str, count: int, written: "asyncio.Future[Any]") -> None:
-        """Count again what could not be said."""
-        if count and (written.cancelled() or written.exception() is not None):
-            self.add(trajectory_id, count)
+    def forget(self, trajectory_id: str) -> None:
+        """Forget the state of a session that has ended, or is let go of."""
+        self._states.pop(trajectory_id, None)
+
+    def count_written(
+        self, change: NewSteps, pictures: int, written: "asyncio.Future[None]"
+    ) -> None:
+        """Count steps once they are written: a write that failed is made again with them."""
+        if written.cancelled() or written.exception() is not None:
+            self.add(change.session_id, change.grown_bytes)
+        else:
+            self.count(change, pictures)
+
+    def settle_end(
+        self, trajectory_id: str, said_bytes: int, written: "asyncio.Future[Any]"
+    ) -> None:
+        """Forget a session once its end is written; the bytes of one that is not wait again."""
+        if written.cancelled() or written.exception() is not None:
+            self.add(trajectory_id, said_bytes)
+        else:
+            self.forget(trajectory_id)

@@ -286,7 +286,6 @@ class Store(Upkeep):
         """
         change = NewSteps.of(trajectory_id, steps, unflushed=unflushed)
         pictures = sum(len(new.screenshot.data) for new in steps if new.screenshot is not None)
-        self._growth.count(change, pictures)
         change = self._growth.said_by(change)
         files = [
             (self.screenshots / ScreenshotRecord.of(new.screenshot).name, new.screenshot.data)
@@ -298,8 +297,7 @@ class Store(Upkeep):
             self._mark = None
         copy = None if self.objects is None else self.objects.put
         written = self._database.write(change, files, is_large=change.are_large, copy=copy)
-        if grown := change.grown_bytes:
-            written.add_done_callback(partial(self._growth.give_back, trajectory_id, grown))
+        written.add_done_callback(partial(self._growth.count_written, change, pictures))
         return written
 
     def write_steps_at_once(self, trajectory_id: str, steps: Sequence[NewStep]) -> bool:
@@ -400,9 +398,11 @@ class Store(Upkeep):
             StoreFailed: Nothing was written. Calling again is safe.
             SessionTaken: Nothing was written; another server owns the session.
         """
-        grown = self._growth.take(trajectory_id, keeps_state=receipt.outcome is Outcome.GRADED)
-        written = self._database.write(NewEnd.of(trajectory_id, receipt, grown_bytes=grown))
-        written.add_done_callback(partial(self._growth.give_back, trajectory_id, grown))
+        grown = self._growth.take(trajectory_id)
+        keeps_state = receipt.outcome is Outcome.GRADED
+        less = 0 if keeps_state else self._growth.state_bytes(trajectory_id)
+        written = self._database.write(NewEnd.of(trajectory_id, receipt, grown_bytes=grown - less))
+        written.add_done_callback(partial(self._growth.settle_end, trajectory_id, grown))
         return written
 
     async def release_session(self, trajectory_id: str, *, flushed: bool = False) -> None:
@@ -415,13 +415,17 @@ class Store(Upkeep):
         Raises:
             StoreFailed: This server still owns the session.
         """
+        whole = {"unflushed": False} if flushed else {}
+        grown = self._growth.take(trajectory_id)
+        changes = {"owner": None, "released_at": utc_now(), **whole}
         try:
-            whole = {"unflushed": False} if flushed else {}
-            grown = self._growth.take(trajectory_id)
-            changes = {"owner": None, "released_at": utc_now(), **whole}
             await self._update_session(trajectory_id, grown_bytes=grown, **changes)
         except SessionTaken:
             logger.debug("%s is another server's already", trajectory_id)
+        except BaseException:
+            self._growth.add(trajectory_id, grown)
+            raise
+        self._growth.forget(trajectory_id)
 
     async def claim_session(self, trajectory_id: str) -> bool:
         """Take over a session that has not ended, if no living server owns it.

@@ -5,6 +5,7 @@ import math
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,31 @@ async def test_a_store_that_others_hold_too_long_says_so_and_loses_nothing(
             await add(index)
     assert told == []
     assert len((await impatient.load_trajectory("traj-1")).steps) == 101
+
+
+async def stored_bytes(path: Path, *, failures: int) -> int:
+    """How many bytes a session's row says, where every write fails so often first."""
+    store = Store(f"sqlite:///{path}?timeout=0.1")
+    await begin(store)
+    for write in (
+        lambda: store.add_step("traj-1", step(0), snapshot=b"s" * 300),
+        lambda: store.add_step("traj-1", step(1), snapshot=b"s" * 500),
+        lambda: store.release_session("traj-1"),
+    ):
+        for _ in range(failures):
+            with write_lock(path), pytest.raises(StoreFailed):
+                await write()
+        await write()
+    await store.close()
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT stored_bytes FROM sessions").fetchone()[0]
+
+
+async def test_what_could_not_be_written_is_stored_once(tmp_path: Path) -> None:
+    """A caller's quota counts no write that failed."""
+    with anyio.fail_after(PATIENCE_S):
+        once = await stored_bytes(tmp_path / "free.sqlite3", failures=0)
+        assert await stored_bytes(tmp_path / "held.sqlite3", failures=3) == once > 500
 
 
 async def test_a_server_that_could_not_sign_off_is_known_as_dead_at_once(

@@ -247,7 +247,7 @@ class Taskset(Sequence[Task]):
         if key not in self._tasks:
             hint = did_you_mean(key, self._tasks)
             raise InvalidTask(
-                f"{self.name} has no task {key!r}.{hint} `hud-mcp tasks` lists its {len(self)}."
+                f"{self.name} has no task {key!r}.{hint} `hud-mcp tasks SET` lists its {len(self)}."
             )
         return self._tasks[key]
 

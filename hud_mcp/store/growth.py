@@ -76,9 +76,7 @@ class Growth:
         else:
             self.count(change, pictures)
 
-    def settle_end(
-        self, trajectory_id: str, said_bytes: int, written: "asyncio.Future[Any]"
-    ) -> None:
+    def conclude(self, trajectory_id: str, said_bytes: int, written: "asyncio.Future[Any]") -> None:
         """Forget a session once its end is written; the bytes of one that is not wait again."""
         if written.cancelled() or written.exception() is not None:
             self.add(trajectory_id, said_bytes)

@@ -402,7 +402,7 @@ class Store(Upkeep):
         keeps_state = receipt.outcome is Outcome.GRADED
         less = 0 if keeps_state else self._growth.state_bytes(trajectory_id)
         written = self._database.write(NewEnd.of(trajectory_id, receipt, grown_bytes=grown - less))
-        written.add_done_callback(partial(self._growth.settle_end, trajectory_id, grown))
+        written.add_done_callback(partial(self._growth.conclude, trajectory_id, grown))
         return written
 
     async def release_session(self, trajectory_id: str, *, flushed: bool = False) -> None:

@@ -1,5 +1,6 @@
 """Whatever an agent may leave in the place of an output, as lines of bash; and odd answers."""
 
+import shlex
 from collections.abc import Mapping
 
 __all__ = ["JSON_SHAPES", "ODD_ANSWERS", "PLAYED", "SHAPES", "leave_changed_as", "left_as"]
@@ -62,7 +63,7 @@ _MOST_OUTPUTS = 20
 
 def left_as(shape: str, path: str) -> str:
     """The line that leaves an output in a shape, whatever is there before."""
-    return f"f={path!r}; {_CLEAR}{_line(shape)}"
+    return f"f={shlex.quote(path)}; {_CLEAR}{_line(shape)}"
 
 
 def leave_changed_as(shape: str, mark: str) -> str:

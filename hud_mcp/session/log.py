@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO, cast
+from weakref import WeakKeyDictionary
 
 __all__ = [
     "LineStream",
@@ -169,11 +170,15 @@ def pass_on(line: str) -> None:
     sys.stdout.write(f"{line}\n")
 
 
-_unfinished: dict[Callable[[str], None], str] = {}
-"""What each session has printed since its last line's end, by what takes its lines.
+_unfinished: WeakKeyDictionary[object, str] = WeakKeyDictionary()
+"""The half line that each session has printed last, by the owner of its log.
 
-Short names of two sessions can be the same.
+Short names of two sessions can be the same. A session that prints after its end is not kept by it.
 """
+
+
+def _owner(log: Callable[[str], None]) -> object:
+    return getattr(log, "__self__", log)
 
 
 def take_rest(log: Callable[[str], None]) -> str | None:
@@ -182,7 +187,7 @@ def take_rest(log: Callable[[str], None]) -> str | None:
     Args:
         log: The session's, as `clean_context` was given it.
     """
-    return _unfinished.pop(log, None)
+    return _unfinished.pop(_owner(log), None)
 
 
 class LineStream(io.TextIOBase):
@@ -208,12 +213,13 @@ class LineStream(io.TextIOBase):
         take = current_log.get()
         if take is not None:
             name = current_name.get()
-            *lines, rest = (_unfinished.pop(take, "") + text).split("\n")
+            owner = _owner(take)
+            *lines, rest = (_unfinished.pop(owner, "") + text).split("\n")
             for line in lines:
                 take(line[:_MAX_LINE])
                 self._pass_on(line, name)
             if rest:
-                _unfinished[take] = rest[-_MAX_LINE:]
+                _unfinished[owner] = rest[-_MAX_LINE:]
         elif self._form == "text":
             self._target.write(text)
         else:

@@ -1,9 +1,11 @@
 """Lines go to stderr and to the session that they belong to, one line each, and never break."""
 
 import contextvars
+import gc
 import io
 import logging
 import sys
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -13,17 +15,28 @@ from hud_mcp.session.log import LineStream, configure_logging, current_log, curr
 logger = logging.getLogger("author")
 
 
-def in_session(name: str, lines: list[str], work: Callable[[], object]) -> None:
+class Lines:
+    """Takes the lines of one session."""
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+
+    def take(self, line: str) -> None:
+        """Take one."""
+        self.taken.append(line)
+
+
+def in_session(name: str, lines: Lines, work: Callable[[], object]) -> None:
     """Run as a session's own task does: in a context that has its log."""
     context = contextvars.Context()
     context.run(current_name.set, name)
-    context.run(current_log.set, lines.append)
+    context.run(current_log.set, lines.take)
     context.run(work)
 
 
 def test_what_is_printed_is_passed_on_and_logged_line_by_line() -> None:
     """Half a line waits for its end."""
-    target, lines = io.StringIO(), list[str]()
+    target, lines = io.StringIO(), Lines()
     stream = LineStream(target)
 
     def work() -> None:
@@ -32,28 +45,38 @@ def test_what_is_printed_is_passed_on_and_logged_line_by_line() -> None:
         print("o\n\nthree", end="", file=stream, flush=True)
 
     in_session("halves", lines, work)
-    assert lines == ["one", "two", ""]
+    assert lines.taken == ["one", "two", ""]
     printed = [line.partition(" ")[2] for line in target.getvalue().splitlines()]
     assert printed == ["print   halves one", "print   halves two", "print   halves "]
 
 
 def test_half_a_line_can_be_taken_once_its_session_has_ended() -> None:
     """What was printed last is recorded even without its end, and then forgotten."""
-    stream, lines = LineStream(io.StringIO()), list[str]()
+    stream, lines = LineStream(io.StringIO()), Lines()
     in_session("ended", lines, lambda: stream.write("one\ntwo"))
-    assert take_rest(lines.append) == "two"
-    assert take_rest(lines.append) is None
-    assert lines == ["one"]
+    assert take_rest(lines.take) == "two"
+    assert take_rest(lines.take) is None
+    assert lines.taken == ["one"]
 
 
 def test_two_sessions_that_print_at_once_do_not_mix_their_lines() -> None:
     """Each has its own half line, also where their short names are the same."""
     stream = LineStream(io.StringIO())
-    first, second = list[str](), list[str]()
+    first, second = Lines(), Lines()
     in_session("a", first, lambda: stream.write("a1 "))
     in_session("a", second, lambda: stream.write("b1\n"))
     in_session("a", first, lambda: stream.write("a2\n"))
-    assert (first, second) == (["a1 a2"], ["b1"])
+    assert (first.taken, second.taken) == (["a1 a2"], ["b1"])
+
+
+def test_half_a_line_keeps_no_session_that_has_ended() -> None:
+    """A thread of an author's may print long after."""
+    lines = Lines()
+    seen = weakref.ref(lines)
+    in_session("late", lines, lambda: LineStream(io.StringIO()).write("half"))
+    del lines
+    gc.collect()
+    assert seen() is None
 
 
 def test_what_is_printed_outside_of_sessions_is_only_passed_on() -> None:
@@ -67,7 +90,7 @@ def test_what_is_printed_outside_of_sessions_is_only_passed_on() -> None:
 
 def test_an_endless_line_is_bounded() -> None:
     """A program that never ends its line does not fill the memory."""
-    stream, lines = LineStream(io.StringIO()), list[str]()
+    stream, lines = LineStream(io.StringIO()), Lines()
 
     def work() -> None:
         for _ in range(10):
@@ -75,7 +98,7 @@ def test_an_endless_line_is_bounded() -> None:
         stream.write("\n")
 
     in_session("a", lines, work)
-    (line,) = lines
+    (line,) = lines.taken
     assert len(line) <= 4000
 
 
@@ -84,12 +107,12 @@ def test_log_records_reach_stderr_with_the_session_s_name_and_its_log(
 ) -> None:
     """A record of a session is in both; one of the server in stderr alone."""
     configure_logging("info")
-    lines: list[str] = []
+    lines = Lines()
     in_session("abc123", lines, lambda: logger.warning("took %d s", 3))
     logger.info("listening")
     logger.debug("not shown")
     told = capsys.readouterr()
-    assert lines == ["warning author: took 3 s"]
+    assert lines.taken == ["warning author: took 3 s"]
     first, second = told.err.splitlines()
     assert first.endswith("warning abc123 took 3 s")
     assert second.endswith("info    - listening")
@@ -113,14 +136,14 @@ def test_a_bad_format_string_does_not_break_the_session_that_logs_it(
 ) -> None:
     """Python reports it on stderr and goes on, and so it does in a session."""
     configure_logging("info")
-    lines: list[str] = []
+    lines = Lines()
 
     def work() -> None:
         logger.info("%d", "three")
         logger.info("and on")
 
     in_session("a", lines, work)
-    assert lines == ["info author: and on"]
+    assert lines.taken == ["info author: and on"]
     assert "--- Logging error ---" in capsys.readouterr().err
 
 

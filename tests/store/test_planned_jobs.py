@@ -3,10 +3,11 @@
 from collections.abc import Callable
 
 import pytest
-from records import execute, receipt, trajectory
+from records import AT, execute, receipt, trajectory
 
 from hud_mcp.errors import LimitReached, SourceNotFound
 from hud_mcp.record.job import Job
+from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio
@@ -27,8 +28,10 @@ async def test_a_planned_job_counts_what_its_plan_names(open_store: Callable[...
     await store.add_job(job)
     for _ in range(2):
         await store.plan_run(job.id, f"{1:064}")
+    priced = ModelTurn(started_at=AT, ended_at=AT, cost_usd=0.25)
     for number in (1, 2):
         await add(store, job, number)
+        await store.add_turns(f"traj-{number}", [priced], before_step=0)
     found, _, runs = await store.load_job_summary(job.id)
     assert (found.planned, [(r.id, r.foreign) for r in runs]) == (
         True, [("traj-1", False), ("traj-2", True)],
@@ -39,6 +42,7 @@ async def test_a_planned_job_counts_what_its_plan_names(open_store: Callable[...
     assert (await store.load_job_ids(job.id))[1] == ["traj-1"]
     assert (await store.load_job_ids(job.id, foreign=True))[1] == ["traj-2"]
     assert (await store.count_rewards())[job.id][0] == 1
+    assert (await store.count_progress(AT))[job.id].cost_usd == 0.25
     with pytest.raises(SourceNotFound):
         await store.plan_run("job-none", "0" * 64)
 

@@ -76,7 +76,7 @@ class JobProgress:
         failed: How many ended without a grade.
         begun_at: When the last one began.
         ended_at: When the last one ended.
-        cost_usd: What its models cost in US dollars, as far as that is told.
+        cost_usd: The cost of its models in US dollars; None where no price is recorded.
     """
 
     tasks: int
@@ -153,6 +153,7 @@ def count_progress(connection: Connection, alive_since: datetime) -> dict[str, J
     ended = sessions.c.ended_at.is_not(None)
     alive = sessions.c.owner.in_(select(servers.c.id).where(servers.c.beat_at >= alive_since))
     failed = ended & (outcome.is_(None) | (outcome != Outcome.GRADED.value))
+    mine = ~is_foreign() & sessions.c.job_id.is_not(None)
     query = select(
         sessions.c.job_id,
         func.count(sessions.c.ended_at),
@@ -160,9 +161,9 @@ def count_progress(connection: Connection, alive_since: datetime) -> dict[str, J
         func.count(case((failed, 1))),
         func.max(sessions.c.started_at),
         func.max(sessions.c.ended_at),
-    ).where(~is_foreign(), sessions.c.job_id.is_not(None))
+    ).where(mine)
     found = connection.execute(query.group_by(sessions.c.job_id))
-    costs = job_costs(connection)
+    costs = job_costs(connection, mine)
     begun = {
         row[0]: JobProgress(tasks.pop(row[0], 0), *row[1:], costs.get(row[0])) for row in found
     }

@@ -133,21 +133,23 @@ def load_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, Mode
     }
 
 
-def job_costs(connection: Connection) -> dict[str, float]:
-    """What the models of each job cost in US dollars, as far as that is told."""
-    mine = turns.c.session_id == sessions.c.id
+def job_costs(connection: Connection, of: ColumnElement[bool]) -> dict[str, float]:
+    """The cost of each job's models in US dollars; none where no price is recorded.
+
+    Args:
+        connection: An open one.
+        of: Which sessions count, as a condition on their table; each is of a job.
+    """
     query = (
         select(sessions.c.job_id, func.sum(turns.c.cost_usd).label("cost_usd"))
-        .join(turns, mine)
-        .where(sessions.c.job_id.is_not(None), turns.c.cost_usd.is_not(None))
+        .join(turns, turns.c.session_id == sessions.c.id)
+        .where(of, turns.c.cost_usd.is_not(None))
         .group_by(sessions.c.job_id)
     )
     found = {row.job_id: float(row.cost_usd) for row in connection.execute(query)}
-    of_a_job = sessions.c.job_id.is_not(None)
-    pruned = _load_pruned_uses(connection, of_a_job)
-    if pruned:
-        query = select(sessions.c.id, sessions.c.job_id).where(sessions.c.pruned.is_not(None))
-        for session, job in connection.execute(query.where(of_a_job)):
+    if pruned := _load_pruned_uses(connection, of):
+        query = select(sessions.c.id, sessions.c.job_id).where(of, sessions.c.pruned.is_not(None))
+        for session, job in connection.execute(query):
             use = pruned.get(session)
             if use is not None and use.cost_usd is not None:
                 found[job] = found.get(job, 0.0) + use.cost_usd

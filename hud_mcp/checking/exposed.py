@@ -1,4 +1,4 @@
-"""Places that no person looks at, such as a file or a comment of a page: what they may tell."""
+"""Values in places that no person looks at: files of a sandbox, and the source of pages."""
 
 from collections.abc import Iterable
 from pathlib import PurePosixPath
@@ -18,7 +18,7 @@ ADVICE = {
     "hidden": "Leave it out of the page: the grader can read it from the row or from `state`.",
     "open": "Let the site answer without it: the grader can read it from the row or from `state`.",
 }
-"""By the kind of a text: what its author is to do."""
+"""The author's remedy, by the kind of a text."""
 
 UNSEEN = frozenset(ADVICE)
 """Kinds of texts that no person is shown."""
@@ -34,12 +34,12 @@ class Trail(Value):
 class Exposure:
     """Judges where values lie that no person is shown.
 
-    An agent may well find its answer in a file or on a page: then the prompt or the oracle's way
-    leads there, or the page shows it. What says of itself that it is the answer is none of that.
+    A task may have its agent find the answer in a file or on a page. Then the prompt or the
+    oracle's way leads there, or the page shows it. A text that calls itself the answer is a leak.
 
     Args:
         prompt: The task's.
-        shown: What anybody sees of the world.
+        shown: The texts of the world that anybody sees.
         trail: The oracle's.
     """
 

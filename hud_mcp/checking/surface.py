@@ -54,7 +54,7 @@ class Seen(Value):
 
     In a text that an author wrote (`own`), short values are searched for too; in one of the
     package's they are found by chance. One that is `shared` is there for all tasks of an
-    environment, or for those of one `template`. What its author calls it is `named`: the path of a
+    environment, or for those of one `template`. `named` is its author's name for it: the path of a
     file, or a field.
     """
 

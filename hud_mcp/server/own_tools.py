@@ -23,7 +23,7 @@ class OwnTool:
     """A tool of the environments' own, under one name that clients may call.
 
     Args:
-        name: What clients call.
+        name: The name that clients call.
         tools: The environments that have it, each with its tool.
         is_listed: Whether it stands in `tools/list`.
     """
@@ -61,8 +61,8 @@ class OwnTool:
         return self._first.world.open_world or not tool.replayable
 
     @property
-    def told(self) -> tuple[Any, ...]:
-        """All that a client reads of it."""
+    def public_parts(self) -> tuple[Any, ...]:
+        """Everything that a client reads of it, beside its name."""
         schema = self.tool.arguments.schema
         return schema, self.description, self.is_destructive, self.is_open_world
 
@@ -141,7 +141,7 @@ def own_tools(sessions: Sessions, *, taken: Collection[str]) -> dict[str, OwnToo
             OwnTool(f"{safe[environment.name]}_{name}".lower(), [(environment, tool)])
             for environment, tool in tools
         ]
-        are_alike = all(own.told == each[0].told for own in each)
+        are_alike = all(own.public_parts == each[0].public_parts for own in each)
         found[name] = OwnTool(name, tools, is_listed=are_alike)
         if are_alike:
             continue

@@ -84,8 +84,8 @@ class Reaper:
         """Why a session expires now; None where it does not."""
         now, waited = time.monotonic(), self._contention.waited_s
         idle = now - session.touched_s - (waited - session.waited_at_touch_s)
-        is_open_s = now - session.begun_s - (waited - session.waited_at_begin_s)
-        if is_open_s > self._limits.total_s:
+        open_s = now - session.begun_s - (waited - session.waited_at_begin_s)
+        if open_s > self._limits.total_s:
             return f"It was open for {self._limits.total_s:g} s, the longest allowed."
         if session.busy:
             return None

@@ -83,7 +83,7 @@ function pickBox({ id, name, proof }) {
 /** Sessions that no job ran, such as a person's: they are listed as one. */
 const LOOSE = { id: '', name: 'Sessions without a job', taskset: null, agent: null };
 
-const told = figure => figure !== null && figure !== undefined;
+const isKnown = figure => figure !== null && figure !== undefined;
 
 const STATES = { running: 'open', ended: 'good', stopped: 'bad' };
 
@@ -102,7 +102,7 @@ const JOB_COLUMNS = [
       el('a', { href: linkToJob(job) }, job.name),
       el('span', { class: 'brief' }, [
         job.agent, job.created_at && agoText(job.created_at), job.state, plural(job.total, 'session'),
-        told(job.cost) && moneyText(job.cost),
+        isKnown(job.cost) && moneyText(job.cost),
         job.failed && `${job.failed.toLocaleString('en')} without a grade`,
       ].filter(Boolean).join('\u00a0· ')),
     ],
@@ -120,8 +120,8 @@ const JOB_COLUMNS = [
   {
     key: 'took', label: 'Duration', value: row => row.job.seconds ?? null,
     cell: ({ job }) => [
-      told(job.seconds) ? secondsText(job.seconds) : '—',
-      ...(told(job.cost) ? [el('span', { class: 'over' }, moneyText(job.cost))] : []),
+      isKnown(job.seconds) ? secondsText(job.seconds) : '—',
+      ...(isKnown(job.cost) ? [el('span', { class: 'over' }, moneyText(job.cost))] : []),
     ],
   },
   {

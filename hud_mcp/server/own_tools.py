@@ -13,7 +13,7 @@ from hud_mcp.server.results import step_result
 from hud_mcp.session.registry import Sessions
 from hud_mcp.tool import Tool
 
-__all__ = ["OwnTool", "own_tools"]
+__all__ = ["OwnTool", "listed_names", "own_tools"]
 
 _MOST_CHARS = 1000
 """Of a description; hosts take little more."""
@@ -92,9 +92,10 @@ class OwnTool:
         own = self._tools.get(session.environment.name)
         tool = session.environment.tools.get(own.name) if own is not None else None
         if tool is None:
-            whose = ", ".join(repr(name) for name in self._tools)
+            *others, last = map(repr, self._tools)
+            whose = f"the environments {', '.join(others)} and" if others else "environment"
             raise InvalidTask(
-                f"{self.name} belongs to environment {whose}; this session is in "
+                f"{self.name} belongs to {whose} {last}; this session is in "
                 f"{session.environment.name!r}."
             )
         given = {k: v for k, v in call.arguments.items() if k != "session"}
@@ -126,30 +127,61 @@ def own_tools(sessions: Sessions, *, taken: Collection[str]) -> dict[str, OwnToo
     Raises:
         InvalidEnvironment: Two would have the same name.
     """
-    every: dict[str, list[tuple[Environment, Tool]]] = {}
-    for environment in sessions.environments.values():
-        for tool in environment.tools.values():
-            if tool.name in taken:
-                raise InvalidEnvironment(
-                    f"{tool.where}: {tool.name!r} is the name of a core tool; choose another."
-                )
-            every.setdefault(tool.name, []).append((environment, tool))
+    environments = sessions.environments
     found: dict[str, OwnTool] = {}
-    safe = safe_names(sessions.environments)
-    for name, tools in every.items():
-        each = [
-            OwnTool(f"{safe[environment.name]}_{name}".lower(), [(environment, tool)])
-            for environment, tool in tools
-        ]
-        are_alike = all(own.public_parts == each[0].public_parts for own in each)
+    qualified: list[OwnTool] = []
+    for name in dict.fromkeys(name for each in environments.values() for name in each.tools):
+        tools = _tools_called(name, environments)
+        are_alike = _are_alike(name, tools)
         found[name] = OwnTool(name, tools, is_listed=are_alike)
-        if are_alike:
-            continue
-        for own in each:
-            if own.name in taken or own.name in every or own.name in found:
-                raise InvalidEnvironment(
-                    f"{own.tool.where}: {name!r} would be listed as {own.name!r}, which is the "
-                    "name of another tool; choose another."
-                )
-            found[own.name] = own
+        if name in taken:
+            raise InvalidEnvironment(
+                f"{tools[0][1].where}: {name!r} is the name of a core tool; choose another."
+            )
+        if not are_alike:
+            qualified += [_qualified(*each, environments) for each in tools]
+    for own in qualified:
+        if own.name in taken or own.name in found:
+            raise InvalidEnvironment(
+                f"{own.tool.where}: {own.tool.name!r} would be listed as {own.name!r}, which is "
+                "the name of another tool; choose another."
+            )
+        found[own.name] = own
     return found
+
+
+def listed_names(environments: Mapping[str, Environment], environment: Environment) -> list[str]:
+    """The names by which clients see an environment's own tools, in order.
+
+    Args:
+        environments: All that are served, by name.
+        environment: One of them, perhaps in the version before.
+    """
+    return [
+        name
+        if _are_alike(name, _tools_called(name, environments))
+        else _qualified(environment, tool, environments).name
+        for name, tool in environment.tools.items()
+    ]
+
+
+def _tools_called(
+    name: str, environments: Mapping[str, Environment]
+) -> list[tuple[Environment, Tool]]:
+    return [(each, each.tools[name]) for each in environments.values() if name in each.tools]
+
+
+def _are_alike(name: str, tools: Sequence[tuple[Environment, Tool]]) -> bool:
+    """Whether a client reads the same of all of them."""
+    if len(tools) < 2:  # noqa: PLR2004  # one is like itself
+        return True
+    first, *others = (OwnTool(name, [each]).public_parts for each in tools)
+    return all(other == first for other in others)
+
+
+def _qualified(
+    environment: Environment, tool: Tool, environments: Mapping[str, Environment]
+) -> OwnTool:
+    """A tool under its own name with that of its environment before it."""
+    prefix = safe_names([*environments, environment.name])[environment.name]
+    return OwnTool(f"{prefix}_{tool.name}".lower(), [(environment, tool)])

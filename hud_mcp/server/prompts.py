@@ -87,7 +87,9 @@ class Prompts:
                 session = await self._sessions.start(task, caller=caller, provisional=True)
         except HudMcpError as exc:
             raise MCPError(code=INVALID_PARAMS, message=str(exc)) from None
-        return types.GetPromptResult(description=task.title or None, messages=_messages(session))
+        return types.GetPromptResult(
+            description=task.title or None, messages=_messages(session, self._sessions)
+        )
 
     def complete(self, name: str, argument: str, typed: str) -> list[str]:
         """Values for an argument that begin with, or contain, what was typed."""
@@ -121,7 +123,7 @@ class Prompts:
         return self._sessions.tasks[given]
 
 
-def _messages(session: Session) -> list[types.PromptMessage]:
+def _messages(session: Session, sessions: Sessions) -> list[types.PromptMessage]:
     """The prompt's messages, and what to do with the session.
 
     MCP knows no system messages: they are the user's, and say that they are instructions.
@@ -134,7 +136,7 @@ def _messages(session: Session) -> list[types.PromptMessage]:
         for message in prompt
         for content in _contents(message)
     ]
-    text = f"The environment is ready. {begun_text(session)}"
+    text = f"The environment is ready. {begun_text(session, sessions)}"
     content = types.TextContent(type="text", text=text)
     return [*messages, types.PromptMessage(role="user", content=content)]
 

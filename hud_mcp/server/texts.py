@@ -6,6 +6,7 @@ import orjson
 
 from hud_mcp.record.trajectory import Receipt, live_url
 from hud_mcp.schema import plain_schema
+from hud_mcp.server.own_tools import listed_names
 from hud_mcp.server.results import receipt_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
@@ -16,11 +17,11 @@ _SCHEMA_CHARS = 4000
 """Of an answer's schema in a text; programs find it whole beside the text."""
 
 
-def begun_text(session: Session) -> str:
-    """What to do with a session that has begun."""
+def begun_text(session: Session, sessions: Sessions) -> str:
+    """What to do with a session that has begun, with the names of its tools as clients see them."""
     world = session.environment.world
     acts = bool(world.actions - ({"wait", "custom"} if world.tools_suffice else {"wait"}))
-    tools = ", ".join(session.environment.tools)
+    tools = ", ".join(listed_names(sessions.environments, session.environment))
     also = f" Its own tools: {tools}." if tools else ""
     if acts:
         how = "Look with step, act with step or act, and finish with response."

@@ -69,6 +69,8 @@ async def test_tools_that_read_alike_are_one_tool(tmp_path: Path) -> None:
         assert not [name for name in names if name.endswith("_add")]
         assert (await added(client, "add", "a"))[1].startswith("3")
         assert (await added(client, "add", "b"))[1].startswith("30")
+        begun = await client.call_tool("start_task", {"environment": "b", "template": "task"})
+        assert "Its own tools: add." in getattr(begun.content[0], "text", "")
 
 
 async def test_tools_that_differ_have_their_environment_s_name_too(tmp_path: Path) -> None:
@@ -81,6 +83,8 @@ async def test_tools_that_differ_have_their_environment_s_name_too(tmp_path: Pat
         assert (await added(client, "b_add", "b"))[1].startswith("30")
         assert (await added(client, "add", "b"))[1].startswith("30")
         assert (await added(client, "add", "a"))[1].startswith("3")
+        begun = await client.call_tool("start_task", {"environment": "b", "template": "task"})
+        assert "Its own tools: b_add." in getattr(begun.content[0], "text", "")
         refused, told = await added(client, "b_add", "a")
         assert refused
         assert told.startswith("b_add belongs to environment 'b'; this session is in 'a'.")

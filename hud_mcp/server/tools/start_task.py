@@ -59,7 +59,7 @@ async def start_task(call: Call) -> dict[str, Any]:
         "prompt": session.prompt.text if session.prompt else "",
         **({"rules": rules} if rules else {}),
         "steps": session.steps,
-        "next": begun_text(session),
+        "next": begun_text(session, call.sessions),
         **screen_size(session),
         **answer_schema(session),
         **live_address(call.sessions, session),

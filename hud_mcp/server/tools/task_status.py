@@ -88,7 +88,7 @@ def _of_session(call: Call, session: Session) -> dict[str, Any]:
     else:
         rules = session.explain()
         value |= {"rules": rules} if rules else {}
-        value["next"] = begun_text(session)
+        value["next"] = begun_text(session, call.sessions)
         value |= answer_schema(session)
         lines += [f"Prompt: {value['prompt']}", *([rules] if rules else []), value["next"]]
     called = session.agent_called and not call.caller.has_session_token

@@ -68,6 +68,8 @@ async def test_the_list_of_jobs_tells_the_cost_of_each(run: Run, browser: Browse
     async with served(viewer_app(run.store)) as base, opened(browser, f"{base}/") as seen:
         rows = seen.page.locator("#job-rows tr")
         await expect(rows.filter(has_text=name).locator("td.took .over")).to_have_text("$1.5000")
+        took = await rows.filter(has_text=name).locator("td.took").inner_text()
+        assert took.split("\n")[1] == "$1.5000"  # on a line of its own
         await expect(rows.filter(has_text="Unpriced").locator("td.took .over")).to_have_count(0)
 
 

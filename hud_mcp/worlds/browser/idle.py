@@ -48,9 +48,9 @@ MAX_DOCUMENTS = 5
 
 Outcome = Literal["quiet", "unread", "busy", "leaving", "gone", "hung"]
 
-_QUIET = f"""([bound, stays, late, ignored]) => {{
+_QUIET = f"""([bound, stays, late, ignored, patience]) => {{
   const tracker = window['{TRACKER}'];
-  return tracker ? tracker.quiet(bound, stays, late, ignored)
+  return tracker ? tracker.quiet(bound, stays, late, ignored, patience)
     : document.readyState === 'complete' ? 'quiet' : 'unread';
 }}"""
 
@@ -105,7 +105,8 @@ async def _ask(tab: "Tab", bound_s: float, *, stays: bool, late: bool) -> Outcom
     """Ask the document whether it is quiet; it answers when it is, or at the bound."""
     with anyio.move_on_after(bound_s + EVALUATE_BOUND_S * tab.patience()):
         try:
-            return await tab.page.evaluate(_QUIET, [bound_s * 1000, stays, late, tab.ignored])
+            asked = [bound_s * 1000, stays, late, tab.ignored, tab.patience()]
+            return await tab.page.evaluate(_QUIET, asked)
         except libraries.PlaywrightError:
             return "gone"  # its document was replaced while it answered, or the tab closed
     return "hung"

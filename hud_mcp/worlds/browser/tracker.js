@@ -212,15 +212,15 @@
     }
   };
   state.last(() => addEventListener('keydown', onScrollKey, passive));
-  state.glides = () => {  // not where it scrolled by itself before the action: that has no end
-    const glides = [...state.scrolls.values()].some(at => clock() - at < GLIDE_MS);
-    const steps = clock() - state.scrolledAt < STEP_MS;
-    return (!state.roams && (glides || steps)) || children().some(c => c.glides());
+  state.glides = patience => {  // not where it scrolled by itself before the action: that has no end
+    const glides = [...state.scrolls.values()].some(at => clock() - at < GLIDE_MS * patience);
+    const steps = clock() - state.scrolledAt < STEP_MS * patience;
+    return (!state.roams && (glides || steps)) || children().some(c => c.glides(patience));
   };
   state.glideDue = () => Math.max(state.scrollDue, ...children().map(c => c.glideDue()));
-  const isSmooth = () => {
-    const root = document.scrollingElement;
-    return !!root && scrolls(root) && getComputedStyle(root).scrollBehavior === 'smooth';
+  const isSmooth = () => {  // the root's style holds, also in quirks mode, where the body scrolls
+    const { scrollingElement: box, documentElement: root } = document;
+    return !!box && scrolls(box) && getComputedStyle(root).scrollBehavior === 'smooth';
   };
 
   // What an action is about to send to one element is judged as it comes. Where another element
@@ -355,8 +355,12 @@
   state.watched = () => state.observed || children().some(c => c.watched());
   state.restlessNow = () => state.restless || children().some(c => c.restlessNow());
   const soon = () => new Promise(done => later(done, 0));  // after what handlers have posted
-  state.next = () => new Promise(done => { frame(() => done()); later(done, 60); });
-  state.quiet = async (bound, stays, late, ignored) => {
+  // Whether a frame was drawn; a machine that is busy draws none for a while.
+  state.next = () => new Promise(done => {
+    frame(() => done(true));
+    later(() => done(false), 60);
+  });
+  state.quiet = async (bound, stays, late, ignored, patience) => {
     const start = clock();
     state.attend();
     if (stays) state.leaving = false;
@@ -375,12 +379,12 @@
       }
       if (state.leaving) return 'leaving';
       if (age > bound) { state.giveUp(); return 'busy'; }
-      const enough = age > (state.restlessNow() ? RESTLESS_MS : 4 * RESTLESS_MS);
-      if (!state.glides() && !state.waiting(ignored) && (enough || frames <= 0)) return 'quiet';
+      const enough = age > (state.restlessNow() ? RESTLESS_MS : 4 * RESTLESS_MS) * patience;
+      if (!state.glides(patience) && !state.waiting(ignored) && (enough || frames <= 0)) return 'quiet';
       const before = clock();
-      await state.next();
+      const wasDrawn = await state.next();
       await soon();
-      frames = state.stillFor() < clock() - before ? 1 : frames - 1;
+      frames = state.stillFor() < clock() - before ? 1 : frames - wasDrawn;
     }
   };
   Object.defineProperty(window, KEY, { value: state, enumerable: false });

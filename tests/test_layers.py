@@ -92,6 +92,7 @@ LAYERS = (
         "machine",
         "openenv",
         "monitor",
+        "plugins",
     ),
     ("cli",),
     ("__main__",),
@@ -165,14 +166,19 @@ EXCEPTIONS = {
     ("channel.__main__", "cli.channel"): "what a container runs is the command, by another name",
 }
 
+WITH_PLUGINS = {
+    "cli": "a command loads the plugin that it is of",
+}
+"""Rooms outside of `plugins` that import one, each with its reason. The core imports none."""
+
 NARROW = {"agents.agent": VALUES}
 """What any script or model may hold in its hand depends on nothing but values."""
 
 HEAVY = {
     "playwright": ("worlds.browser",),
-    "sqlalchemy": ("store.sql",),
+    "sqlalchemy": ("store.sql", "plugins.operate.sql"),
     "alembic": ("store.sql",),
-    "mcp": ("server",),
+    "mcp": ("server", "plugins.operate.replicas"),
     "gymnasium": ("worlds.gymnasium", "carl", "task_env"),
     "numpy": ("worlds.gymnasium", "carl", "task_env"),
     "Box2D": ("carl",),
@@ -187,7 +193,7 @@ HEAVY = {
 }
 """Slow to load or optional: imported inside functions, but for the modules that exist for them."""
 
-ONLY_IN = {"playwright": "worlds.browser", "mcp.server": "server"}
+ONLY_IN = {"playwright": ("worlds.browser",), "mcp.server": ("server", "plugins")}
 """Imported nowhere else, not even inside a function."""
 
 
@@ -290,6 +296,8 @@ def layer_violation(importer: str, target: str) -> str | None:  # noqa: PLR0911 
         return None if not target else "the map of names loads a module only when it is asked"
     if not target or (importer, target) in EXCEPTIONS:
         return None
+    if text := plugin_violation(importer, target):
+        return text
     highest = NARROW.get(importer, LEVEL[top])
     if LEVEL[below] > highest:
         return f"{importer} imports {target}, which lies above it"
@@ -297,6 +305,19 @@ def layer_violation(importer: str, target: str) -> str | None:  # noqa: PLR0911 
         return f"{importer} imports {target}: the record and the life of a session know no world"
     if LEVEL[top] == PARTS and LEVEL[below] == PARTS and top != below:
         return f"{importer} imports {target}: worlds and graders use declarations and values only"
+    return None
+
+
+def plugin_violation(importer: str, target: str) -> str | None:
+    """What is wrong with a module's using a plugin, or None."""
+    if not belongs(target, "plugins"):
+        return None
+    if not belongs(importer, "plugins"):
+        if any(belongs(importer, room) for room in WITH_PLUGINS):
+            return None
+        return f"{importer} imports {target}: the core imports no plugin"
+    if importer.split(".")[1:2] != target.split(".")[1:2]:
+        return f"{importer} imports {target}: a plugin imports no other plugin"
     return None
 
 
@@ -334,9 +355,9 @@ MANNERS = re.compile(r"\bassert\b|\bprint\(|\bsuppress\(")
 
 def foreign_violations(each: Import) -> Iterator[str]:
     """What is wrong with an import of another package's module."""
-    for name, home in ONLY_IN.items():
-        if belongs(each.module, name) and not belongs(each.importer, home):
-            yield f"only {home} imports {name}"
+    for name, homes in ONLY_IN.items():
+        if belongs(each.module, name) and not any(belongs(each.importer, home) for home in homes):
+            yield f"only {homes[0]} imports {name}"
     heavy = each.module.split(".")[0]
     if heavy in HEAVY and each.at_start and not each.for_types:
         homes = HEAVY[heavy]
@@ -423,6 +444,19 @@ def test_every_exception_is_still_needed() -> None:
         assert target in used
 
 
+def test_every_room_that_may_use_plugins_does() -> None:
+    """A room that became a part of the core, or a plugin itself, loses its leave."""
+    modules = modules_of(ROOT)
+    users = {
+        importer
+        for importer, path in modules.items()
+        for each in imports_of(importer, path)
+        if belongs(target_of(each.module, modules) or "", "plugins")
+    }
+    unused = [room for room in WITH_PLUGINS if not any(belongs(name, room) for name in users)]
+    assert unused == []
+
+
 CLEAN = {
     "hud_mcp/__init__.py": """
         from typing import TYPE_CHECKING
@@ -452,9 +486,14 @@ CLEAN = {
     "hud_mcp/worlds/browser/world.py": "import playwright.async_api",
     "hud_mcp/server/__init__.py": "",
     "hud_mcp/server/app.py": "from mcp.server.lowlevel import Server\nimport hud_mcp.session",
+    "hud_mcp/plugins/__init__.py": "",
+    "hud_mcp/plugins/view/__init__.py": "from hud_mcp.plugins.view.page import show",
+    "hud_mcp/plugins/view/page.py": "from hud_mcp.server.app import f",
+    "hud_mcp/plugins/hud/__init__.py": "",
     "hud_mcp/agents/__init__.py": "",
     "hud_mcp/agents/agent.py": "from hud_mcp.action import Action",
     "hud_mcp/cli/__init__.py": "from hud_mcp.server import app\nprint('help')",
+    "hud_mcp/cli/view.py": "import hud_mcp.plugins.view",
     "environments/shop.py": "from hud_mcp import Session\nimport hud_mcp",
 }
 
@@ -493,6 +532,12 @@ def test_a_tree_that_keeps_the_rules_has_no_violations(tmp_path: Path) -> None:
         ("agents/agent.py", "from hud_mcp.task import Task", "agents.agent imports task"),
         ("agents/agent.py", "from hud_mcp.task.x import Task", "agents.agent imports task"),
         ("server/app.py", "from hud_mcp.cli import main", "server.app imports cli"),
+        ("server/app.py", "import hud_mcp.plugins.view", "app imports plugins.view: the core impo"),
+        (
+            "plugins/hud/x.py",
+            "import hud_mcp.plugins.view.page",
+            "a plugin imports no other plugin",
+        ),
         ("__init__.py", "from hud_mcp.action import Action", "only when it is asked"),
         ("job.py", "from hud_mcp import Store", "hides where it is; name its home"),
         ("job.py", "def f():\n    from hud_mcp import Store", "hides where it is"),

@@ -24,7 +24,7 @@ from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.quotas import read_quotas
 from hud_mcp.cli.reloading import Reloading
-from hud_mcp.cli.replicas import read_replica
+from hud_mcp.cli.replicas import marks_of, read_replica
 from hud_mcp.cli.sources import load, only_environment
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import quotas_of_tokens, read_tokens, with_operator
@@ -179,7 +179,7 @@ async def _build(sessions: Any, options: dict[str, Any]) -> Any:
         sessions,
         image=options["image"],
         operations=surfaces.Operations(sessions, token=token) if token else None,
-        replica=options["replica"],
+        marks=marks_of(options["replica"]),
     )
 
 
@@ -315,6 +315,6 @@ async def _serve_http(  # noqa: PLR0917  # what one command has
         max_body_bytes=4 * sessions.limits.argument_bytes,
         beside=beside,
         sockets=options["openenv"],
-        replica=read_replica(options, sessions, host),
+        front=read_replica(options, sessions, host),
     )
     return 0 if ended_by is None else 128 + ended_by

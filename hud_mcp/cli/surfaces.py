@@ -48,9 +48,10 @@ if TYPE_CHECKING:
     from hud_mcp.monitor.routes import health_routes, metrics_route
     from hud_mcp.monitor.traces import tracing
     from hud_mcp.openenv.routes import openenv_routes
+    from hud_mcp.plugins.operate.replicas.arrival import TAG
+    from hud_mcp.plugins.operate.replicas.serving import ReplicaServing
     from hud_mcp.server.app import build_server
     from hud_mcp.server.http import serve_http
-    from hud_mcp.server.replicas.serving import ReplicaServing
     from hud_mcp.server.stdio.serve import serve_stdio
     from hud_mcp.serving.own_command import own_command
     from hud_mcp.session.operations import Operations
@@ -105,7 +106,8 @@ else:
         "hud_mcp.openenv.routes:openenv_routes",
         "hud_mcp.server.app:build_server",
         "hud_mcp.server.http:serve_http",
-        "hud_mcp.server.replicas.serving:ReplicaServing",
+        "hud_mcp.plugins.operate.replicas.arrival:TAG",
+        "hud_mcp.plugins.operate.replicas.serving:ReplicaServing",
         "hud_mcp.server.stdio.serve:serve_stdio",
         "hud_mcp.session.operations:Operations",
         "hud_mcp.session.registry:Sessions",
@@ -124,6 +126,7 @@ __all__ = [
     "CHANNEL_LIMITS",
     "NOTHING",
     "PUBLISHED",
+    "TAG",
     "Asked",
     "Channel",
     "ChannelClient",

@@ -33,7 +33,6 @@ from hud_mcp.server.listing import listed_core_tools, listed_own_tools
 from hud_mcp.server.own_tools import own_tools
 from hud_mcp.server.performing import perform_call
 from hud_mcp.server.prompts import Prompts
-from hud_mcp.server.replicas.arrival import CONNECTION, TAG
 from hud_mcp.server.resources import Resources
 from hud_mcp.server.results import error_result, structured_result
 from hud_mcp.server.subscriptions import Subscriptions
@@ -41,7 +40,7 @@ from hud_mcp.server.tokens import caller_of_token
 from hud_mcp.server.tools import CORE, CoreTool
 from hud_mcp.server.tracing import trace_where_seen
 from hud_mcp.server.view import View
-from hud_mcp.session.caller import CREDENTIAL, HTTP, LOCAL, ONLY
+from hud_mcp.session.caller import CONNECTION, CREDENTIAL, HTTP, LOCAL, ONLY
 from hud_mcp.session.operations import OPERATIONS, Operations
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
@@ -66,7 +65,7 @@ def build_server(
     image: ImageFormat = DEFAULT_FORMAT,
     operations: Operations | None = None,
     tools: Iterable[CoreTool] = CORE.values(),
-    replica: str | None = None,
+    marks: Mapping[str, str] | None = None,
 ) -> Server[str]:
     """Build the server for a registry of sessions; the registry outlives it.
 
@@ -75,12 +74,12 @@ def build_server(
         image: The format of pictures, unless a call names one.
         operations: What the operator may call, with its credential; no tool is listed for it.
         tools: The core tools, in the order in which clients see them.
-        replica: What marks replies of this process among those of others; None of the only one.
+        marks: More keys of the `_meta` of each tool's result.
 
     Raises:
         InvalidEnvironment: A tool of an environment's own has the name of a core tool.
     """
-    surface = _Surface(sessions, image, operations, tools, replica)
+    surface = _Surface(sessions, image, operations, tools, marks or {})
     lasting_ms = 0 if sessions.reloads else _LASTING_MS
     server: Server[str] = Server(
         "hud-mcp",
@@ -152,11 +151,11 @@ class _Surface:
         image: ImageFormat,
         operations: Operations | None,
         tools: Iterable[CoreTool],
-        replica: str | None,
+        marks: Mapping[str, str],
     ) -> None:
         self._sessions = sessions
         self._operations = operations
-        self._tag = {} if replica is None else {TAG: replica}
+        self._marks = marks
         self._image: ImageFormat = image
         self._resources = Resources(sessions, image)
         self._subscriptions = Subscriptions(sessions, self._resources)
@@ -247,10 +246,10 @@ class _Surface:
             meta=meta,
         )
         result = await perform_call(call, tool, begins=name in self._begins)
-        if not self._tag:
+        if not self._marks:
             return result
         beside: Mapping[str, Any] = result.get("_meta") or {}
-        return {**result, "_meta": {**beside, **self._tag}}
+        return {**result, "_meta": {**beside, **self._marks}}
 
     def _note_called(self, key: str) -> None:
         """Note that the agent itself works on a session, for whoever runs it."""

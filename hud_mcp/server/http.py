@@ -1,8 +1,9 @@
 """Streamable HTTP: both protocol eras on one path, closed to everyone else by default."""
 
 import signal
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from anyio import lowlevel
 from mcp.server.auth.settings import AuthSettings
@@ -10,18 +11,58 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import AnyHttpUrl
 from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.server.forms import Forms
-from hud_mcp.server.replicas.serving import ReplicaServing
 from hud_mcp.server.tokens import Tokens
 from hud_mcp.serving.listening import is_loopback, listen, port_of, shown_host
 from hud_mcp.show.web.auth import PlainHosts
 from hud_mcp.show.web.listener import WebServer
 
-__all__ = ["PATH", "http_app", "serve_http"]
+__all__ = ["PATH", "Front", "http_app", "serve_http"]
 
 PATH = "/mcp"
+
+
+class Front(Protocol):
+    """What answers requests in place of a server, and passes on what the server is to answer."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """More values of the Host header that are answered."""
+        ...
+
+    async def begin(
+        self,
+        app: ASGIApp,
+        *,
+        address: str,
+        path: str,
+        tokens: Mapping[str, str],
+        security: TransportSecuritySettings,
+        max_body_bytes: int,
+    ) -> ASGIApp:
+        """Return what answers in place of the app.
+
+        Args:
+            app: The server of MCP.
+            address: The address that it listens on.
+            path: The path of MCP.
+            tokens: Secret to principal.
+            security: Which hosts and origins it answers.
+            max_body_bytes: A larger request is refused.
+        """
+        ...
+
+    async def leave(self, listener: socket.socket, is_waited_for: Callable[[], bool]) -> None:
+        """Answer the last calls, before the sessions are left.
+
+        Args:
+            listener: Where connections come from.
+            is_waited_for: Whether some connection has brought no request yet.
+        """
+        ...
 
 
 async def serve_http(
@@ -36,7 +77,7 @@ async def serve_http(
     max_body_bytes: int = 4 * 1024 * 1024,
     beside: Sequence[BaseRoute] = (),
     sockets: bool = False,
-    replica: ReplicaServing | None = None,
+    front: Front | None = None,
 ) -> signal.Signals | None:
     """Serve until SIGINT or SIGTERM, and then end in order.
 
@@ -53,14 +94,14 @@ async def serve_http(
         max_body_bytes: A larger request is refused (413) before it is parsed.
         beside: What else is served on the same port, before MCP, and sees to its own safety.
         sockets: Whether a route of these is a WebSocket's.
-        replica: What it is told where it is one of several.
+        front: What answers requests in its place, if anything does.
 
     Returns:
         The signal that ended it. The process's exit status is the caller's business.
 
     Raises:
         HudMcpError: The host is not loopback and there is no token, or the port is taken.
-        StoreFailed: It cannot tell other replicas of itself.
+        StoreFailed: The front cannot begin.
     """
     if not is_loopback(host) and not tokens:
         raise HudMcpError(
@@ -69,7 +110,7 @@ async def serve_http(
         )
     listener = listen(host, port)
     bound = port_of(listener)
-    allowed_hosts = (*allowed_hosts, *(replica.hosts if replica is not None else ()))
+    allowed_hosts = (*allowed_hosts, *(front.hosts if front is not None else ()))
     app: Any = http_app(
         server,
         host=host,
@@ -80,8 +121,8 @@ async def serve_http(
     )
     app.router.routes[:0] = beside
     address = f"http://{shown_host(host)}:{bound}"
-    if replica is not None:
-        app = await replica.begin(
+    if front is not None:
+        app = await front.begin(
             app,
             address=address,
             path=PATH,
@@ -91,8 +132,8 @@ async def serve_http(
         )
 
     async def stop() -> None:
-        if replica is not None:
-            await replica.leave(listener, lambda: web.has_new_connections)
+        if front is not None:
+            await front.leave(listener, lambda: web.has_new_connections)
         await on_stop(web.signal)
 
     web = WebServer(

@@ -7,6 +7,7 @@ __all__ = [
     "CALLED",
     "CAUSE",
     "CHOSEN_SESSION",
+    "CONNECTION",
     "CREDENTIAL",
     "DRAWN",
     "HTTP",
@@ -27,6 +28,10 @@ LOCAL = "local:"
 
 HTTP = "http:"
 """Begins the name of a connection of the 2025-11-25 era over HTTP, before its Mcp-Session-Id."""
+
+CONNECTION = "hud_mcp.opened_connection"
+"""In the scope of an HTTP request: the Mcp-Session-Id as its client knows it, if this process knows
+the connection by another one."""
 
 OPERATOR = "#operator"
 """The principal of whoever runs agents and grades them; no token can name it."""

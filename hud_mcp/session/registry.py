@@ -15,10 +15,9 @@ from hud_mcp.session.lifecycle import Lifecycle
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.own import OwnSessions
 from hud_mcp.session.reaper import Reaper
-from hud_mcp.session.receipts import digest
 from hud_mcp.session.resume import Resumption
 from hud_mcp.session.roster import Roster
-from hud_mcp.session.search import Search
+from hud_mcp.session.search import Search, SharedConnections
 from hud_mcp.session.session import Session
 from hud_mcp.session.starts import Start, Starts
 from hud_mcp.session.sweep import Sweep
@@ -282,20 +281,10 @@ class Sessions:
         """
         return await self._search.find(session_id, caller, wait_s=wait_s)
 
-    def share_connections(self) -> None:
-        """Look in the store for what a connection holds, as other processes serve it too."""
-        self._search.share_connections()
+    def share_connections(self, connections: SharedConnections) -> None:
+        """Look there for what a connection holds, as other processes serve it too."""
+        self._search.share_connections(connections)
         self._resumption.wait_to_take(LEASE_S + 5.0)
-
-    async def key_of_connection(self, connection: str, caller: Caller) -> str | None:
-        """The hash of the id of the one session that a connection over HTTP holds.
-
-        None where it holds none, or several.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
-        return await self._search.key_of_connection(digest(connection), caller)
 
     async def move(self, session: Session) -> bool:
         """Leave a session to another server, where it can go on there; whether it does."""

@@ -1,5 +1,7 @@
 """How a caller finds its session: here, or in the record, from where it is resumed first."""
 
+from typing import Protocol
+
 import anyio
 
 from hud_mcp.errors import SessionEnded, SessionNotFound, SessionResuming
@@ -14,7 +16,21 @@ from hud_mcp.session.sweep import Sweep
 from hud_mcp.session.turns import Turns
 from hud_mcp.store import Store
 
-__all__ = ["Search"]
+__all__ = ["Search", "SharedConnections"]
+
+
+class SharedConnections(Protocol):
+    """The connections over HTTP of several servers, by the digests of their Mcp-Session-Ids."""
+
+    async def add_to_connection(self, key: str, trajectory_id: str) -> None:
+        """Record that a session was started on a connection."""
+        ...
+
+    async def list_of_connection(
+        self, key: str, *, principal: str | None
+    ) -> list[tuple[str, bool]]:
+        """Return a connection's sessions: the digest of each id, and whether it is over."""
+        ...
 
 
 class Search:
@@ -42,11 +58,11 @@ class Search:
         self._resumption = resumption
         self._sweep = sweep
         self._turns = Turns[Session | Receipt]()
-        self._shares = False
+        self._connections: SharedConnections | None = None
 
-    def share_connections(self) -> None:
-        """Look in the store for what a connection over HTTP holds."""
-        self._shares = True
+    def share_connections(self, connections: SharedConnections) -> None:
+        """Look there for the sessions of a connection over HTTP."""
+        self._connections = connections
 
     async def add_to_connection(self, session: Session, caller: Caller) -> None:
         """Record on which connection a session was started, where other processes serve it too.
@@ -54,20 +70,8 @@ class Search:
         Raises:
             StoreFailed: It is not recorded.
         """
-        if self._shares and (name := _over_http(caller)) is not None:
-            await self._store.replicas.add_to_connection(digest(name), session.trajectory_id)
-
-    async def key_of_connection(self, connection: str, caller: Caller) -> str | None:
-        """The digest of the id of a connection's one session; None where it has none or several."""
-        held, living = await self._of_connection(connection, caller)
-        if len(living) > 1:
-            return None
-        return living[0] if living else held[-1] if held else None
-
-    async def _of_connection(self, connection: str, caller: Caller) -> tuple[list[str], list[str]]:
-        """The digests of all sessions of a connection, and of those that are not over."""
-        held = await self._store.replicas.list_of_connection(connection, principal=caller.principal)
-        return [key for key, _ in held], [key for key, is_over in held if not is_over]
+        if self._connections is not None and (name := _over_http(caller)) is not None:
+            await self._connections.add_to_connection(digest(name), session.trajectory_id)
 
     async def find(
         self, session_id: str | None, caller: Caller, *, wait_s: float | None = None
@@ -90,12 +94,15 @@ class Search:
 
     async def _only(self, caller: Caller) -> str:
         """The digest of the id of the session of a caller that names none; raises as `find`."""
-        if self._shares and (name := _over_http(caller)) is not None:
-            held, living = await self._of_connection(digest(name), caller)
+        if self._connections is not None and (name := _over_http(caller)) is not None:
+            found = await self._connections.list_of_connection(
+                digest(name), principal=caller.principal
+            )
+            living = [key for key, is_over in found if not is_over]
             if len(living) > 1:
                 raise SessionNotFound(holds_several(len(living)))
-            if held:
-                return (living or held)[-1]
+            if found:
+                return living[0] if living else found[-1][0]
         return self._roster.only(caller).secret_digest
 
     async def key_of(self, session_id: str, caller: Caller) -> str | None:

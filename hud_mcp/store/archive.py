@@ -53,6 +53,11 @@ class Archive(Outlines):
         self.objects = objects
 
     @property
+    def database(self) -> Database:
+        """The database, for plugins with statements of their own."""
+        return self._database
+
+    @property
     def url(self) -> str:
         """The SQLAlchemy URL of the database."""
         return self._database.url

@@ -31,7 +31,6 @@ from hud_mcp.store.new_step import NewStep
 from hud_mcp.store.new_turn import NewTurn
 from hud_mcp.store.objects import Objects
 from hud_mcp.store.quotas import Quotas
-from hud_mcp.store.replicas import ReplicaRecords
 from hud_mcp.store.soon import Soon
 from hud_mcp.store.stored_session import WaitingSession
 from hud_mcp.store.upkeep.facade import Upkeep
@@ -81,7 +80,6 @@ class Store(Upkeep):
         self._quotas = quotas
         self._growth = Growth()
         self._mark = mark_for(self.screenshots, database.url)
-        self.replicas = ReplicaRecords(database)
 
     # Jobs.
 

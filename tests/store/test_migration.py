@@ -14,7 +14,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from records import execute, libpq, picture, receipt, step
-from sqlalchemy import Connection, create_engine, inspect
+from sqlalchemy import Connection, create_engine, inspect, text
 from store_server import Server
 from waiting import PATIENCE_S
 
@@ -307,3 +307,22 @@ async def test_a_store_that_lacks_a_part_is_named_before_anything_runs(
         with pytest.raises(StoreFailed, match=f"The store is damaged: it has {named}") as got:
             await use
         assert "name another store with --store" in str(got.value)
+
+
+async def test_a_server_of_the_version_before_goes_on_after_the_migration(
+    url: str, store: Store
+) -> None:
+    """What the newest revision added may be left out by whoever does not know of it."""
+    await store.list_jobs()
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        columns = {c["name"]: c for c in inspect(connection).get_columns("servers")}
+        assert all(columns[name]["nullable"] for name in ("advertised", "tag", "is_draining"))
+        connection.execute(
+            text(
+                "INSERT INTO servers (id, machine, started_at, beat_at, beat_s) "
+                "VALUES ('srv-old', 'm', CURRENT_TIMESTAMP, CURRENT_TIMESTAMP, 0)"
+            )
+        )
+    engine.dispose()
+    assert execute(url, "SELECT version FROM versions") == [(VERSION,)]

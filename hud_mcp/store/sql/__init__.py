@@ -3,7 +3,7 @@
 Functions take an open connection, on the thread of whoever reads or writes. `schema.py` declares
 the tables and `columns.py` their types, `engine.py` opens and migrates a database. `statements.py`
 gives the driver what every call writes; the other statements are in `writing.py`, `sessions.py`,
-`servers.py`, `replicas.py`, `jobs.py`, `plans.py`, `quotas.py`, `turns.py`, `outline.py` and
+`servers.py`, `jobs.py`, `plans.py`, `quotas.py`, `turns.py`, `outline.py` and
 `reading.py`. Those of `hud-mcp store` are in `holdings.py`, `pruning.py`, `soundness.py`,
 `copying.py` and `picture_names.py`. `damage.py` names the rows that cannot be read. Each module
 loads when it is first used.
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         pruning,
         quotas,
         reading,
-        replicas,
         servers,
         sessions,
         soundness,
@@ -48,7 +47,6 @@ else:
         "hud_mcp.store.sql.pruning",
         "hud_mcp.store.sql.quotas",
         "hud_mcp.store.sql.reading",
-        "hud_mcp.store.sql.replicas",
         "hud_mcp.store.sql.servers",
         "hud_mcp.store.sql.sessions",
         "hud_mcp.store.sql.soundness",
@@ -72,7 +70,6 @@ __all__ = [
     "pruning",
     "quotas",
     "reading",
-    "replicas",
     "servers",
     "sessions",
     "soundness",

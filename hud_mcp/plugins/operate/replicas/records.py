@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hud_mcp.store import sql
-from hud_mcp.store.announced import Announced, KnownConnection, OtherReplica, Route
+from hud_mcp.plugins.operate import sql
+from hud_mcp.plugins.operate.replicas.known import KnownConnection, OtherReplica, Route
+from hud_mcp.store.announced import Announced
 from hud_mcp.store.database import Database
 
 __all__ = ["IDLE_S", "ReplicaRecords"]

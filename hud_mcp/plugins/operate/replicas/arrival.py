@@ -11,12 +11,9 @@ from mcp.server.auth.provider import AccessToken
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hud_mcp.session.caller import Caller
+from hud_mcp.session.caller import CONNECTION, Caller
 
-__all__ = ["CONNECTION", "HEADER", "TAG", "Arrival", "failure", "read_body", "replayed", "whose"]
-
-CONNECTION = "hud_mcp.opened_connection"
-"""Under this name a request's scope has the Mcp-Session-Id as its client knows it."""
+__all__ = ["HEADER", "TAG", "Arrival", "failure", "read_body", "replayed", "whose"]
 
 TAG = "hud-mcp/replica"
 """In the `_meta` of a tool's result: the tag of the replica that answered."""

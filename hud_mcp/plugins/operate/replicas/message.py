@@ -8,13 +8,14 @@ from typing import Any, cast
 import orjson
 
 from hud_mcp.session.caller import CHOSEN_SESSION, ONLY
-from hud_mcp.session.operations import OPERATIONS
 
 __all__ = ["Message", "read_message"]
 
 _OF_SESSION = re.compile(r"hud://sessions/([^/]+)/")
-_WITHOUT = frozenset({"list_tasks", "start_task", *OPERATIONS})
+_WITHOUT = frozenset({"list_tasks", "start_task"})
 """Tools that are called without a session."""
+_OPERATORS = "hud-mcp/"
+"""The beginning of the names of the operator's tools. Any replica answers them."""
 _REPEATABLE = frozenset({"task_status", "screenshot", "response", "cancel_task", "list_tasks"})
 """Tools that do nothing twice when the same call comes again."""
 
@@ -69,6 +70,7 @@ def read_message(body: bytes) -> Message | None:
 def _tool_call(plain: Message) -> Message:
     arguments, meta = _mapping(plain.params.get("arguments")), _mapping(plain.params.get("_meta"))
     name = plain.params.get("name")
+    is_operators = isinstance(name, str) and name.startswith(_OPERATORS)
     begins = name == "start_task"
     chosen = meta.get(CHOSEN_SESSION) if begins else meta.get(ONLY)
     session = _text(arguments.get("session")) or _text(chosen)
@@ -77,8 +79,8 @@ def _tool_call(plain: Message) -> Message:
         plain.id,
         plain.method,
         plain.params,
-        None if lists or name in OPERATIONS else session,
-        wants_session=name not in _WITHOUT and not lists,
+        None if lists or is_operators else session,
+        wants_session=not (lists or is_operators or name in _WITHOUT),
         begins=begins,
         repeats=name in _REPEATABLE
         or (begins and session is not None)

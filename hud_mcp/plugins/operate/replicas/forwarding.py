@@ -10,10 +10,10 @@ import anyio
 import orjson
 
 from hud_mcp.lazy import libraries
-from hud_mcp.server.replicas.arrival import HEADER, Arrival, failure
-from hud_mcp.server.replicas.message import Message
-from hud_mcp.server.replicas.signature import FORWARDED, Secret
-from hud_mcp.store.announced import OtherReplica
+from hud_mcp.plugins.operate.replicas.arrival import HEADER, Arrival, failure
+from hud_mcp.plugins.operate.replicas.known import OtherReplica
+from hud_mcp.plugins.operate.replicas.message import Message
+from hud_mcp.plugins.operate.replicas.signature import FORWARDED, Secret
 
 __all__ = ["GONE", "MOVED", "SEEN", "Forwarding", "Outcome"]
 

@@ -13,12 +13,21 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hud_mcp.errors import HudMcpError, StoreFailed
-from hud_mcp.server.replicas.arrival import HEADER, Arrival, failure, read_body, whose
-from hud_mcp.server.replicas.connections import Connections
-from hud_mcp.server.replicas.forwarding import GONE, MOVED, NOT_HERE, SEEN, Forwarding, Outcome
-from hud_mcp.server.replicas.message import Message, read_message
-from hud_mcp.server.replicas.route import HERE, Routes
-from hud_mcp.server.replicas.signature import (
+from hud_mcp.plugins.operate.replicas.arrival import HEADER, Arrival, failure, read_body, whose
+from hud_mcp.plugins.operate.replicas.connections import Connections
+from hud_mcp.plugins.operate.replicas.forwarding import (
+    GONE,
+    MOVED,
+    NOT_HERE,
+    SEEN,
+    Forwarding,
+    Outcome,
+)
+from hud_mcp.plugins.operate.replicas.known import OtherReplica
+from hud_mcp.plugins.operate.replicas.message import Message, read_message
+from hud_mcp.plugins.operate.replicas.records import ReplicaRecords
+from hud_mcp.plugins.operate.replicas.route import HERE, Routes
+from hud_mcp.plugins.operate.replicas.signature import (
     FORWARDED,
     Forged,
     NotThisProcess,
@@ -29,7 +38,7 @@ from hud_mcp.server.replicas.signature import (
 from hud_mcp.server.tokens import Tokens, caller_of_token
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
-from hud_mcp.store.announced import Announced, OtherReplica
+from hud_mcp.store.announced import Announced
 
 __all__ = ["Replica"]
 
@@ -77,8 +86,8 @@ class Replica:
     ) -> None:
         self.sessions = sessions
         self.announced = announced
-        self.records = sessions.store.replicas
-        self.routes = Routes(sessions)
+        self.records = ReplicaRecords(sessions.store.database)
+        self.routes = Routes(sessions, self.records)
         self.calls = 0
         self.requests = 0
         self._secret = secret
@@ -87,7 +96,7 @@ class Replica:
         self._most = max_body_bytes
         self._forwarding = Forwarding(secret)
         self._connections = Connections(self.records)
-        sessions.share_connections()
+        sessions.share_connections(self.records)
 
     def around(self, app: ASGIApp, *, path: str, security: TransportSecuritySettings) -> ASGIApp:
         """What answers in place of an app, which answers what is for this process.

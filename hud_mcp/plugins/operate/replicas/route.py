@@ -6,11 +6,12 @@ from collections.abc import Set as AbstractSet
 
 import anyio
 
-from hud_mcp.server.replicas.message import Message
+from hud_mcp.plugins.operate.replicas.known import OtherReplica
+from hud_mcp.plugins.operate.replicas.message import Message
+from hud_mcp.plugins.operate.replicas.records import ReplicaRecords
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
-from hud_mcp.store.announced import OtherReplica
 
 __all__ = ["HERE", "NOBODY", "Routes"]
 
@@ -28,14 +29,15 @@ class Routes:
 
     Args:
         sessions: Those of this process.
+        records: The rows that all replicas share.
 
     Attributes:
         is_draining: Whether this process begins and resumes no sessions any more.
     """
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Sessions, records: ReplicaRecords) -> None:
         self._sessions = sessions
-        self._records = sessions.store.replicas
+        self._records = records
         self.is_draining = False
         self._calls: dict[str, int] = {}
         self._leaving: dict[str, anyio.Event] = {}
@@ -82,7 +84,13 @@ class Routes:
             return caller.session
         if not said.wants_session or connection is None:
             return None
-        return await self._sessions.key_of_connection(connection, caller)
+        held = await self._records.list_of_connection(
+            digest(connection), principal=caller.principal
+        )
+        living = [key for key, is_over in held if not is_over]
+        if len(living) > 1:
+            return None
+        return living[0] if living else held[-1][0] if held else None
 
     async def find(
         self, said: Message, key: str | None, caller: Caller, *, without: AbstractSet[str]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import anyio
 
 from hud_mcp.errors import HudMcpError
-from hud_mcp.server.replicas.replica import Replica
+from hud_mcp.plugins.operate.replicas.replica import Replica
 from hud_mcp.session.session import Session
 
 __all__ = ["DRAIN_S", "drain", "last_calls", "refuse_connections"]

@@ -25,6 +25,7 @@ from typing import Any
 from many_trajectories import LARGE, START, Size, make_pictures, make_record
 from sqlalchemy import Connection, text
 
+from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.record.job import load_job
 from hud_mcp.record.place import read_place
 from hud_mcp.store import Store, sql
@@ -79,7 +80,7 @@ def _analyse(connection: Connection) -> None:
 
 async def measure(store: Store) -> None:
     """Print how long each thing takes, and the bare statement beside it."""
-    job = await load_job(LARGE, store)
+    job, upkeep = await load_job(LARGE, store), Upkeep(store)
     last = (await store.list_trajectories(job_id=job.id, limit=1))[0]
     things: dict[str, Callable[[], Awaitable[Any]]] = {
         "list jobs": store.list_jobs,
@@ -89,11 +90,11 @@ async def measure(store: Store) -> None:
         "find by its id": lambda: store.find_trajectory_id(last.id),
         "statistics": job.statistics,
         "means of all jobs": store.count_rewards,
-        "info": store.measure,
-        "verify": store.verify,
-        "prune, grades kept": lambda: store.prune(START + timedelta(days=60), keep_grades=True),
+        "info": upkeep.measure,
+        "verify": upkeep.verify,
+        "prune, grades kept": lambda: upkeep.prune(START + timedelta(days=60), keep_grades=True),
         "statistics, pruned": job.statistics,
-        "vacuum": store.vacuum,
+        "vacuum": upkeep.vacuum,
     }
     is_here = read_place(store.url)[1] is not None
     print("| what | seconds | processor | bare | processor | times the bare one |")

@@ -5,6 +5,7 @@ from typing import Any
 import anyio
 import click
 
+from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_records
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.recording import store_option
@@ -65,7 +66,7 @@ async def _run(source_id: str, fields: tuple[RedactedField, ...], url: str | Non
     store = Store(url)
     try:
         ids = await find_trajectories(store, source_id)
-        count, changed = await store.redact(ids, fields)
+        count, changed = await surfaces.Upkeep(store).redact(ids, fields)
     finally:
         await store.close()
     if not count:

@@ -11,17 +11,18 @@ from typing import Any
 import anyio
 import click
 
+from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.help import Group
 from hud_mcp.cli.output import asks_here, cell, make_console
 from hud_mcp.cli.recording import store_option
 from hud_mcp.cli.telling import Telling
+from hud_mcp.plugins.operate.upkeep.values import Copied, Finding, Holdings, Pruned, Vacuumed
 from hud_mcp.record.place import check_place, default_store_url, read_place
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.session.log import configure_logging
 from hud_mcp.show.transcript import visible_line
 from hud_mcp.store import Store
-from hud_mcp.store.upkeep.values import Copied, Finding, Holdings, Pruned, Vacuumed
 
 __all__ = ["command"]
 
@@ -80,7 +81,7 @@ def info(*, store: str | None, as_json: bool) -> None:
 async def _measure(url: str | None) -> Holdings:
     opened = Store(url)
     try:
-        return await opened.measure()
+        return await surfaces.Upkeep(opened).measure()
     finally:
         await opened.close()
 
@@ -150,7 +151,7 @@ async def _verify(url: str | None) -> list[Finding]:
     opened = Store(url)
     telling = Telling("looked at")
     try:
-        return await opened.verify(on_progress=telling.show)
+        return await surfaces.Upkeep(opened).verify(on_progress=telling.show)
     finally:
         telling.clear()
         await opened.close()
@@ -179,7 +180,7 @@ async def _copy(url: str | None, target: str) -> Copied:
     opened, other = Store(url), Store(target)
     telling = Telling("rows copied and compared")
     try:
-        return await opened.copy_to(other, on_progress=telling.show)
+        return await surfaces.Upkeep(opened).copy_to(other, on_progress=telling.show)
     finally:
         telling.clear()
         await opened.close()
@@ -207,7 +208,7 @@ def vacuum(*, store: str | None, beside: tuple[str, ...]) -> None:
 async def _vacuum(url: str | None, beside: Sequence[str]) -> Vacuumed:
     opened = Store(url)
     try:
-        return await opened.vacuum(beside=beside)
+        return await surfaces.Upkeep(opened).vacuum(beside=beside)
     finally:
         await opened.close()
 
@@ -260,7 +261,7 @@ async def _prune(options: dict[str, Any]) -> int:
             "beside": options["beside"],
         }
         before = utc_now() - age
-        found = await opened.prune(before, dry_run=True, **wanted)
+        found = await surfaces.Upkeep(opened).prune(before, dry_run=True, **wanted)
         if options["dry_run"] or not found.runs:
             would = "Would remove" if found.runs else "Nothing ended so long ago, or is left"
             click.echo(f"{would}: {_removed(found)}." if found.runs else f"{would} to remove.")
@@ -269,7 +270,7 @@ async def _prune(options: dict[str, Any]) -> int:
             return 1
         telling = Telling("pruned")
         try:
-            done = await opened.prune(before, on_progress=telling.show, **wanted)
+            done = await surfaces.Upkeep(opened).prune(before, on_progress=telling.show, **wanted)
         finally:
             telling.clear()
     finally:

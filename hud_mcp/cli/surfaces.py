@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from hud_mcp.openenv.routes import openenv_routes
     from hud_mcp.plugins.operate.replicas.arrival import TAG
     from hud_mcp.plugins.operate.replicas.serving import ReplicaServing
+    from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
     from hud_mcp.server.app import build_server
     from hud_mcp.server.http import serve_http
     from hud_mcp.server.stdio.serve import serve_stdio
@@ -108,6 +109,7 @@ else:
         "hud_mcp.server.http:serve_http",
         "hud_mcp.plugins.operate.replicas.arrival:TAG",
         "hud_mcp.plugins.operate.replicas.serving:ReplicaServing",
+        "hud_mcp.plugins.operate.upkeep.upkeep:Upkeep",
         "hud_mcp.server.stdio.serve:serve_stdio",
         "hud_mcp.session.operations:Operations",
         "hud_mcp.session.registry:Sessions",
@@ -141,6 +143,7 @@ __all__ = [
     "Sessions",
     "Store",
     "Taskset",
+    "Upkeep",
     "WebServer",
     "ask",
     "bridge",

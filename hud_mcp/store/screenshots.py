@@ -6,11 +6,15 @@ import os
 import tempfile
 from pathlib import Path
 
+from hud_mcp.record.place import read_place, shown_url
 from hud_mcp.store.permissions import make_private_folder
 
-__all__ = ["read_file", "save_file"]
+__all__ = ["MARKS", "mark_for", "read_file", "save_file"]
 
 logger = logging.getLogger(__name__)
+
+MARKS = ".stores"
+"""The folder in which stores leave their URLs, so that none removes another one's pictures."""
 
 
 def read_file(path: Path, sha256: str) -> bytes | None:
@@ -64,3 +68,16 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def mark_for(folder: Path, url: str) -> tuple[Path, bytes] | None:
+    """The file by which a store leaves word that it uses a folder, and its content.
+
+    None of a SQLite file that lies beside the folder: it is found there.
+    """
+    path = read_place(url)[1]
+    if path is not None and folder == Path(os.path.realpath(path)).parent / "screenshots":
+        return None
+    shown = shown_url(url)
+    name = "".join(c if c.isalnum() else "-" for c in shown)[-80:]
+    return folder / MARKS / f"{name}.url", f"{shown}\n".encode()

@@ -22,6 +22,7 @@ from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.record.place import default_store_url, read_pictures_place
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
 from hud_mcp.store import sql
+from hud_mcp.store.archive import Archive
 from hud_mcp.store.changes import NewEnd, NewPrompt, NewSession, NewSteps
 from hud_mcp.store.characters import storable
 from hud_mcp.store.database import Database
@@ -31,10 +32,9 @@ from hud_mcp.store.new_step import NewStep
 from hud_mcp.store.new_turn import NewTurn
 from hud_mcp.store.objects import Objects
 from hud_mcp.store.quotas import Quotas
+from hud_mcp.store.screenshots import mark_for
 from hud_mcp.store.soon import Soon
 from hud_mcp.store.stored_session import WaitingSession
-from hud_mcp.store.upkeep.facade import Upkeep
-from hud_mcp.store.upkeep.pictures import mark_for
 from hud_mcp.task import RecordMode, Task
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ __all__ = ["NewStep", "Store"]
 logger = logging.getLogger(__name__)
 
 
-class Store(Upkeep):
+class Store(Archive):
     """A record on disk or in a database. Constructing one touches nothing.
 
     Args:

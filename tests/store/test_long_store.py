@@ -17,6 +17,7 @@ sys.path.append(str(Path(__file__).parent.parent.parent / "benchmarks"))
 from long_store import make_long
 from many_trajectories import START
 
+from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.record.job import load_job
 from hud_mcp.store import Store
 
@@ -76,7 +77,7 @@ async def test_a_million_steps_are_listed_opened_summed_up_and_pruned_by_index(
     told: list[int] = []
     cutoff = START + timedelta(days=60)
     with selects() as queries:
-        done = await store.prune(
+        done = await Upkeep(store).prune(
             cutoff, keep_grades=True, on_progress=lambda runs, _: told.append(runs)
         )
     batches = [one for one in queries if "count(" in one[0] and "IN (" in one[0]][:3]

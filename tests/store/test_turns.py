@@ -12,6 +12,7 @@ from records import AT, TASK, begin, execute, receipt, step
 from sqlalchemy import Engine, event
 
 from hud_mcp.errors import StoreFailed
+from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.record.job import Job
 from hud_mcp.record.masking import MASK
 from hud_mcp.record.model_turn import ModelCall, ModelTurn, TokenUsage
@@ -189,7 +190,7 @@ async def test_what_is_removed_is_gone_and_leaves_a_marker(store: Store) -> None
     """Figures, times and the other fields stay; once more removes nothing and marks nothing."""
     await begin(store)
     await store.add_turns("traj-1", [FULL, turn(2, text="b")], before_step=0)
-    assert await store.redact(["traj-1"], ["reasoning", "calls"]) == (2, 1)
+    assert await Upkeep(store).redact(["traj-1"], ["reasoning", "calls"]) == (2, 1)
     first, second = await store.load_turns("traj-1")
     assert (first.reasoning, first.calls, first.text) == (None, (), "I click.")
     assert first.usage == FULL.usage
@@ -197,8 +198,8 @@ async def test_what_is_removed_is_gone_and_leaves_a_marker(store: Store) -> None
     assert names == ("reasoning", "calls")
     assert datetime.now(UTC) - at < timedelta(minutes=5)
     assert second.redactions == ()
-    assert await store.redact(["traj-1"], ["reasoning"]) == (2, 0)
-    assert await store.redact(["traj-1"], ["text"]) == (2, 2)
+    assert await Upkeep(store).redact(["traj-1"], ["reasoning"]) == (2, 0)
+    assert await Upkeep(store).redact(["traj-1"], ["text"]) == (2, 2)
     (first, second) = await store.load_turns("traj-1")
     assert [name for name, _ in first.removed] == ["reasoning", "calls", "text"]
     assert [name for name, _ in second.removed] == ["text"]
@@ -230,7 +231,7 @@ async def test_what_is_removed_is_in_no_file_of_the_store(tmp_path: Path, size: 
             for name in names:
                 await store.add_turns(name, [said], before_step=0)
         assert holding(secret, tmp_path) != []
-        await store.redact(names, ["reasoning"])
+        await Upkeep(store).redact(names, ["reasoning"])
         assert holding(secret, tmp_path) == []
         await store.close()
     finally:
@@ -248,8 +249,8 @@ async def test_what_a_reader_holds_in_the_log_is_told(tmp_path: Path) -> None:
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM turns").fetchall()
     with pytest.raises(StoreFailed, match="SQLite's log still has them"):
-        await store.redact(["traj-1"], ["reasoning"])
+        await Upkeep(store).redact(["traj-1"], ["reasoning"])
     reader.close()
-    await store.redact(["traj-1"], ["reasoning"])
+    await Upkeep(store).redact(["traj-1"], ["reasoning"])
     assert holding(secret, tmp_path) == []
     await store.close()

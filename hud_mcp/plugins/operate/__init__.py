@@ -1,4 +1,5 @@
 """Stores and servers as an operator keeps them: several servers of one store, and its upkeep.
 
-`replicas/` makes several servers one. `sql/` has the statements.
+`replicas/` makes several servers one. `upkeep/` measures, verifies, shrinks, prunes and copies a
+store. `sql/` has the statements.
 """

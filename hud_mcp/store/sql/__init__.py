@@ -4,8 +4,7 @@ Functions take an open connection, on the thread of whoever reads or writes. `sc
 the tables and `columns.py` their types, `engine.py` opens and migrates a database. `statements.py`
 gives the driver what every call writes; the other statements are in `writing.py`, `sessions.py`,
 `servers.py`, `jobs.py`, `plans.py`, `quotas.py`, `turns.py`, `outline.py` and
-`reading.py`. Those of `hud-mcp store` are in `holdings.py`, `pruning.py`, `soundness.py`,
-`copying.py` and `picture_names.py`. `damage.py` names the rows that cannot be read. Each module
+`reading.py`. `damage.py` names the rows that cannot be read. Each module
 loads when it is first used.
 """
 
@@ -17,19 +16,14 @@ if TYPE_CHECKING:
     from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
     from hud_mcp.store.sql import (
-        copying,
         engine,
-        holdings,
         jobs,
         outline,
-        picture_names,
         plans,
-        pruning,
         quotas,
         reading,
         servers,
         sessions,
-        soundness,
         statements,
         turns,
         writing,
@@ -37,19 +31,14 @@ if TYPE_CHECKING:
 else:
     __getattr__ = lazy_names(
         __name__,
-        "hud_mcp.store.sql.copying",
         "hud_mcp.store.sql.engine",
-        "hud_mcp.store.sql.holdings",
         "hud_mcp.store.sql.jobs",
         "hud_mcp.store.sql.outline",
-        "hud_mcp.store.sql.picture_names",
         "hud_mcp.store.sql.plans",
-        "hud_mcp.store.sql.pruning",
         "hud_mcp.store.sql.quotas",
         "hud_mcp.store.sql.reading",
         "hud_mcp.store.sql.servers",
         "hud_mcp.store.sql.sessions",
-        "hud_mcp.store.sql.soundness",
         "hud_mcp.store.sql.statements",
         "hud_mcp.store.sql.turns",
         "hud_mcp.store.sql.writing",
@@ -60,19 +49,14 @@ else:
 __all__ = [
     "IntegrityError",
     "SQLAlchemyError",
-    "copying",
     "engine",
-    "holdings",
     "jobs",
     "outline",
-    "picture_names",
     "plans",
-    "pruning",
     "quotas",
     "reading",
     "servers",
     "sessions",
-    "soundness",
     "statements",
     "turns",
     "writing",

@@ -1,6 +1,5 @@
 """Models' turns as the tables hold them. Each function takes an open connection."""
 
-import secrets
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -14,13 +13,12 @@ from hud_mcp.record.recorded_turn import (
     TURN_BYTES_IN_ALL,
     TURNS,
     RecordedTurn,
-    RedactedField,
 )
 from hud_mcp.store.new_turn import NewTurn
 from hud_mcp.store.sql.damage import read_value, sound_json
 from hud_mcp.store.sql.schema import sessions, steps, turns
 
-__all__ = ["add_turns", "empty_log", "load_turns", "load_uses", "redact", "step_count"]
+__all__ = ["add_turns", "load_turns", "load_uses", "step_count"]
 
 
 def add_turns(
@@ -173,56 +171,6 @@ def step_count() -> ColumnElement[int]:
     """
     last = select(func.max(steps.c.step)).where(steps.c.session_id == sessions.c.id)
     return func.coalesce(sessions.c.pruned_steps, last.scalar_subquery() + 1, 0)
-
-
-def redact(
-    connection: Connection,
-    trajectory_ids: Sequence[str],
-    fields: Sequence[RedactedField],
-    at: datetime,
-) -> tuple[int, int]:
-    """Remove fields of all turns of some sessions, for good, and leave a marker in each.
-
-    Returns:
-        The number of turns, and the number of turns that had such fields.
-
-    Raises:
-        DamagedRecord: A row is damaged. Nothing was removed.
-    """
-    count = changed = 0
-    for trajectory_id in trajectory_ids:
-        for turn in load_turns(connection, [trajectory_id])[trajectory_id]:
-            count += 1
-            kept = turn.redacted(fields, at)
-            if kept is turn:
-                continue
-            changed += 1
-            row = kept.model_dump(mode="json", exclude_defaults=True, exclude=_PLACE)
-            here = (turns.c.session_id == trajectory_id, turns.c.turn == turn.number)
-            # The digest is of what is gone: whoever guesses that could prove it.
-            values = {"row": row, "digest": secrets.token_hex(32)}
-            connection.execute(turns.update().where(*here).values(**values))
-    return count, changed
-
-
-def empty_log(connection: Connection) -> None:
-    """Move what SQLite still has in its log into the file, which has nothing of what was removed.
-
-    Raises:
-        StoreFailed: Others read for so long that it stays.
-    """
-    if connection.dialect.name != "sqlite":
-        return
-    stays, *_ = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
-    if stays:
-        raise StoreFailed(
-            "The fields are removed, but SQLite's log still has them, as another process reads "
-            "the store. Let it finish, then redact again."
-        )
-
-
-_PLACE = {"number", "before_step", "until_step"}
-"""What of a turn is in columns of their own."""
 
 
 def _read(row: Row[Any]) -> RecordedTurn:

@@ -10,6 +10,7 @@ import pytest
 from recording import START, Recorded
 from test_atif import check
 
+from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.show.export import export_atif, export_jsonl, export_parquet
 from hud_mcp.show.export.columns import COLUMNS
@@ -121,7 +122,7 @@ def written(folder: Path) -> dict[str, bytes]:
 
 async def test_what_was_removed_is_in_no_later_file(told: Recorded, tmp_path: Path) -> None:
     """The marker stands in its place."""
-    await told.store.redact(["traj-0", "traj-1"], ["reasoning"])
+    await Upkeep(told.store).redact(["traj-0", "traj-1"], ["reasoning"])
     await export_jsonl(told.store, "job-1", tmp_path / "run.jsonl")
     await export_atif(told.store, "job-1", tmp_path / "atif")
     await export_parquet(told.store, "job-1", tmp_path / "parquet")

@@ -13,6 +13,7 @@ from recording import KEY, START, Recorded
 
 from hud_mcp.errors import HudMcpError, SourceNotFound
 from hud_mcp.grade import Outcome
+from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.show.export import export_otel
 from hud_mcp.show.export.otel import trajectory_spans
@@ -142,7 +143,7 @@ async def test_what_was_said_and_seen_goes_along_only_where_it_is_asked_for(
         chat = next(s for s in memory.get_finished_spans() if "hud_mcp.turn" in s.attributes)
         (message,) = json.loads(chat.attributes["gen_ai.output.messages"])
         assert [part["type"] for part in message["parts"]] == ["reasoning", "text", "tool_call"]
-        await record.store.redact(["traj-0"], ["reasoning"])
+        await Upkeep(record.store).redact(["traj-0"], ["reasoning"])
         memory.clear()
         await export_otel(record.store, "job-1", exporter=memory, content=True)
         (after, *_) = (s for s in memory.get_finished_spans() if "hud_mcp.turn" in s.attributes)

@@ -11,6 +11,7 @@ from playwright.async_api import Browser, expect
 from recorded import BROWSER, HOSTILE, PATIENCE_S, START, Run, opened, served, step
 from starlette.routing import Router
 
+from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.show.web.auth import Hosts
 from hud_mcp.show.web.live import live_routes
@@ -137,7 +138,7 @@ async def test_the_page_of_a_trajectory_shows_turns_beside_their_steps(
             await page.locator("#next-step").click()
             await expect(turns).to_have_count(0)
             assert await page.evaluate("document.documentElement.dataset.ran") is None
-        await run.store.redact([name], ["reasoning"])
+        await Upkeep(run.store).redact([name], ["reasoning"])
         async with opened(browser, f"{base}/", f"#traj-{name}") as seen:
             shown = seen.page.locator("#panel .turn")
             await expect(shown).to_contain_text("removed: reasoning, on 20")

@@ -7,6 +7,7 @@ import pytest
 from playwright.async_api import Browser, expect
 from recorded import BROWSER, Run, opened, served, step
 
+from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.record.job import Job
 from hud_mcp.show.web import job_pages
 from hud_mcp.show.web.viewer import viewer_app
@@ -23,7 +24,7 @@ async def record_pruned(run: Run, *, keep_grades: bool) -> str:
     run.tasks = tuple(Task(id=name, env="shop", template="find") for name in ("lamp", "rug"))
     for task in run.tasks:
         await run.add(task.id, [step(i, {"type": "wait"}) for i in range(2)], reward=1.0)
-    await run.store.prune(NOW, keep_grades=keep_grades, rule="older than 90d")
+    await Upkeep(run.store).prune(NOW, keep_grades=keep_grades, rule="older than 90d")
     pruned = (await run.store.load_trajectory("tr-0")).pruned
     assert pruned is not None
     return f"pruned on {pruned.at:%Y-%m-%d} (older than 90d): 2 steps"

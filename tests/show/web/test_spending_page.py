@@ -6,6 +6,7 @@ import pytest
 from playwright.async_api import Browser, expect
 from recorded import BROWSER, START, Run, opened, served, step
 
+from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.record.job import Job
 from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.record.trajectory import utc_now
@@ -61,7 +62,7 @@ async def test_the_list_of_jobs_tells_the_cost_of_each(run: Run, browser: Browse
     for number in range(2):
         await told(run, await run.add(f"t{number}", [step(0)], reward=1), 10, 0.75)
     name = run.job.name
-    await run.store.prune(utc_now() + timedelta(days=1), keep_grades=True)
+    await Upkeep(run.store).prune(utc_now() + timedelta(days=1), keep_grades=True)
     run.job = Job(name="Unpriced")
     await run.store.add_job(run.job, [])
     await run.add("t0", [step(0)], reward=1)

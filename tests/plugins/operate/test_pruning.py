@@ -14,6 +14,7 @@ from waiting import PATIENCE_S
 
 from hud_mcp.errors import LimitReached, SourceNotFound
 from hud_mcp.observation import Screenshot
+from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.record.job import Job, load_job
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep
 from hud_mcp.store import Store
@@ -33,7 +34,7 @@ async def test_figures_stay_where_grades_are_kept(store: Store) -> None:
     await fill(store)
     before = [await figures(store, name) for name in ("job-old", "job-mixed")]
     rewards = await store.count_rewards()
-    done = await store.prune(OLD, keep_grades=True, rule="older than 90d")
+    done = await Upkeep(store).prune(OLD, keep_grades=True, rule="older than 90d")
     assert (done.runs, done.jobs, done.steps, done.turns, done.lines) == (3, 0, 6, 3, 3)
     assert [await figures(store, name) for name in ("job-old", "job-mixed")] == before
     assert "environment 8.0 s" in before[0]
@@ -44,7 +45,7 @@ async def test_the_marker_says_what_was_removed_and_by_which_rule(store: Store) 
     """The task, the receipt and the times stay; steps, turns, log and prompt are gone."""
     await fill(store)
     old = await store.load_trajectory("traj-old-a", turns=True)
-    await store.prune(OLD, keep_grades=True, rule="older than 90d")
+    await Upkeep(store).prune(OLD, keep_grades=True, rule="older than 90d")
     read = await store.load_trajectory("traj-old-a", turns=True)
     assert (read.steps, read.turns, read.logs, read.prompt) == ((), (), None, None)
     assert (read.receipt, read.task, read.use) == (old.receipt, old.task, old.use)
@@ -63,8 +64,8 @@ async def test_what_is_young_or_goes_on_stays_whole(store: Store) -> None:
     await fill(store)
     names = ("traj-open", "traj-mixed-b")
     before = [await store.load_trajectory(name, turns=True) for name in names]
-    await store.prune(OLD)
-    await store.prune(OLD, keep_grades=True)
+    await Upkeep(store).prune(OLD)
+    await Upkeep(store).prune(OLD, keep_grades=True)
     assert [await store.load_trajectory(name, turns=True) for name in names] == before
     assert [len(each.steps) for each in before] == [1, 2]
 
@@ -73,7 +74,7 @@ async def test_without_grades_a_job_goes_as_a_whole_or_stays(store: Store) -> No
     """No figure is ever of a part of its runs; what is left of it counts nowhere."""
     await fill(store)
     mixed = await figures(store, "job-mixed")
-    done = await store.prune(OLD)
+    done = await Upkeep(store).prune(OLD)
     assert (done.runs, done.jobs) == (2, 1)
     assert await figures(store, "job-mixed") == mixed
     assert len((await store.load_trajectory("traj-mixed-a")).steps) == 2
@@ -87,15 +88,15 @@ async def test_without_grades_a_job_goes_as_a_whole_or_stays(store: Store) -> No
     assert (read.task.args, read.task.metadata, read.context, read.seed) == ({}, {}, {}, None)
     assert read.receipt is not None
     assert (read.receipt.reward, read.receipt.outcome) == (None, "graded")
-    assert (await store.prune(OLD)).runs == 0
+    assert (await Upkeep(store).prune(OLD)).runs == 0
 
 
 async def test_grades_may_go_later_than_steps(store: Store) -> None:
     """The marker adds up what both times have removed."""
     await fill(store)
-    await store.prune(OLD, keep_grades=True)
-    assert (await store.prune(OLD, keep_grades=True)).runs == 0
-    assert (await store.prune(OLD)).runs == 2
+    await Upkeep(store).prune(OLD, keep_grades=True)
+    assert (await Upkeep(store).prune(OLD, keep_grades=True)).runs == 0
+    assert (await Upkeep(store).prune(OLD)).runs == 2
     read = await store.load_trajectory("traj-old-a")
     assert read.pruned is not None
     assert (read.pruned.steps, read.pruned.grade_kept, read.use) == (2, False, None)
@@ -109,7 +110,7 @@ async def test_a_pruned_try_still_counts_as_a_try(store: Store) -> None:
     await store.add_step("traj-1", step(0))
     await store.end_session("traj-1", _expired(at + timedelta(seconds=9)))
     for keep in (True, False):
-        await store.prune(OLD, keep_grades=keep)
+        await Upkeep(store).prune(OLD, keep_grades=keep)
         with pytest.raises(LimitReached):
             await store.check_tries("k", 1)
 
@@ -122,10 +123,10 @@ async def test_pictures_go_that_nothing_else_refers_to(store: Store) -> None:
     """One that a younger run shows too stays, and so does one that was used a moment ago."""
     await fill(store)
     assert len(list(store.screenshots.rglob("*.png"))) == 5
-    assert (await store.prune(OLD, keep_grades=True)).pictures == 0
+    assert (await Upkeep(store).prune(OLD, keep_grades=True)).pictures == 0
     age_pictures(store.screenshots)
     await store.add_step("traj-open", *_shown(1, "#123456"))
-    done = await store.vacuum()
+    done = await Upkeep(store).vacuum()
     assert done.pictures == 3
     for name in ("traj-mixed-b", "traj-open"):
         for seen in (await store.load_trajectory(name)).steps:
@@ -171,7 +172,7 @@ async def test_only_pictures_are_removed_and_no_link_is_followed(
         os.utime(path, (0, 0))
     for path in kept:
         os.utime(path, (0, 0))
-    assert (await store.vacuum()).pictures == 1
+    assert (await Upkeep(store).vacuum()).pictures == 1
     assert not orphan.exists()
     assert not half.exists()
     assert all(path.exists() for path in kept)
@@ -186,16 +187,16 @@ async def test_another_store_in_the_same_folder_keeps_its_pictures(
     await run_ended(mine, "traj-1", 1)
     await run_ended(other, "traj-2", 1)
     age_pictures(folder)
-    assert (await mine.vacuum()).pictures == 0
+    assert (await Upkeep(mine).vacuum()).pictures == 0
     await other.close()
     damaged = (tmp_path / "other.sqlite3").read_bytes()
     (tmp_path / "other.sqlite3").write_bytes(damaged[:100] + b"\0" * (len(damaged) - 100))
-    done = await mine.vacuum()
+    done = await Upkeep(mine).vacuum()
     assert (done.pictures, len(done.notes)) == (0, 1)
     assert "All pictures stay" in done.notes[0]
     assert "other.sqlite3" in done.notes[0]
     (tmp_path / "other.sqlite3").unlink()
-    assert (await mine.vacuum()).pictures == 1
+    assert (await Upkeep(mine).vacuum()).pictures == 1
 
 
 async def test_prune_and_vacuum_go_on_beside_a_server_that_writes(
@@ -209,13 +210,13 @@ async def test_prune_and_vacuum_go_on_beside_a_server_that_writes(
     with anyio.fail_after(PATIENCE_S):
         assert await server.ask("begin", "traj-live") is None
         server.tell("write for", "traj-live", 2)
-        assert (await store.prune(OLD, keep_grades=True)).runs == 33
-        done = await store.vacuum()
+        assert (await Upkeep(store).prune(OLD, keep_grades=True)).runs == 33
+        done = await Upkeep(store).vacuum()
         written = await server.answer()
     assert len((await store.load_trajectory("traj-live")).steps) == written > 0
     if store.url.startswith("sqlite"):
         assert any("A server uses the file" in note for note in done.notes)
-    held = await store.measure()
+    held = await Upkeep(store).measure()
     assert (held.servers, held.held, held.sessions["unfinished"]) == (1, 1, 2)
 
 
@@ -230,17 +231,17 @@ async def test_a_sqlite_file_becomes_smaller(tmp_path: Path) -> None:
         for index in range(50):
             await store.add_step(name, step(index, observation_text="x" * 20_000))
         await store.end_session(name, _expired(OLD - timedelta(days=1)))
-        before = (await store.measure()).database_bytes
-        assert (await store.prune(OLD)).steps == 50
-        assert ((await store.measure()).free_bytes or 0) > 500_000
-        assert (await store.vacuum()).notes == ()
-        assert (await store.measure()).database_bytes < before - 500_000
+        before = (await Upkeep(store).measure()).database_bytes
+        assert (await Upkeep(store).prune(OLD)).steps == 50
+        assert ((await Upkeep(store).measure()).free_bytes or 0) > 500_000
+        assert (await Upkeep(store).vacuum()).notes == ()
+        assert (await Upkeep(store).measure()).database_bytes < before - 500_000
         if server is None:
             server = Server(store.url)
             with anyio.fail_after(PATIENCE_S):
                 assert await server.ask("begin", "traj-live") is None
     assert server is not None
-    assert (await store.measure()).servers == 1
+    assert (await Upkeep(store).measure()).servers == 1
     server.end()
     await store.close()
 
@@ -248,9 +249,9 @@ async def test_a_sqlite_file_becomes_smaller(tmp_path: Path) -> None:
 async def test_a_dry_run_removes_nothing(store: Store) -> None:
     """It counts the same as the real one."""
     await fill(store)
-    told = await store.prune(OLD, dry_run=True)
+    told = await Upkeep(store).prune(OLD, dry_run=True)
     assert len((await store.load_trajectory("traj-old-a")).steps) == 2
-    done = await store.prune(OLD)
+    done = await Upkeep(store).prune(OLD)
     assert (told.runs, told.steps, told.turns, told.lines) == (2, 4, 2, 2)
     assert (done.runs, done.steps, done.turns, done.lines) == (2, 4, 2, 2)
 
@@ -260,7 +261,7 @@ async def test_one_job_alone_may_be_pruned(store: Store) -> None:
     await fill(store)
     await store.add_job(Job(id="job-empty", name="e"))
     with pytest.raises(SourceNotFound):
-        await store.prune(OLD, job_id="job-none")
-    assert (await store.prune(OLD, job_id="job-empty")).runs == 0
-    assert (await store.prune(OLD, job_id="job-mixed", keep_grades=True)).runs == 1
+        await Upkeep(store).prune(OLD, job_id="job-none")
+    assert (await Upkeep(store).prune(OLD, job_id="job-empty")).runs == 0
+    assert (await Upkeep(store).prune(OLD, job_id="job-mixed", keep_grades=True)).runs == 1
     assert len((await store.load_trajectory("traj-old-a")).steps) == 2

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hud_mcp.errors import StoreFailed
+from hud_mcp.plugins.operate import sql
+from hud_mcp.plugins.operate.upkeep import pictures
+from hud_mcp.plugins.operate.upkeep.values import Copied
 from hud_mcp.record.place import read_place, shown_url
-from hud_mcp.store import sql
-from hud_mcp.store.archive import Archive
+from hud_mcp.store import Store
+from hud_mcp.store import sql as store_sql
 from hud_mcp.store.objects import Objects
-from hud_mcp.store.screenshots import save_file
-from hud_mcp.store.upkeep import pictures
-from hud_mcp.store.upkeep.values import Copied
+from hud_mcp.store.screenshots import mark_for, save_file
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -39,7 +40,7 @@ class Side:
     objects: Objects | None
 
     @classmethod
-    def of(cls, store: Archive) -> "Side":
+    def of(cls, store: Store) -> "Side":
         """What a copy needs of a store."""
         return cls(store.url, store.screenshots, store.objects)
 
@@ -62,7 +63,7 @@ def copy(
         StoreFailed: The target is not empty, or is not the same in the end.
     """
     url, path = read_place(target.url)
-    engine = sql.engine.open_engine(url, path, is_copy=True)
+    engine = store_sql.engine.open_engine(url, path, is_copy=True)
     try:
         resumed = sql.copying.begin(engine, shown_url(source.url))
         total = 3 * sql.copying.count_all(connection)
@@ -113,7 +114,7 @@ def _compare(
 def _copy_pictures(connection: "Connection", source: Side, target: Side) -> tuple[int, int]:
     """Copy the pictures that steps refer to; return how many there are, and how many are not."""
     count = missing = 0
-    if (mark := pictures.mark_for(target.folder, target.url)) is not None:
+    if (mark := mark_for(target.folder, target.url)) is not None:
         save_file(*mark)
     with closing(sql.picture_names.picture_names(connection)) as found:
         for name, _ in found:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, Table, create_engine, func, inspect, 
 from sqlalchemy.exc import SQLAlchemyError
 
 from hud_mcp.errors import DamagedRecord
+from hud_mcp.plugins.operate.upkeep.values import Finding
 from hud_mcp.record.job import Job
 from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.values import Receipt, TrajectoryStep
@@ -20,7 +21,6 @@ from hud_mcp.store.sql.columns import Damaged
 from hud_mcp.store.sql.damage import damage, read_value
 from hud_mcp.store.sql.engine import why
 from hud_mcp.store.sql.schema import VERSION, job_tasks, jobs, metadata, sessions, steps, turns
-from hud_mcp.store.upkeep.values import Finding
 from hud_mcp.task import Task
 
 __all__ = ["count_rows", "look_at", "open_to_look"]

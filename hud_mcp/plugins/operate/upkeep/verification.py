@@ -7,11 +7,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hud_mcp.plugins.operate import sql
+from hud_mcp.plugins.operate.upkeep import pictures
+from hud_mcp.plugins.operate.upkeep.values import Finding
 from hud_mcp.record.place import read_place
-from hud_mcp.store import sql
+from hud_mcp.store import sql as store_sql
 from hud_mcp.store.characters import printable
-from hud_mcp.store.upkeep import pictures
-from hud_mcp.store.upkeep.values import Finding
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -54,9 +55,9 @@ def verify(
             total += sum(1 for _ in pictures.list_pictures(folder))
             found = _limited(sql.soundness.look_at(connection, step))
             return [*found, *_limited(_pictures(connection, url, folder, step, bring))]
-    except (sql.SQLAlchemyError, OSError) as exc:
+    except (store_sql.SQLAlchemyError, OSError) as exc:
         remedy = "restore the store from a copy, or start its database"
-        return [Finding("unreadable", f"the database: {sql.engine.why(exc)}", remedy)]
+        return [Finding("unreadable", f"the database: {store_sql.engine.why(exc)}", remedy)]
     finally:
         engine.dispose()
 
@@ -126,7 +127,7 @@ def _referred(connection: "Connection") -> "Generator[tuple[str | None, str], No
     try:
         with closing(sql.picture_names.picture_names(connection)) as found:
             yield from found
-    except sql.SQLAlchemyError:
+    except store_sql.SQLAlchemyError:
         return
 
 

@@ -10,6 +10,7 @@ from kept_years import NOW, age_pictures, fill
 from records import execute
 
 from hud_mcp.errors import SourceNotFound
+from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio
@@ -27,9 +28,9 @@ def content_of(folder: Path) -> dict[str, str]:
 async def test_a_sound_store_is_sound(store: Store) -> None:
     """Also while sessions go on, and after it was pruned."""
     await fill(store)
-    assert await store.verify() == []
-    await store.prune(NOW)
-    assert await store.verify() == []
+    assert await Upkeep(store).verify() == []
+    await Upkeep(store).prune(NOW)
+    assert await Upkeep(store).verify() == []
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ async def test_damage_of_the_tables_is_named(
     await fill(store)
     await store.close()
     execute(url, damage)
-    found = await Store(url).verify()
+    found = await Upkeep(Store(url)).verify()
     assert [each for each in found if each.kind == kind and named in each.what], found
     assert all(each.remedy for each in found)
 
@@ -78,7 +79,7 @@ async def test_rows_without_a_parent_are_named(store: Store, url: str) -> None:
     if not url.startswith("sqlite"):
         execute(url, "ALTER TABLE steps DROP CONSTRAINT steps_session_id_fkey")
     execute(url, "DELETE FROM sessions WHERE id = 'traj-open'")
-    found = await Store(url).verify()
+    found = await Upkeep(Store(url)).verify()
     said = "1 rows of steps belong to session_id 'traj-open', which is gone"
     assert ("without parent", said) in [(each.kind, each.what) for each in found]
 
@@ -96,7 +97,7 @@ async def test_damaged_missing_and_unused_pictures_are_told_apart(store: Store) 
     hostile = files[2].with_name("\x1b[2J\n' OR 1=1.png")
     hostile.write_bytes(b"z")
     age_pictures(store.screenshots)
-    told = {each.kind: each for each in await store.verify()}
+    told = {each.kind: each for each in await Upkeep(store).verify()}
     assert set(told) == {"damaged picture", "missing picture", "unused pictures"}
     assert files[0].name in told["damaged picture"].what
     assert files[1].name in told["missing picture"].what
@@ -115,7 +116,7 @@ async def test_a_file_that_was_cut_off_is_told_as_damaged(
     for keep in (0.9, 0.5, 0.1):
         os.truncate(place, int(place.stat().st_size * keep))
         before = await anyio.to_thread.run_sync(content_of, tmp_path)
-        found = await Store(place).verify()
+        found = await Upkeep(Store(place)).verify()
         assert {each.kind for each in found} & {"damaged file", "unreadable"}, keep
         assert await anyio.to_thread.run_sync(content_of, tmp_path) == before
 
@@ -123,5 +124,5 @@ async def test_a_file_that_was_cut_off_is_told_as_damaged(
 async def test_what_is_not_there_is_not_made(tmp_path: Path) -> None:
     """The error names the place."""
     with pytest.raises(SourceNotFound, match="There is no store at"):
-        await Store(tmp_path / "none.sqlite3").verify()
+        await Upkeep(Store(tmp_path / "none.sqlite3")).verify()
     assert not (tmp_path / "none.sqlite3").exists()

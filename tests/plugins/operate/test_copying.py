@@ -15,6 +15,7 @@ from store_server import Server
 from waiting import PATIENCE_S, until
 
 from hud_mcp.errors import DamagedRecord, StoreFailed
+from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio
@@ -23,13 +24,14 @@ NAMES = ("traj-old-a", "traj-old-b", "traj-mixed-a", "traj-mixed-b", "traj-open"
 
 COPY = """
 import os, sys, anyio
+from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.store import Store
 async def main():
     def told(done, total):
         print(done, flush=True)
         if len(sys.argv) > 3 and done > int(sys.argv[3]):
             os._exit(9)
-    await Store(sys.argv[1]).copy_to(Store(sys.argv[2]), on_progress=told)
+    await Upkeep(Store(sys.argv[1])).copy_to(Store(sys.argv[2]), on_progress=told)
 anyio.run(main)
 """
 
@@ -48,10 +50,10 @@ async def test_everything_is_there_on_the_other_side(store: Store, other_url: st
     await fill(store)
     odd = 'NUL \\u0000, half \\ud800, "quoted", 1e400'
     await run_ended(store, "traj-odd", 1, content=odd)
-    await store.prune(NOW, job_id="job-old", keep_grades=True)
+    await Upkeep(store).prune(NOW, job_id="job-old", keep_grades=True)
     await store.close()
     copy = Store(other_url)
-    done = await store.copy_to(copy)
+    done = await Upkeep(store).copy_to(copy)
     assert (done.rows["sessions"], done.rows["logs"], done.missing) == (6, 3, 0)
     for name in (*NAMES, "traj-odd"):
         there = await copy.load_trajectory(name, turns=True)
@@ -62,7 +64,7 @@ async def test_everything_is_there_on_the_other_side(store: Store, other_url: st
                 assert await copy.read_screenshot(theirs.screenshot) is not None
         assert there.model_copy(update={"steps": ()}) == here.model_copy(update={"steps": ()})
     assert await copy.list_jobs() == await store.list_jobs()
-    assert await copy.verify() == []
+    assert await Upkeep(copy).verify() == []
     await begin(copy, "traj-new")
     await copy.add_logs("traj-new", [(NOW, "new")], first=0)
     assert ((await copy.load_trajectory("traj-new")).logs or "").endswith("new")
@@ -85,7 +87,7 @@ async def test_a_copy_that_was_killed_goes_on(store: Store, other_url: str) -> N
     copy = Store(other_url)
     with pytest.raises(StoreFailed, match="a copy that was not finished"):
         await copy.list_jobs()
-    done = await store.copy_to(Store(other_url))
+    done = await Upkeep(store).copy_to(Store(other_url))
     assert done.resumed
     assert done.rows["sessions"] == 45
     assert len(await copy.list_trajectories()) == 41
@@ -99,9 +101,9 @@ async def test_what_is_not_empty_is_refused_and_left_as_it_is(store: Store, othe
     await begin(other, "traj-mine")
     await other.close()
     with pytest.raises(StoreFailed, match="The target is not empty: it has sessions"):
-        await store.copy_to(Store(other_url))
+        await Upkeep(store).copy_to(Store(other_url))
     with pytest.raises(StoreFailed, match="this store itself"):
-        await store.copy_to(Store(store.url))
+        await Upkeep(store).copy_to(Store(store.url))
     again = Store(other_url)
     assert [each.id for each in await again.list_trajectories()] == ["traj-mine"]
     await again.close()
@@ -113,7 +115,7 @@ async def test_a_store_that_a_server_writes_to_is_not_copied(store: Store, other
     with anyio.fail_after(PATIENCE_S):
         assert await server.ask("begin", "traj-live") is None
         with pytest.raises(StoreFailed, match="1 living servers use the store"):
-            await store.copy_to(Store(other_url))
+            await Upkeep(store).copy_to(Store(other_url))
     server.end()
 
 
@@ -129,7 +131,7 @@ async def test_what_was_changed_in_a_copy_is_found(store: Store, url: str, other
     execute(other_url, "UPDATE sessions SET environment = 'x' WHERE id = 'traj-open'")
     again = Store(url)
     with pytest.raises(StoreFailed, match=r"not the same as the store: sessions \(5 rows here, 5"):
-        await again.copy_to(Store(other_url))
+        await Upkeep(again).copy_to(Store(other_url))
     await again.close()
 
 
@@ -142,5 +144,5 @@ async def test_a_damaged_row_is_named(tmp_path: Path, cluster: Cluster) -> None:
     execute(url, "UPDATE sessions SET started_at = 'never' WHERE id = 'traj-open'")
     again = Store(url)
     with pytest.raises(DamagedRecord, match="row traj-open of sessions: started_at"):
-        await again.copy_to(Store(other_url))
+        await Upkeep(again).copy_to(Store(other_url))
     await again.close()

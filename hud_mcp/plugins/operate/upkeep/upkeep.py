@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from hud_mcp.errors import StoreFailed
+from hud_mcp.plugins.operate import sql
+from hud_mcp.plugins.operate.upkeep import pictures
+from hud_mcp.plugins.operate.upkeep.copying import Side, copy
+from hud_mcp.plugins.operate.upkeep.values import Copied, Finding, Holdings, Pruned, Vacuumed
+from hud_mcp.plugins.operate.upkeep.verification import verify
 from hud_mcp.record.place import read_place, shown_url
 from hud_mcp.record.recorded_turn import RedactedField
 from hud_mcp.record.trajectory import utc_now
-from hud_mcp.store import sql
-from hud_mcp.store.archive import Archive
-from hud_mcp.store.upkeep import pictures
-from hud_mcp.store.upkeep.copying import Side, copy
-from hud_mcp.store.upkeep.values import Copied, Finding, Holdings, Pruned, Vacuumed
-from hud_mcp.store.upkeep.verification import verify
+from hud_mcp.store import Store
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -28,8 +28,16 @@ OnProgress = Callable[[int, int], None]
 """Called with how much is done, and how much there is."""
 
 
-class Upkeep(Archive):
-    """A record that is looked after: measured, and made smaller."""
+class Upkeep:
+    """The upkeep of a store: it is measured, verified, made smaller, copied and redacted.
+
+    Args:
+        store: The store, which stays open.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._database = store.database
 
     async def measure(self) -> Holdings:
         """Return the store's contents in numbers, and its size.
@@ -38,8 +46,8 @@ class Upkeep(Archive):
             SourceNotFound: There is no store.
             StoreFailed: The store cannot be read.
         """
-        self.look_for_it()
-        path, lease = read_place(self.url)[1], self._database.lease
+        self._store.look_for_it()
+        path, lease = read_place(self._store.url)[1], self._database.lease
 
         def read(connection: "Connection") -> Holdings:
             counts = sql.holdings.count(connection)
@@ -47,22 +55,22 @@ class Upkeep(Archive):
             database_bytes, free_bytes = sql.holdings.size_of(connection, path)
             held = sum(alive.values())
             count = size = unused = unused_bytes = 0
-            others = pictures.other_stores(self.screenshots, self.url)
-            for file in pictures.list_pictures(self.screenshots):
+            others = pictures.other_stores(self._store.screenshots, self._store.url)
+            for file in pictures.list_pictures(self._store.screenshots):
                 count, size = count + 1, size + file.size
             if count:
-                files = pictures.list_pictures(self.screenshots)
+                files = pictures.list_pictures(self._store.screenshots)
                 with closing(_names(connection, others)) as names:
                     for file in pictures.unused(files, names):
                         unused, unused_bytes = unused + 1, unused_bytes + file.size
             return Holdings(
-                url=shown_url(self.url),
+                url=shown_url(self._store.url),
                 servers=len(alive),
                 held=held,
                 waiting=counts["sessions"].get("unfinished", 0) - held,
                 database_bytes=database_bytes,
                 free_bytes=free_bytes,
-                folder=self.screenshots,
+                folder=self._store.screenshots,
                 pictures=count,
                 picture_bytes=size,
                 unused=unused,
@@ -86,10 +94,10 @@ class Upkeep(Archive):
         Raises:
             SourceNotFound: There is no store.
         """
-        self.look_for_it()
-        bring = None if self.objects is None else self.objects.get
+        self._store.look_for_it()
+        bring = None if self._store.objects is None else self._store.objects.get
         return await anyio.to_thread.run_sync(
-            verify, self.url, self.screenshots, on_progress, bring
+            verify, self._store.url, self._store.screenshots, on_progress, bring
         )
 
     async def vacuum(self, *, beside: Sequence[str] = ()) -> Vacuumed:
@@ -106,8 +114,8 @@ class Upkeep(Archive):
             SourceNotFound: There is no store.
             StoreFailed: The store cannot be read or written.
         """
-        self.look_for_it()
-        path, lease = read_place(self.url)[1], self._database.lease
+        self._store.look_for_it()
+        path, lease = read_place(self._store.url)[1], self._database.lease
         count, size, notes = await self._remove_unused(beside)
 
         def free(connection: "Connection") -> int:
@@ -161,9 +169,9 @@ class Upkeep(Archive):
             SourceNotFound: There is no store, or no such job.
             StoreFailed: The store cannot be read or written.
         """
-        self.look_for_it()
+        self._store.look_for_it()
         if job_id is not None:
-            await self.load_job_ids(job_id)
+            await self._store.load_job_ids(job_id)
         wanted = sql.pruning.Rule(
             before=before,
             keep_grades=keep_grades,
@@ -189,7 +197,7 @@ class Upkeep(Archive):
         count, size, notes = await self._remove_unused(beside) if steps else (0, 0, [])
         return Pruned(runs, jobs, steps, turns, lines, count, size, tuple(notes))
 
-    async def copy_to(self, target: "Upkeep", *, on_progress: OnProgress | None = None) -> Copied:
+    async def copy_to(self, target: Store, *, on_progress: OnProgress | None = None) -> Copied:
         """Copy everything to another store, and compare both sides at the end.
 
         A copy that was interrupted goes on where it was; until it is finished, nobody else opens
@@ -205,9 +213,9 @@ class Upkeep(Archive):
             StoreFailed: The target holds something else, a living server uses this store, a row is
                 damaged, or both sides are not the same in the end.
         """
-        self.look_for_it()
-        if self.url.partition("?")[0] == target.url.partition("?")[0] and (
-            self.url == target.url or read_place(self.url)[1] is not None
+        self._store.look_for_it()
+        if self._store.url.partition("?")[0] == target.url.partition("?")[0] and (
+            self._store.url == target.url or read_place(self._store.url)[1] is not None
         ):
             raise StoreFailed("The target is this store itself; name another one.")
         lease = self._database.lease
@@ -219,7 +227,7 @@ class Upkeep(Archive):
                     f"{len(alive)} living servers use the store, and may write to it. Stop them, "
                     "then copy again."
                 )
-            return copy(connection, Side.of(self), Side.of(target), on_progress)
+            return copy(connection, Side.of(self._store), Side.of(target), on_progress)
 
         return await self._database.read(run)
 
@@ -237,20 +245,20 @@ class Upkeep(Archive):
         """
         at = utc_now()
         done: tuple[int, int] = await self._database.write(
-            lambda c: sql.turns.redact(c, trajectory_ids, fields, at)
+            lambda c: sql.redaction.redact(c, trajectory_ids, fields, at)
         )
-        await self._database.read(sql.turns.empty_log)
+        await self._database.read(sql.redaction.empty_log)
         return done
 
     async def _remove_unused(self, beside: Sequence[str]) -> tuple[int, int, list[str]]:
         """Remove the pictures that no store refers to; return count, bytes, and why some stay."""
 
         def remove(connection: "Connection") -> tuple[int, int, int]:
-            others = pictures.other_stores(self.screenshots, self.url)
+            others = pictures.other_stores(self._store.screenshots, self._store.url)
             given = {shown_url(url): url for url in beside}
             others = [given.get(other, other) for other in dict.fromkeys([*others, *given])]
             with closing(_names(connection, others)) as names:
-                return pictures.remove_unused(self.screenshots, names)
+                return pictures.remove_unused(self._store.screenshots, names)
 
         try:
             count, size, young = await self._database.read(remove)
@@ -258,7 +266,7 @@ class Upkeep(Archive):
             return 0, 0, [f"All pictures stay: {exc} Name it with --beside, with its password."]
         stay = f"{young} unused pictures were written or used in the last hour, and stay."
         notes = [stay] if young else []
-        if self.objects is not None:
+        if self._store.objects is not None:
             notes.append("Only the copies on this machine were removed: the object store has all.")
         return count, size, notes
 

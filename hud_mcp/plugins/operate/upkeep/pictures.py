@@ -15,9 +15,11 @@ from heapq import merge
 from pathlib import Path
 
 from hud_mcp.errors import StoreFailed
+from hud_mcp.plugins.operate import sql
 from hud_mcp.record.place import read_place, shown_url
-from hud_mcp.store import sql
+from hud_mcp.store import sql as store_sql
 from hud_mcp.store.characters import printable
+from hud_mcp.store.screenshots import MARKS
 
 __all__ = [
     "YOUNG_S",
@@ -26,7 +28,6 @@ __all__ = [
     "is_picture",
     "list_foreign",
     "list_pictures",
-    "mark_for",
     "other_stores",
     "remove_unused",
     "unused",
@@ -35,7 +36,6 @@ __all__ = [
 YOUNG_S = 3600.0
 """A file that was written or used so recently may be waiting for its row."""
 
-_MARKS = ".stores"
 _FOLDER = re.compile(r"[0-9a-f]{2}")
 _PICTURE = re.compile(r"[0-9a-f]{64}\.(png|jpg)")
 _HALF_WRITTEN = re.compile(r"tmp[a-z0-9_]{8}|removing-[0-9a-f]{16}-.*")
@@ -158,24 +158,11 @@ def is_picture(name: str) -> bool:
     return _PICTURE.fullmatch(name) is not None
 
 
-def mark_for(folder: Path, url: str) -> tuple[Path, bytes] | None:
-    """The file by which a store leaves word that it uses a folder, and its content.
-
-    None of a SQLite file that lies beside the folder: it is found there.
-    """
-    path = read_place(url)[1]
-    if path is not None and folder == Path(os.path.realpath(path)).parent / "screenshots":
-        return None
-    shown = shown_url(url)
-    name = "".join(c if c.isalnum() else "-" for c in shown)[-80:]
-    return folder / _MARKS / f"{name}.url", f"{shown}\n".encode()
-
-
 def other_stores(folder: Path, url: str) -> list[str]:
     """The URLs of the other stores that use a folder, without passwords."""
     own = shown_url(url)
     found: dict[str, None] = {}
-    for each in _entries(folder / _MARKS):
+    for each in _entries(folder / MARKS):
         try:
             said = Path(each.path).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError):
@@ -212,10 +199,10 @@ def all_names(own: Generator[str, None, None], others: Iterable[str]) -> Generat
 def _names_of(url: str) -> Generator[str, None, None]:
     try:
         yield from sql.picture_names.names_elsewhere(url)
-    except (sql.SQLAlchemyError, OSError, ImportError) as exc:
+    except (store_sql.SQLAlchemyError, OSError, ImportError) as exc:
         raise StoreFailed(
             f"{shown_url(url)} keeps its pictures in the same folder, and cannot be read: "
-            f"{sql.engine.why(exc)}."
+            f"{store_sql.engine.why(exc)}."
         ) from exc
 
 

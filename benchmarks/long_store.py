@@ -26,6 +26,7 @@ from many_trajectories import LARGE, START, Size, make_pictures, make_record
 from sqlalchemy import Connection, text
 
 from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
+from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import load_job
 from hud_mcp.record.place import read_place
 from hud_mcp.store import Store, sql
@@ -85,7 +86,7 @@ async def measure(store: Store) -> None:
     things: dict[str, Callable[[], Awaitable[Any]]] = {
         "list jobs": store.list_jobs,
         "list a job's newest 1,000": lambda: store.list_trajectories(job_id=job.id),
-        "open a job": lambda: store.load_outline(job.id),
+        "open a job": lambda: Outlines(store.database).load_outline(job.id),
         "open a trajectory": lambda: store.load_trajectory(last.id),
         "find by its id": lambda: store.find_trajectory_id(last.id),
         "statistics": job.statistics,

@@ -168,6 +168,7 @@ EXCEPTIONS = {
 
 WITH_PLUGINS = {
     "cli": "a command loads the plugin that it is of",
+    "show.web": "the pages, which become a part of the plugin view",
 }
 """Rooms outside of `plugins` that import one, each with its reason. The core imports none."""
 
@@ -176,7 +177,7 @@ NARROW = {"agents.agent": VALUES}
 
 HEAVY = {
     "playwright": ("worlds.browser",),
-    "sqlalchemy": ("store.sql", "plugins.operate.sql"),
+    "sqlalchemy": ("store.sql", "plugins.operate.sql", "plugins.view.sql"),
     "alembic": ("store.sql",),
     "mcp": ("server", "plugins.operate.replicas"),
     "gymnasium": ("worlds.gymnasium", "carl", "task_env"),

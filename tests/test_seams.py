@@ -61,6 +61,7 @@ SEAMS = {
     "loading.libraries": "the importers of public sets, and pyarrow",
     "record.surfaces": "the player and the table of a notebook, which lie above",
     "plugins.operate.sql": "SQLAlchemy, for the statements of this plugin",
+    "plugins.view.sql": "SQLAlchemy, for the statements of this plugin",
     "rollout.cluster.libraries": "Ray, which few jobs run on",
     "rollout.surfaces": "the server of MCP, which few jobs have in their own process",
     "show.export.libraries": "Pillow, pyarrow, pandas, polars and OpenTelemetry",

@@ -21,7 +21,6 @@ from hud_mcp.store import sql
 from hud_mcp.store.characters import printable
 from hud_mcp.store.database import Database
 from hud_mcp.store.objects import Objects
-from hud_mcp.store.outlines import Outlines, no_job
 from hud_mcp.store.screenshots import read_file
 from hud_mcp.store.stored_session import OwnSession, StoredSession
 from hud_mcp.task import Task
@@ -31,12 +30,12 @@ if TYPE_CHECKING:
 
     from hud_mcp.store.sql.jobs import JobProgress, RunRow
 
-__all__ = ["Archive", "no_trajectory"]
+__all__ = ["Archive", "no_job", "no_trajectory"]
 
 T = TypeVar("T")
 
 
-class Archive(Outlines):
+class Archive:
     """A record that is read.
 
     Args:
@@ -48,7 +47,7 @@ class Archive(Outlines):
     def __init__(
         self, database: Database, screenshots: Path, objects: Objects | None = None
     ) -> None:
-        super().__init__(database)
+        self._database = database
         self.screenshots = screenshots
         self.objects = objects
 
@@ -410,3 +409,8 @@ class Archive(Outlines):
 def no_trajectory(trajectory_id: str) -> SourceNotFound:
     """The error that says that there is no such trajectory."""
     return SourceNotFound(f"The store has no trajectory {trajectory_id!r}.")
+
+
+def no_job(job_id: str) -> SourceNotFound:
+    """The error that says that there is no such job."""
+    return SourceNotFound(f"The store has no job {job_id!r}.")

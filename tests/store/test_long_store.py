@@ -18,6 +18,7 @@ from long_store import make_long
 from many_trajectories import START
 
 from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
+from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import load_job
 from hud_mcp.store import Store
 
@@ -71,7 +72,7 @@ async def test_a_million_steps_are_listed_opened_summed_up_and_pruned_by_index(
         assert len((await store.load_trajectory(newest[0].id)).steps) == STEPS
         assert await store.find_trajectory_id(newest[0].id) == newest[0].id
         before = str(await job.statistics())
-        await store.stamp_job("job-fewer")
+        await Outlines(store.database).stamp_job("job-fewer")
     assert len(queries) >= 3
     assert await anyio.to_thread.run_sync(reads_all_steps, url, queries) == []
     told: list[int] = []

@@ -25,6 +25,7 @@ from hud_mcp.analysis.comparison import (
     compare_jobs,
 )
 from hud_mcp.outcome import NOT_BEGUN, UNFINISHED
+from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.show.web.responses import json_answer
 from hud_mcp.show.web.values import Json, finite, iso
@@ -87,6 +88,7 @@ class Across:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._outlines = Outlines(store.database)
         self._made: OrderedDict[tuple[str, ...], _Made] = OrderedDict()
         self._reading = anyio.Lock()  # one at a time, so that the memory that it takes is bounded
 
@@ -119,14 +121,14 @@ class Across:
         if before and known == before.stamp and monotonic() < before.fresh_until_s:
             return before
         began_s = monotonic()
-        stamps = tuple([(await self._store.stamp_job(each))[1] for each in ids])
+        stamps = tuple([(await self._outlines.stamp_job(each))[1] for each in ids])
         if before is not None and before.stamps == stamps:
             self._made.move_to_end(ids)
             return before
         jobs: list[Job] = []
         runs: list[JobRuns] = []
         for each in ids:
-            job, tasks, found = await self._store.load_outline(each)
+            job, tasks, found = await self._outlines.load_outline(each)
             if job is None or job.is_proof:
                 name = job.name if job else each
                 return f"The runs of {name!r} prove tasks and are no agent's results."

@@ -20,7 +20,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hud_mcp.errors import SourceNotFound
-from hud_mcp.record.brief_run import BriefRun
+from hud_mcp.plugins.view.brief_run import BriefRun
+from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.show.web.groups import REPEATED
@@ -115,7 +116,7 @@ class JobPages:
     """
 
     def __init__(self, store: Store, coming: str | None) -> None:
-        self._store = store
+        self._outlines = Outlines(store.database)
         self._coming = coming
         self._pages: OrderedDict[str, _Page] = OrderedDict()
         self._reading = anyio.Lock()  # one at a time, so that the memory that it takes is bounded
@@ -172,7 +173,7 @@ class JobPages:
 
     async def _place(self, request: Request) -> Response:
         """The job of a run, and the runs before and after it."""
-        place, job = await self._store.find_place(request.query_params.get("id", ""))
+        place, job = await self._outlines.find_place(request.query_params.get("id", ""))
         near = {
             name: found and {"id": found}
             for name, found in (("previous", place.previous), ("next", place.next))
@@ -196,7 +197,7 @@ class JobPages:
             if before and known == before.revision and monotonic() < before.fresh_until_s:
                 return before
             began_s = monotonic()
-            _, stamp = await self._store.stamp_job(job_id or None)
+            _, stamp = await self._outlines.stamp_job(job_id or None)
             if before is None or before.stamp != stamp:
                 with _without_collector():
                     page = await self._make(job_id, stamp, before)
@@ -208,10 +209,10 @@ class JobPages:
             return before
 
     async def _make(self, job_id: str, stamp: str, before: _Page | None) -> _Page:
-        job, tasks, runs = await self._store.load_outline(job_id or None)
+        job, tasks, runs = await self._outlines.load_outline(job_id or None)
         found = None
         if len(runs) <= WHOLE_RUNS:
-            found = await self._store.load_rows([run.id for run in runs])
+            found = await self._outlines.load_rows([run.id for run in runs])
         read = _Read(stamp, job, tasks, runs, found)
         return await anyio.to_thread.run_sync(_make, read, before)
 
@@ -228,7 +229,7 @@ class JobPages:
         asked = request.query_params
         find = asked.get("find", "").strip()[:_FIND_CHARS]
         if find and (page.search is None or page.search[0] != find):
-            page.search = find, frozenset(await self._store.find_runs(job_id, find))
+            page.search = find, frozenset(await self._outlines.find_runs(job_id, find))
         return RowQuery(
             found=page.search[1] if find and page.search else None,
             find=find,
@@ -257,7 +258,7 @@ class JobPages:
         """Rows of runs, by their ids."""
         if page.rows is not None:
             return {row["id"]: row for row in page.rows}
-        found = await self._store.load_rows(sorted(wanted))
+        found = await self._outlines.load_rows(sorted(wanted))
         return {each.id: _row(each, page.expected, page.runs) for each in found}
 
     async def _reasons(self, page: _Page, query: RowQuery, places: Iterable[int]) -> dict[int, str]:

@@ -14,7 +14,7 @@ from hud_mcp.clipping import clip_json
 from hud_mcp.loading.protocols import recorded_protocol
 from hud_mcp.loading.provenance import SETS, clusters_of, recorded_left_out, recorded_unused
 from hud_mcp.outcome import outcome_classes
-from hud_mcp.record.brief_run import BriefRun
+from hud_mcp.plugins.view.brief_run import BriefRun
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import (
     Trajectory,

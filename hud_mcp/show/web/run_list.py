@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.outcome import UNFINISHED, OutcomeClass, outcome_classes
-from hud_mcp.record.brief_run import BriefRun
+from hud_mcp.plugins.view.brief_run import BriefRun
 from hud_mcp.show.web.groups import REPEATED
 from hud_mcp.show.web.jobs import JobFigures
 from hud_mcp.show.web.trajectories import shown_outcome

@@ -3,9 +3,9 @@
 Functions take an open connection, on the thread of whoever reads or writes. `schema.py` declares
 the tables and `columns.py` their types, `engine.py` opens and migrates a database. `statements.py`
 gives the driver what every call writes; the other statements are in `writing.py`, `sessions.py`,
-`servers.py`, `jobs.py`, `plans.py`, `quotas.py`, `turns.py`, `outline.py` and
-`reading.py`. `damage.py` names the rows that cannot be read. Each module
-loads when it is first used.
+`servers.py`, `jobs.py`, `plans.py`, `quotas.py`, `turns.py` and `reading.py`. `damage.py` names the
+rows that cannot be read. Each module loads when it is first used. Plugins have statements of their
+own.
 """
 
 from typing import TYPE_CHECKING
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from hud_mcp.store.sql import (
         engine,
         jobs,
-        outline,
         plans,
         quotas,
         reading,
@@ -33,7 +32,6 @@ else:
         __name__,
         "hud_mcp.store.sql.engine",
         "hud_mcp.store.sql.jobs",
-        "hud_mcp.store.sql.outline",
         "hud_mcp.store.sql.plans",
         "hud_mcp.store.sql.quotas",
         "hud_mcp.store.sql.reading",
@@ -51,7 +49,6 @@ __all__ = [
     "SQLAlchemyError",
     "engine",
     "jobs",
-    "outline",
     "plans",
     "quotas",
     "reading",

@@ -14,6 +14,7 @@ from playwright.async_api import Browser, Page, Response, expect
 from recorded import BROWSER, Run, opened, served
 from waiting import PATIENCE_S
 
+from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.show.web import job_pages
 from hud_mcp.show.web.viewer import viewer_app
@@ -84,8 +85,8 @@ async def test_rows_are_filtered_sorted_and_picked_on_the_server(
     store: Store, browser: Browser
 ) -> None:
     """Each leads to what the database has, from the first row on."""
-    _, _, runs = await store.load_outline(LARGE)
-    found = await store.find_runs(LARGE, "lamp 12")
+    _, _, runs = await Outlines(store.database).load_outline(LARGE)
+    found = await Outlines(store.database).find_runs(LARGE, "lamp 12")
     half = [run for run in runs if run.reward == 0.5]
     async with served(viewer_app(store)) as base, opened(browser, f"{base}/{ONE_BY_ONE}") as seen:
         page = seen.page
@@ -119,7 +120,7 @@ async def test_rows_are_filtered_sorted_and_picked_on_the_server(
 @pytest.mark.long
 async def test_the_tasks_of_a_long_job_are_folded_at_first(store: Store, browser: Browser) -> None:
     """Each row tells how its runs ended and why one failed; a filter opens what it finds."""
-    _, _, runs = await store.load_outline(LARGE)
+    _, _, runs = await Outlines(store.database).load_outline(LARGE)
     rewards = [run.reward for run in runs if run.task.id == "task-00000"]
     sizes: list[int] = []
     async with served(viewer_app(store)) as base, opened(browser, f"{base}/#job-{LARGE}") as seen:

@@ -8,7 +8,7 @@ from tables import each_of
 
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.outcome import outcome_classes
-from hud_mcp.record.brief_run import BriefRun
+from hud_mcp.plugins.view.brief_run import BriefRun
 from hud_mcp.record.job import Job
 from hud_mcp.show.web.jobs import figure_job
 from hud_mcp.show.web.run_list import ListedRun, RowQuery, RunList, list_runs

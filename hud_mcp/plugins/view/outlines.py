@@ -3,24 +3,25 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hud_mcp.errors import SourceNotFound
+from hud_mcp.plugins.view import sql
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
-from hud_mcp.store import sql
+from hud_mcp.store import sql as store_sql
+from hud_mcp.store.archive import no_job, no_trajectory
 from hud_mcp.store.database import Database
 from hud_mcp.task import Task
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from hud_mcp.record.brief_run import BriefRun
-    from hud_mcp.store.sql.outline import RunPlace
+    from hud_mcp.plugins.view.brief_run import BriefRun
+    from hud_mcp.plugins.view.sql.outline import RunPlace
 
-__all__ = ["Outlines", "no_job"]
+__all__ = ["Outlines"]
 
 
 class Outlines:
-    """A record whose jobs are read in short.
+    """The jobs of a store, read in short.
 
     Args:
         database: Where its rows are.
@@ -36,7 +37,7 @@ class Outlines:
             StoreFailed: The store cannot be read.
         """
         found = await self._database.read(
-            lambda c: sql.reading.load_summaries(c, ids=trajectory_ids)
+            lambda c: store_sql.reading.load_summaries(c, ids=trajectory_ids)
         )
         by_id = {each.id: each for each in found}
         return [by_id[name] for name in trajectory_ids if name in by_id]
@@ -66,7 +67,7 @@ class Outlines:
         ) -> "tuple[Job | None, list[Task], list[BriefRun]] | None":
             if job_id is None:
                 return None, [], sql.outline.load_outline(connection, None)
-            found = sql.jobs.load_job_with_tasks(connection, job_id)
+            found = store_sql.jobs.load_job_with_tasks(connection, job_id)
             return found and (*found, sql.outline.load_outline(connection, job_id))
 
         found = await self._database.read(read)
@@ -86,12 +87,14 @@ class Outlines:
             place = sql.outline.find_place(connection, trajectory_id)
             if place is None:
                 return None
-            job = None if place.job_id is None else sql.jobs.find_job(connection, place.job_id)
+            job = (
+                None if place.job_id is None else store_sql.jobs.find_job(connection, place.job_id)
+            )
             return place, job
 
         found = await self._database.read(read)
         if found is None:
-            raise SourceNotFound(f"The store has no trajectory {trajectory_id!r}.")
+            raise no_trajectory(trajectory_id)
         return found
 
     async def find_runs(self, job_id: str | None, text: str) -> set[str]:
@@ -101,8 +104,3 @@ class Outlines:
             StoreFailed: The store cannot be read.
         """
         return await self._database.read(lambda c: set(sql.outline.find_runs(c, job_id, text)))
-
-
-def no_job(job_id: str) -> SourceNotFound:
-    """The error that says that there is no such job."""
-    return SourceNotFound(f"The store has no job {job_id!r}.")

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Text, and_, case, func, or_, s
 from sqlalchemy import cast as as_type
 
 from hud_mcp.grade import Cause, Outcome, cause_of
-from hud_mcp.record.brief_run import BriefRun
+from hud_mcp.plugins.view.brief_run import BriefRun
 from hud_mcp.record.model_use import ModelUse
 from hud_mcp.store.characters import printable
 from hud_mcp.store.sql.damage import UNKNOWN, sound_json

@@ -1,0 +1,12 @@
+"""The statements of this plugin. They load when they are first used, as those of the store."""
+
+from typing import TYPE_CHECKING
+
+from hud_mcp.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hud_mcp.plugins.view.sql import outline
+else:
+    __getattr__ = lazy_names(__name__, "hud_mcp.plugins.view.sql.outline")
+
+__all__ = ["outline"]

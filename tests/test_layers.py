@@ -24,7 +24,7 @@ import hud_mcp
 ROOT = Path(hud_mcp.__file__).parent.parent
 
 LAYERS = (
-    ("errors", "exceptions", "lazy", "text_files"),
+    ("errors", "exceptions", "lazy", "registry", "text_files"),
     (
         "absent",
         "clipping",

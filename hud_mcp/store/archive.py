@@ -20,8 +20,7 @@ from hud_mcp.record.trajectory import (
 from hud_mcp.store import sql
 from hud_mcp.store.characters import printable
 from hud_mcp.store.database import Database
-from hud_mcp.store.objects import Objects
-from hud_mcp.store.screenshots import read_file
+from hud_mcp.store.screenshots import ObjectStore, read_file
 from hud_mcp.store.stored_session import OwnSession, StoredSession
 from hud_mcp.task import Task
 
@@ -45,7 +44,7 @@ class Archive:
     """
 
     def __init__(
-        self, database: Database, screenshots: Path, objects: Objects | None = None
+        self, database: Database, screenshots: Path, objects: ObjectStore | None = None
     ) -> None:
         self._database = database
         self.screenshots = screenshots

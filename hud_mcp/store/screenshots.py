@@ -5,16 +5,37 @@ import logging
 import os
 import tempfile
 from pathlib import Path
+from typing import Protocol
 
 from hud_mcp.record.place import read_place, shown_url
 from hud_mcp.store.permissions import make_private_folder
 
-__all__ = ["MARKS", "mark_for", "read_file", "save_file"]
+__all__ = ["MARKS", "ObjectStore", "mark_for", "read_file", "save_file"]
 
 logger = logging.getLogger(__name__)
 
 MARKS = ".stores"
 """The folder in which stores leave their URLs, so that none removes another one's pictures."""
+
+
+class ObjectStore(Protocol):
+    """Where pictures lie if the folder of pictures has copies alone. Both methods block."""
+
+    def put(self, path: Path, data: bytes) -> None:
+        """Write a picture that has its copy at the path.
+
+        Raises:
+            OSError: It was not written.
+        """
+        ...
+
+    def get(self, path: Path) -> None:
+        """Bring a picture to the path, if it is not there and the object store has it.
+
+        Raises:
+            OSError: The object store does not answer.
+        """
+        ...
 
 
 def read_file(path: Path, sha256: str) -> bytes | None:

@@ -21,6 +21,7 @@ from hud_mcp.record.job import Job
 from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.record.place import default_store_url, read_pictures_place
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep, utc_now
+from hud_mcp.registry import service
 from hud_mcp.store import sql
 from hud_mcp.store.archive import Archive
 from hud_mcp.store.changes import NewEnd, NewPrompt, NewSession, NewSteps
@@ -30,7 +31,6 @@ from hud_mcp.store.growth import Growth
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.store.new_step import NewStep
 from hud_mcp.store.new_turn import NewTurn
-from hud_mcp.store.objects import Objects
 from hud_mcp.store.quotas import Quotas
 from hud_mcp.store.screenshots import mark_for
 from hud_mcp.store.soon import Soon
@@ -75,7 +75,9 @@ class Store(Archive):
         )
         folder, url = read_pictures_place(screenshots, database.folder)
         hide(folder)
-        super().__init__(database, folder, None if url is None else Objects(url, folder))
+        super().__init__(
+            database, folder, None if url is None else service("object store")(url, folder)
+        )
         self._soon = Soon()
         self._quotas = quotas
         self._growth = Growth()

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from hud_mcp.errors import HudMcpError, did_you_mean
+from hud_mcp.plugins.operate.quotas import NO_QUOTA, Quotas
 from hud_mcp.session.caller import OPERATOR
-from hud_mcp.store.quotas import NO_QUOTA, Quotas
 
 __all__ = ["QUOTA_WORDS", "read_quotas"]
 

@@ -147,7 +147,7 @@ async def _open_sessions(options: dict[str, Any], bridges: AsyncExitStack) -> An
         tasksets += listed_by(bridged)
     return surfaces.Sessions(
         environments,
-        store=surfaces.Store(options["store"], quotas=quotas),
+        store=surfaces.Store(options["store"], start_rule=quotas),
         tasksets=tasksets,
         limits=limits,
         reward_policy=options["reward"],

@@ -22,18 +22,46 @@ from hud_mcp.store.characters import storable
 from hud_mcp.store.json_text import dump, to_json
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.new_step import NewStep
-from hud_mcp.store.quotas import Quotas
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from hud_mcp.store.sql.statements import Driver
 
-__all__ = ["Change", "NewEnd", "NewPrompt", "NewSession", "NewSteps", "StepRow", "commit_batch"]
+__all__ = [
+    "Change",
+    "NewEnd",
+    "NewPrompt",
+    "NewSession",
+    "NewSteps",
+    "StartRule",
+    "StepRow",
+    "commit_batch",
+]
 
 
 _LARGE_BYTES = 256 * 1024
 """Steps that are larger hold up an event loop that writes them."""
+
+
+class StartRule(Protocol):
+    """A rule of who may start one more session, asked in the transaction that starts it."""
+
+    def applies_to(self, principal: str | None) -> bool:
+        """Whether the rule bounds a principal."""
+        ...
+
+    def lock_key(self, principal: str | None) -> str:
+        """What is locked while a start of a principal is checked."""
+        ...
+
+    def check(self, connection: "Connection", principal: str | None, now: datetime) -> None:
+        """Refuse a start.
+
+        Raises:
+            LimitReached: The principal may not start one more. Nothing was written.
+        """
+        ...
 
 
 class _NotAll(Exception):
@@ -100,20 +128,20 @@ class NewSession:
     Attributes:
         row: Its columns, without its owner.
         tries: How many starts there may be; None for any number.
-        quotas: What each principal may use; None for any amount.
+        rule: What the principal's starts keep to; None if there is no such rule.
     """
 
     order: ClassVar[int] = 0
     row: dict[str, Any]
     tries: int | None
-    quotas: Quotas | None = None
+    rule: StartRule | None = None
 
     @classmethod
     def of(
         cls,
         begun: Trajectory,
         tries: int | None,
-        quotas: Quotas | None = None,
+        rule: StartRule | None = None,
         **given: str | None,
     ) -> "NewSession":
         """The beginning of a session, of which nothing else has come yet.
@@ -121,7 +149,7 @@ class NewSession:
         Args:
             begun: What is known of it.
             tries: How many starts there may be.
-            quotas: What each principal may use.
+            rule: What starts keep to, if it applies to the principal.
             given: The columns that are no part of a trajectory.
         """
         row = {
@@ -137,8 +165,8 @@ class NewSession:
             **dict.fromkeys(("unflushed", "answered_at", "released_at", "receipt", "ended_at")),
             **given,
         }
-        bounded = quotas is not None and not quotas.of(given.get("principal")).is_none
-        return cls(row, tries, quotas if bounded else None)
+        applies = rule is not None and rule.applies_to(given.get("principal"))
+        return cls(row, tries, rule if applies else None)
 
     def make(self, driver: "Driver", lease: Lease) -> int:
         """Make it alone.
@@ -160,16 +188,16 @@ class NewSession:
         lease.register(driver.connection)
         found: list[int] = []
         try:
-            if all(change.tries is None and change.quotas is None for change in changes):
+            if all(change.tries is None and change.rule is None for change in changes):
                 rows = [change.owned_by(lease) for change in changes]
                 return driver.fetch_many(statements.insert_session, rows)
             for change in changes:
                 if change.tries is not None:
                     key = change.row["start_key"]
                     sql.plans.check_tries(driver.connection, key, change.tries)
-                if change.quotas is not None:
+                if change.rule is not None:
                     whose, began = change.row["principal"], change.row["started_at"]
-                    sql.quotas.check_quota(driver.connection, change.quotas, whose, began)
+                    change.rule.check(driver.connection, whose, began)
                 rows = [change.owned_by(lease)]
                 found += driver.fetch_many(statements.insert_session, rows)
         except sql.IntegrityError as exc:
@@ -182,7 +210,7 @@ class NewSession:
     def locked(self) -> set[str]:
         """What nobody else may count meanwhile."""
         mine: set[str] = {self.row["start_key"]}
-        return mine if self.quotas is None else mine | {sql.quotas.lock_key(self.row["principal"])}
+        return mine if self.rule is None else mine | {self.rule.lock_key(self.row["principal"])}
 
     def owned_by(self, lease: Lease) -> dict[str, Any]:
         """What its statement is given."""

@@ -24,14 +24,13 @@ from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, Tra
 from hud_mcp.registry import service
 from hud_mcp.store import sql
 from hud_mcp.store.archive import Archive
-from hud_mcp.store.changes import NewEnd, NewPrompt, NewSession, NewSteps
+from hud_mcp.store.changes import NewEnd, NewPrompt, NewSession, NewSteps, StartRule
 from hud_mcp.store.characters import storable
 from hud_mcp.store.database import Database
 from hud_mcp.store.growth import Growth
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.store.new_step import NewStep
 from hud_mcp.store.new_turn import NewTurn
-from hud_mcp.store.quotas import Quotas
 from hud_mcp.store.screenshots import mark_for
 from hud_mcp.store.soon import Soon
 from hud_mcp.store.stored_session import WaitingSession
@@ -58,7 +57,7 @@ class Store(Archive):
             server's sessions. All servers of a store use the same value.
         is_scratch: Whether the store is deleted with its process. Writes then do not wait for
             the disk.
-        quotas: How much each principal may use, over all servers of the store.
+        start_rule: What starts keep to: quotas of principals, over all servers of the store.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class Store(Archive):
         screenshots: Path | str | None = None,
         lease_s: float = LEASE_S,
         is_scratch: bool = False,
-        quotas: Quotas | None = None,
+        start_rule: StartRule | None = None,
     ) -> None:
         database = Database(
             str(url) if url else default_store_url(), lease_s, is_scratch=is_scratch
@@ -79,7 +78,7 @@ class Store(Archive):
             database, folder, None if url is None else service("object store")(url, folder)
         )
         self._soon = Soon()
-        self._quotas = quotas
+        self._start_rule = start_rule
         self._growth = Growth()
         self._mark = mark_for(self.screenshots, database.url)
 
@@ -189,7 +188,7 @@ class Store(Archive):
         new = NewSession.of(
             trajectory,
             tries,
-            self._quotas,
+            self._start_rule,
             secret_digest=secret_digest,
             principal=principal,
             reward_policy=reward_policy,

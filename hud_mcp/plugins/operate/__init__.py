@@ -1,5 +1,6 @@
 """Stores and servers as an operator keeps them: several servers of one store, and its upkeep.
 
 `replicas/` makes several servers one. `upkeep/` measures, verifies, shrinks, prunes and copies a
-store. `objects.py` keeps pictures in an object store. `sql/` has the statements.
+store. `quotas.py` bounds what each principal uses of it. `objects.py` keeps pictures in an object
+store. `sql/` has the statements, `plugin.py` the table.
 """

@@ -3,9 +3,8 @@
 Functions take an open connection, on the thread of whoever reads or writes. `schema.py` declares
 the tables and `columns.py` their types, `engine.py` opens and migrates a database. `statements.py`
 gives the driver what every call writes; the other statements are in `writing.py`, `sessions.py`,
-`servers.py`, `jobs.py`, `plans.py`, `quotas.py`, `turns.py` and `reading.py`. `damage.py` names the
-rows that cannot be read. Each module loads when it is first used. Plugins have statements of their
-own.
+`servers.py`, `jobs.py`, `plans.py`, `turns.py` and `reading.py`. `damage.py` names the rows that
+cannot be read. Each module loads when it is first used. Plugins have statements of their own.
 """
 
 from typing import TYPE_CHECKING
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
         engine,
         jobs,
         plans,
-        quotas,
         reading,
         servers,
         sessions,
@@ -33,7 +31,6 @@ else:
         "hud_mcp.store.sql.engine",
         "hud_mcp.store.sql.jobs",
         "hud_mcp.store.sql.plans",
-        "hud_mcp.store.sql.quotas",
         "hud_mcp.store.sql.reading",
         "hud_mcp.store.sql.servers",
         "hud_mcp.store.sql.sessions",
@@ -50,7 +47,6 @@ __all__ = [
     "engine",
     "jobs",
     "plans",
-    "quotas",
     "reading",
     "servers",
     "sessions",

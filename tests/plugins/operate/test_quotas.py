@@ -11,9 +11,10 @@ from records import AT, picture, receipt, step, trajectory
 from waiting import PATIENCE_S
 
 from hud_mcp.errors import LimitReached
+from hud_mcp.plugins.operate import quotas
+from hud_mcp.plugins.operate.quotas import Quota, Quotas
 from hud_mcp.record.trajectory import ScreenshotRecord, utc_now
-from hud_mcp.store import Store, quotas
-from hud_mcp.store.quotas import Quota, Quotas
+from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +51,7 @@ async def test_of_many_starts_at_once_on_two_servers_as_many_are_let_through_as_
 ) -> None:
     """Those that are refused leave nothing, and one that ends makes room for one."""
     quotas = Quotas(Quota(sessions=7))
-    stores = [open_store(quotas=quotas), open_store(quotas=quotas)]
+    stores = [open_store(start_rule=quotas), open_store(start_rule=quotas)]
     await asyncio.gather(*(each.list_jobs() for each in stores))
     starts = (begin(stores[i % 2], f"traj-{i}") for i in range(20))
     results = await asyncio.gather(*starts, return_exceptions=True)
@@ -69,7 +70,7 @@ async def test_starts_are_counted_by_the_minute_and_a_refusal_says_how_long_to_w
     open_store: Open,
 ) -> None:
     """Also once they have ended; what was refused does not count, and makes nobody wait longer."""
-    store = open_store(quotas=Quotas(Quota(starts_per_minute=3)))
+    store = open_store(start_rule=Quotas(Quota(starts_per_minute=3)))
     now = utc_now()  # of each start, however long it takes
     ago = [timedelta(seconds=each) for each in (70, 50, 40, 1)]
     for number, each in enumerate(ago):
@@ -86,7 +87,7 @@ async def test_starts_are_counted_by_the_minute_and_a_refusal_says_how_long_to_w
 async def test_no_principal_uses_what_is_another_ones(open_store: Open) -> None:
     """Each has its own; whoever has none is one caller, and the operator is not bounded."""
     named = {"bob": Quota(sessions=2)}
-    store = open_store(quotas=Quotas(Quota(sessions=1), named, exempt=frozenset({"#operator"})))
+    store = open_store(start_rule=Quotas(Quota(sessions=1), named, exempt=frozenset({"#operator"})))
     for principal, most in (("ann", 1), ("bob", 2), (None, 1)):
         for number in range(most):
             await begin(store, f"traj-{principal}-{number}", principal=principal)
@@ -99,7 +100,7 @@ async def test_no_principal_uses_what_is_another_ones(open_store: Open) -> None:
 
 async def test_a_session_that_expired_unseen_takes_nobodys_place(open_store: Open) -> None:
     """Its server may have gone for good, so that nobody records its end."""
-    store = open_store(quotas=Quotas(Quota(sessions=1), living_s=3600))
+    store = open_store(start_rule=Quotas(Quota(sessions=1), living_s=3600))
     await begin(store, "traj-old", started_at=utc_now() - timedelta(hours=2))
     await begin(store, "traj-new")
     with pytest.raises(LimitReached):
@@ -112,7 +113,7 @@ async def test_what_is_stored_is_added_up_over_servers(
     """Steps, pictures and states count, of sessions that end, that are let go of and that grow."""
     monkeypatch.setattr(quotas, "_QUICK_S", PATIENCE_S)  # a slow machine adds up anew, too
     shot = picture()
-    before, after = open_store(), open_store(quotas=Quotas(Quota(stored_bytes=4_000_000)))
+    before, after = open_store(), open_store(start_rule=Quotas(Quota(stored_bytes=4_000_000)))
     for name in ("traj-ends", "traj-waits"):
         await begin(before, name)
         row = step(0, screenshot=ScreenshotRecord.of(shot))
@@ -133,7 +134,7 @@ async def test_what_is_stored_is_added_up_over_servers(
 
 async def test_a_refused_start_fails_none_that_shares_its_commit(open_store: Open) -> None:
     """Sessions of others that begin in the same turn are recorded."""
-    store = open_store(quotas=Quotas(Quota(sessions=1)))
+    store = open_store(start_rule=Quotas(Quota(sessions=1)))
     await begin(store, "traj-0")
     starts = [
         begin(store, "traj-1"),

@@ -1,0 +1,164 @@
+"""How much of a store each principal may use at once, whichever servers it asks."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from hud_mcp.errors import LimitReached
+from hud_mcp.plugins.operate import sql
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+__all__ = ["NO_QUOTA", "Quota", "Quotas"]
+
+_MINUTE = timedelta(minutes=1)
+
+_QUICK_S = 0.02
+"""A sum that takes no longer is made anew for each start."""
+
+_PATIENCE = 50
+"""To make a slower one may take this part of the time at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What one principal may use; None for any amount.
+
+    Attributes:
+        sessions: How many sessions may go on at once.
+        starts_per_minute: How many sessions may be started in any minute.
+        stored_bytes: How many bytes its records may have before it starts one more session.
+    """
+
+    sessions: int | None = None
+    starts_per_minute: int | None = None
+    stored_bytes: int | None = None
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing is bounded."""
+        return self == NO_QUOTA
+
+    def with_changes(self, changes: Mapping[str, int]) -> "Quota":
+        """The same with other amounts, by name."""
+        return replace(self, **changes)
+
+
+NO_QUOTA = Quota()
+
+
+@dataclass(frozen=True)
+class Quotas:
+    """What each principal of a server may use.
+
+    Attributes:
+        usual: Of those that are not named. All callers without authentication are one.
+        named: Of some principals, in place of it.
+        exempt: Whose sessions are not bounded: the operator's.
+        living_s: A session that began longer ago has expired, whatever its record says.
+    """
+
+    usual: Quota = NO_QUOTA
+    named: Mapping[str, Quota] = field(default_factory=dict[str, Quota])
+    exempt: frozenset[str] = frozenset()
+    living_s: float = 14_400.0
+    _stored: dict[str | None, "Stored"] = field(default_factory=dict["str | None", "Stored"])
+
+    def of(self, principal: str | None) -> Quota:
+        """What a principal may use."""
+        if principal is None:
+            return self.usual
+        return NO_QUOTA if principal in self.exempt else self.named.get(principal, self.usual)
+
+    def applies_to(self, principal: str | None) -> bool:
+        """Whether anything is bounded for a principal."""
+        return not self.of(principal).is_none
+
+    @staticmethod
+    def lock_key(principal: str | None) -> str:
+        """What is locked while a principal's sessions are counted."""
+        return f"quota {'' if principal is None else f'of {principal}'}"
+
+    def check(self, connection: "Connection", principal: str | None, now: datetime) -> None:
+        """Refuse a start that is more than a principal may have. Nothing is counted by that.
+
+        Args:
+            connection: Of a transaction in which nobody else starts a session of this principal.
+            principal: Who starts it.
+            now: When.
+
+        Raises:
+            LimitReached: Naming the quota, what is used of it, and how long to wait.
+        """
+        quota = self.of(principal)
+        began_s = time.monotonic()
+        known = self._stored.get(principal)
+        if known is not None and began_s > known.until_s:
+            known = None
+        adds_up = quota.stored_bytes is not None and known is None
+        living, earlier, stored = sql.quotas.count_used(
+            connection,
+            principal,
+            since=now - timedelta(seconds=self.living_s),
+            nth=max(1, quota.starts_per_minute or 1),
+            adds_up=adds_up,
+        )
+        took_s = time.monotonic() - began_s
+        if adds_up and took_s > _QUICK_S:
+            self._stored[principal] = Stored(stored, began_s + (1 + _PATIENCE) * took_s)
+        _compare(quota, living, earlier, stored if known is None else known.count, now)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What was added up.
+
+    Attributes:
+        count: How many bytes.
+        until_s: Until when that is taken for true.
+    """
+
+    count: int
+    until_s: float
+
+
+def _compare(
+    quota: Quota, living: int, earlier: datetime | None, stored: int, now: datetime
+) -> None:
+    """Refuse what is too much.
+
+    Args:
+        quota: What may be used.
+        living: How many sessions go on.
+        earlier: When as many sessions ago as may be started in a minute, one was; None where
+            there were fewer.
+        stored: How many bytes there are.
+        now: When.
+    """
+    if quota.stored_bytes is not None and stored >= quota.stored_bytes:
+        raise LimitReached(
+            f"Your records have {stored} bytes (the quota is {quota.stored_bytes}). Nothing was "
+            "started; ask the operator of this server to prune some.",
+            quota="stored_bytes",
+        )
+    if quota.sessions is not None and living >= quota.sessions:
+        raise LimitReached(
+            f"{living} of your sessions go on (the quota is {quota.sessions}, on all servers). "
+            "Nothing was started; finish one with response, or end one with cancel_task.",
+            quota="sessions",
+        )
+    if quota.starts_per_minute is None or earlier is None:
+        return
+    left = (earlier + _MINUTE - now).total_seconds()
+    if left <= 0:
+        return
+    wait_s = min(60, max(1, -int(-left // 1)))
+    raise LimitReached(
+        f"You started {quota.starts_per_minute} sessions within a minute, which is the quota. "
+        f"Nothing was started; call again in {wait_s} s.",
+        quota="starts_per_minute",
+        retry_after_s=wait_s,
+    )

@@ -1,0 +1,59 @@
+"""How much of a store a principal uses. Over the connection of the transaction that starts more."""
+
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, bindparam, func, literal, select
+
+from hud_mcp.store.sql.schema import sessions
+
+__all__ = ["count_used"]
+
+
+def count_used(
+    connection: Connection, principal: str | None, *, since: datetime, nth: int, adds_up: bool
+) -> tuple[int, datetime | None, int]:
+    """Count what a principal uses.
+
+    Args:
+        connection: Of a transaction in which nobody else starts a session of this principal.
+        principal: Who it is.
+        since: Sessions that began earlier have expired, whatever their records say.
+        nth: Which of the newest sessions to ask for its beginning, from 1.
+        adds_up: Whether to add up the stored bytes, which takes long.
+
+    Returns:
+        How many sessions go on; when the nth newest one began, None if there are fewer; and how
+        many bytes are stored, 0 if they are not added up.
+    """
+    given = {"principal": principal, "since": since, "skipped": nth - 1}
+    query = _query(is_named=principal is not None, adds_up=adds_up)
+    living, earlier, stored = connection.execute(query, given).one()
+    return living, earlier, stored
+
+
+@cache
+def _query(*, is_named: bool, adds_up: bool) -> Any:
+    """How many sessions go on, when an earlier one began, and how many bytes there are."""
+    mine: ColumnElement[bool] = (
+        sessions.c.principal == bindparam("principal")
+        if is_named
+        else sessions.c.principal.is_(None)
+    )
+    living = select(func.count()).where(
+        mine, sessions.c.ended_at.is_(None), sessions.c.started_at > bindparam("since")
+    )
+    earlier = (
+        select(sessions.c.started_at)
+        .where(mine)
+        .order_by(sessions.c.started_at.desc())
+        .limit(1)
+        .offset(bindparam("skipped"))
+    )
+    stored = select(func.coalesce(func.sum(sessions.c.stored_bytes), 0)).where(mine)
+    return select(
+        living.scalar_subquery(),
+        earlier.scalar_subquery(),
+        stored.scalar_subquery() if adds_up else literal(0),
+    )

@@ -179,7 +179,7 @@ HEAVY = {
     "playwright": ("worlds.browser",),
     "sqlalchemy": ("store.sql", "plugins.operate.sql", "plugins.view.sql"),
     "alembic": ("store.sql",),
-    "mcp": ("server", "plugins.operate.replicas"),
+    "mcp": ("server", "plugins.operate.replicas", "plugins.view.subscriptions"),
     "gymnasium": ("worlds.gymnasium", "carl", "task_env"),
     "numpy": ("worlds.gymnasium", "carl", "task_env"),
     "Box2D": ("carl",),

@@ -24,6 +24,7 @@ from pydantic import BaseModel
 from hud_mcp import __version__
 from hud_mcp.errors import HudMcpError, clipped
 from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
+from hud_mcp.registry import service
 from hud_mcp.server.call import Call
 from hud_mcp.server.envelope import explain_envelope
 from hud_mcp.server.instructions import instructions
@@ -33,9 +34,8 @@ from hud_mcp.server.listing import listed_core_tools, listed_own_tools
 from hud_mcp.server.own_tools import own_tools
 from hud_mcp.server.performing import perform_call
 from hud_mcp.server.prompts import Prompts
-from hud_mcp.server.resources import Resources
+from hud_mcp.server.resources import Resources, Subscriptions
 from hud_mcp.server.results import error_result, structured_result
-from hud_mcp.server.subscriptions import Subscriptions
 from hud_mcp.server.tokens import caller_of_token
 from hud_mcp.server.tools import CORE, CoreTool
 from hud_mcp.server.tracing import trace_where_seen
@@ -158,8 +158,8 @@ class _Surface:
         self._marks = marks
         self._image: ImageFormat = image
         self._resources = Resources(sessions, image)
-        self._subscriptions = Subscriptions(sessions, self._resources)
-        self._lists = ListChanges(self._subscriptions)
+        self._subscriptions: Subscriptions = service("subscriptions")(sessions, self._resources)
+        self._lists = ListChanges(self._subscriptions.tell)
         self._core = {tool.name: tool for tool in tools}
         self._declare()
         sessions.changes.at_replacement(self._replace)

@@ -2,14 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
-from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
+from mcp.server.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ServerEvent,
+    ToolsListChanged,
+)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from hud_mcp.server.subscriptions import Subscriptions
 from hud_mcp.session.caller import Caller
 
 __all__ = ["ListChanges", "changing"]
@@ -40,11 +44,11 @@ class ListChanges:
     streams that it listens to.
 
     Args:
-        subscriptions: Those streams.
+        tell_streams: Brings events to those streams.
     """
 
-    def __init__(self, subscriptions: Subscriptions) -> None:
-        self._subscriptions = subscriptions
+    def __init__(self, tell_streams: Callable[[Iterable[ServerEvent]], None]) -> None:
+        self._tell_streams = tell_streams
         self._listed: dict[str | None, Any] = {}
         self._sending: set[asyncio.Task[None]] = set()
 
@@ -59,7 +63,7 @@ class ListChanges:
 
     def tell(self) -> None:
         """Say that all lists have changed."""
-        self._subscriptions.tell((ToolsListChanged(), PromptsListChanged(), ResourcesListChanged()))
+        self._tell_streams((ToolsListChanged(), PromptsListChanged(), ResourcesListChanged()))
         for connection, session in list(self._listed.items()):
             telling = self._send(connection, session)
             task = asyncio.get_running_loop().create_task(telling, name="lists changed")

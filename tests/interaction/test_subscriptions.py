@@ -15,7 +15,7 @@ from peers import BOARD, LEGACY, MODERN, WAYS, Held, Peer, Way, http_peer, http_
 from slate import Moments, registry, slates
 from waiting import PATIENCE_S, until
 
-from hud_mcp.server import subscriptions
+from hud_mcp.plugins.view import subscriptions
 from hud_mcp.server.app import build_server
 from hud_mcp.server.resources import Resources
 from hud_mcp.session.caller import Caller

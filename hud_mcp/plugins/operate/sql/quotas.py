@@ -29,7 +29,8 @@ def count_used(
     """
     given = {"principal": principal, "since": since, "skipped": nth - 1}
     query = _query(is_named=principal is not None, adds_up=adds_up)
-    living, earlier, stored = connection.execute(query, given).one()
+    found: Any = connection.execute(query, given).one()
+    living, earlier, stored = found
     return living, earlier, stored
 
 

@@ -1,0 +1,10 @@
+"""The table of this plugin."""
+
+from hud_mcp.registry import Plugin
+
+__all__ = ["PLUGIN"]
+
+PLUGIN = Plugin(
+    "view",
+    services={"subscriptions": "hud_mcp.plugins.view.subscriptions:Subscriptions"},
+)

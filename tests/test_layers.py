@@ -168,6 +168,8 @@ EXCEPTIONS = {
 
 WITH_PLUGINS = {
     "cli": "a command loads the plugin that it is of",
+    "channel": "the channel, which becomes a part of the plugin hud",
+    "env": "the live environment, which becomes a part of the plugin hud",
     "show.web": "the pages, which become a part of the plugin view",
 }
 """Rooms outside of `plugins` that import one, each with its reason. The core imports none."""

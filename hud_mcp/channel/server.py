@@ -29,10 +29,10 @@ from hud_mcp.channel.replies import RpcError
 from hud_mcp.channel.tunnel import TunnelRefused, dial, splice
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.hud.operations import Operations
 from hud_mcp.serving.listening import is_loopback, port_of, take_port
 from hud_mcp.serving.signals import stop_signals
 from hud_mcp.session.limits import Limits
-from hud_mcp.session.operations import Operations
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 from hud_mcp.task import RecordMode

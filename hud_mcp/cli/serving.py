@@ -178,7 +178,7 @@ async def _build(sessions: Any, options: dict[str, Any]) -> Any:
     return surfaces.build_server(
         sessions,
         image=options["image"],
-        operations=surfaces.Operations(sessions, token=token) if token else None,
+        hidden=surfaces.Operations(sessions, token=token) if token else None,
         marks=marks_of(options["replica"]),
     )
 

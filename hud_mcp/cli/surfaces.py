@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from hud_mcp.monitor.routes import health_routes, metrics_route
     from hud_mcp.monitor.traces import tracing
     from hud_mcp.openenv.routes import openenv_routes
+    from hud_mcp.plugins.hud.operations import Operations
     from hud_mcp.plugins.operate.replicas.arrival import TAG
     from hud_mcp.plugins.operate.replicas.serving import ReplicaServing
     from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from hud_mcp.server.http import serve_http
     from hud_mcp.server.stdio.serve import serve_stdio
     from hud_mcp.serving.own_command import own_command
-    from hud_mcp.session.operations import Operations
     from hud_mcp.session.registry import Sessions
     from hud_mcp.show.web.auth import Hosts
     from hud_mcp.show.web.listener import WebServer, serving
@@ -111,7 +111,7 @@ else:
         "hud_mcp.plugins.operate.replicas.serving:ReplicaServing",
         "hud_mcp.plugins.operate.upkeep.upkeep:Upkeep",
         "hud_mcp.server.stdio.serve:serve_stdio",
-        "hud_mcp.session.operations:Operations",
+        "hud_mcp.plugins.hud.operations:Operations",
         "hud_mcp.session.registry:Sessions",
         "hud_mcp.show.web.auth:Hosts",
         "hud_mcp.show.web.listener:WebServer",

@@ -12,7 +12,7 @@ class Client(ABC):
 
     @abstractmethod
     async def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Perform one of `hud_mcp.session.operations.OPERATIONS`.
+        """Perform one of `hud_mcp.plugins.hud.operations.OPERATIONS`.
 
         Args:
             operation: Its name.

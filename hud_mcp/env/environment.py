@@ -17,8 +17,8 @@ from hud_mcp.env.client import Client
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidTask, SessionEnded
 from hud_mcp.observation import Observation, TaskResult
 from hud_mcp.outcome import Cause
+from hud_mcp.plugins.hud.operation_json import call_problem
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.session.operation_json import call_problem
 from hud_mcp.task import RecordMode, Task
 
 __all__ = ["Environment", "Observation", "Step", "TaskResult"]

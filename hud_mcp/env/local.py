@@ -18,10 +18,10 @@ from hud_mcp.env.client import Client
 from hud_mcp.environment import Environment
 from hud_mcp.errors import SessionEnded
 from hud_mcp.lazy import libraries
+from hud_mcp.plugins.hud.operations import Operations
 from hud_mcp.record.trajectory import live_url
 from hud_mcp.serving.listening import LOOPBACK, base_url, listen, port_of
 from hud_mcp.session.limits import Limits
-from hud_mcp.session.operations import Operations
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 

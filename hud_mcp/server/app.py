@@ -6,10 +6,10 @@ wrong in one must reach the model as text.
 
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Container, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import mcp_types as types
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -41,12 +41,11 @@ from hud_mcp.server.tools import CORE, CoreTool
 from hud_mcp.server.tracing import trace_where_seen
 from hud_mcp.server.view import View
 from hud_mcp.session.caller import CONNECTION, CREDENTIAL, HTTP, LOCAL, ONLY
-from hud_mcp.session.operations import OPERATIONS, Operations
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller
 
-__all__ = ["build_server"]
+__all__ = ["HiddenTools", "build_server"]
 
 logger = logging.getLogger(__name__)
 
@@ -59,11 +58,32 @@ _INTRODUCTIONS = frozenset({"initialize", "server/discover"})
 """What a client asks first, of either era."""
 
 
+class HiddenTools(Protocol):
+    """Tools that no list shows, for callers with a credential."""
+
+    @property
+    def names(self) -> Container[str]:
+        """The tools' names."""
+        ...
+
+    def admits(self, given: Any) -> bool:
+        """Whether this is their credential; compared in constant time."""
+        ...
+
+    async def perform(self, name: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Perform one, and return its result as JSON.
+
+        Raises:
+            HudMcpError: It was refused, or failed.
+        """
+        ...
+
+
 def build_server(
     sessions: Sessions,
     *,
     image: ImageFormat = DEFAULT_FORMAT,
-    operations: Operations | None = None,
+    hidden: HiddenTools | None = None,
     tools: Iterable[CoreTool] = CORE.values(),
     marks: Mapping[str, str] | None = None,
 ) -> Server[str]:
@@ -72,14 +92,14 @@ def build_server(
     Args:
         sessions: What is served.
         image: The format of pictures, unless a call names one.
-        operations: What the operator may call, with its credential; no tool is listed for it.
+        hidden: The tools that no list shows.
         tools: The core tools, in the order in which clients see them.
         marks: More keys of the `_meta` of each tool's result.
 
     Raises:
         InvalidEnvironment: A tool of an environment's own has the name of a core tool.
     """
-    surface = _Surface(sessions, image, operations, tools, marks or {})
+    surface = _Surface(sessions, image, hidden, tools, marks or {})
     lasting_ms = 0 if sessions.reloads else _LASTING_MS
     server: Server[str] = Server(
         "hud-mcp",
@@ -149,12 +169,12 @@ class _Surface:
         self,
         sessions: Sessions,
         image: ImageFormat,
-        operations: Operations | None,
+        hidden: HiddenTools | None,
         tools: Iterable[CoreTool],
         marks: Mapping[str, str],
     ) -> None:
         self._sessions = sessions
-        self._operations = operations
+        self._hidden = hidden
         self._marks = marks
         self._image: ImageFormat = image
         self._resources = Resources(sessions, image)
@@ -222,9 +242,8 @@ class _Surface:
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
         name = params.name
         meta = cast("Mapping[str, Any]", params.meta or {})
-        operations = self._operations_of(name, meta)
-        if operations is not None:
-            return await _operate(operations, name, params.arguments or {})
+        if (hidden := self._hidden_of(name, meta)) is not None:
+            return await _perform(hidden, name, params.arguments or {})
         return await self._call_tool(ctx, params, meta)
 
     async def _call_tool(
@@ -257,11 +276,11 @@ class _Surface:
         if session is not None:
             session.mark_called()
 
-    def _operations_of(self, name: str, meta: Mapping[str, Any]) -> Operations | None:
-        """What performs an operation, where its caller may; to others no such tool exists."""
-        if self._operations is None or name not in OPERATIONS:
+    def _hidden_of(self, name: str, meta: Mapping[str, Any]) -> HiddenTools | None:
+        """What performs a hidden tool, if the caller may call it; to others it does not exist."""
+        if self._hidden is None or name not in self._hidden.names:
             return None
-        return self._operations if self._operations.admits(meta.get(CREDENTIAL)) else None
+        return self._hidden if self._hidden.admits(meta.get(CREDENTIAL)) else None
 
     async def list_prompts(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -323,12 +342,10 @@ class _Surface:
         return types.CompleteResult(completion=completion)
 
 
-async def _operate(
-    operations: Operations, name: str, arguments: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Perform an operation; a failure says its class, which the operator's client raises."""
+async def _perform(hidden: HiddenTools, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Perform a hidden tool; a failure says its class, which the operator's client raises."""
     try:
-        return structured_result(await operations.perform(name, arguments), "Done.")
+        return structured_result(await hidden.perform(name, arguments), "Done.")
     except HudMcpError as exc:
         return error_result(str(exc), kind=type(exc).__name__)
     except Exception:  # the boundary of a tool call

@@ -25,8 +25,8 @@ from hud_mcp import gym
 from hud_mcp.channel.client import ChannelClient
 from hud_mcp.channel.failures import ChannelRefused
 from hud_mcp.errors import GymMakeException, OperatorRefused
+from hud_mcp.plugins.hud.operations import OPERATIONS
 from hud_mcp.session.caller import CREDENTIAL, OPERATOR_TOKEN
-from hud_mcp.session.operations import OPERATIONS
 
 pytestmark = pytest.mark.anyio
 

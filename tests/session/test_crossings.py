@@ -33,8 +33,8 @@ from hud_mcp.errors import (
     StoreFailed,
 )
 from hud_mcp.grade import Cause, Outcome
+from hud_mcp.plugins.hud.operations import Operations
 from hud_mcp.session.caller import OPERATOR, Caller
-from hud_mcp.session.operations import Operations
 from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import SessionEnd
 

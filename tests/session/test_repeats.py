@@ -21,10 +21,10 @@ from hud_mcp.errors import (
     OutOfStep,
     SessionEnded,
 )
+from hud_mcp.plugins.hud.operations import Operations
 from hud_mcp.record.job import Job
 from hud_mcp.server.app import build_server
 from hud_mcp.session.caller import OPERATOR, Caller
-from hud_mcp.session.operations import Operations
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session

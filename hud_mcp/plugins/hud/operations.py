@@ -24,10 +24,7 @@ from hud_mcp.errors import (
     did_you_mean,
 )
 from hud_mcp.loading.rows import read_row
-from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import Receipt, live_url
-from hud_mcp.session.caller import OPERATOR, Caller
-from hud_mcp.session.operation_json import (
+from hud_mcp.plugins.hud.operation_json import (
     Json,
     call_problem,
     graded_before,
@@ -38,6 +35,9 @@ from hud_mcp.session.operation_json import (
     read_text,
     tell_step,
 )
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import Receipt, live_url
+from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.receipts import NEXT, digest, ended_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
@@ -63,7 +63,12 @@ class Operations:
         environment: Whose tasks they start; those that each task names, by default.
         live_page: Where the live page of a session is, by its live token; where the registry's
             live pages are, by default.
+
+    Attributes:
+        names: What they are called by.
     """
+
+    names = frozenset(OPERATIONS)
 
     def __init__(
         self,

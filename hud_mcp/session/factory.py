@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from hud_mcp.environment import Environment
 from hud_mcp.errors import IdTaken
+from hud_mcp.registry import service
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Count
 from hud_mcp.session.changes import Changes
@@ -57,7 +58,7 @@ class SessionFactory:
         self._record: RecordMode | None = record
         self._local_hosts = tuple(local_hosts)
         self._changes = changes
-        self._setups = GroupSetups(store)
+        self._setups: GroupSetups = service("group setups")(store)
 
     def make(
         self,

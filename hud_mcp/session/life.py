@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from hud_mcp.action import Action, ResponseAction
@@ -172,7 +172,7 @@ class Life:
             environment, replayable=spec.replayable, log=log, durability=durability
         )
         if number == 0 and spec.group_setup is not None:  # later ones are as the record says
-            self.world.group_setup = replace(spec.group_setup, by=spec.trajectory_id)
+            self.world.group_setup = spec.group_setup.of_session(spec.trajectory_id)
         self.direct = DirectAccess(
             journal, self.world, post=post, life=number, log=log, limit_s=limits.step_s
         )

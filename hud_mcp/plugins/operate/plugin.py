@@ -6,5 +6,8 @@ __all__ = ["PLUGIN"]
 
 PLUGIN = Plugin(
     "operate",
-    services={"object store": "hud_mcp.plugins.operate.objects:Objects"},
+    services={
+        "group setups": "hud_mcp.plugins.operate.group_setup:GroupSetups",
+        "object store": "hud_mcp.plugins.operate.objects:Objects",
+    },
 )

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from hud_mcp.environment import Environment
-from hud_mcp.session import group_setup
-from hud_mcp.session.group_setup import GroupSetups, Kept
+from hud_mcp.plugins.operate import group_setup
+from hud_mcp.plugins.operate.group_setup import GroupSetups, Kept
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio

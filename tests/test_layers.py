@@ -324,6 +324,17 @@ def plugin_violation(importer: str, target: str) -> str | None:
     return None
 
 
+PLUGIN_NAME = re.compile(r"""["']hud_mcp\.(plugins[\w.]*)""")
+
+
+def named_plugins(module: str, text: str) -> Iterator[str]:
+    """What is wrong with the strings of a source that name plugins, as an import would."""
+    if module != "registry":  # whose list of the built-in plugins is the only one
+        for name in PLUGIN_NAME.findall(text):
+            if said := plugin_violation(module, name):
+                yield said
+
+
 def violations(root: Path) -> list[str]:
     """Everything in a tree that breaks a rule, with its file and line."""
     modules = modules_of(root)
@@ -344,10 +355,12 @@ def violations(root: Path) -> list[str]:
             elif importer or not each.for_types:
                 if target and target != importer and (importer, target) not in EXCEPTIONS:
                     edges[importer].add(target)
-                if text := layer_violation(importer, target):
-                    found.append(where + text)
+                if said := layer_violation(importer, target):
+                    found.append(where + said)
+        text = path.read_text()
+        found += [f"{file}: {said}" for said in named_plugins(importer, text)]
         # To walk through every node of every file takes longer than all other checks.
-        if MANNERS.search(path.read_text()):
+        if MANNERS.search(text):
             found += [f"{file}:{text}" for text in manners(importer, parse(path))]
     found += [f"import cycle: {' → '.join(cycle)}" for cycle in cycles(edges)]
     return found + environment_violations(root)
@@ -542,6 +555,9 @@ def test_a_tree_that_keeps_the_rules_has_no_violations(tmp_path: Path) -> None:
             "a plugin imports no other plugin",
         ),
         ("__init__.py", "from hud_mcp.action import Action", "only when it is asked"),
+        ("plugins/hud/x.py", "X = 'hud_mcp.plugins.view:x'", "a plugin imports no other plugin"),
+        ("server/app.py", "X = 'hud_mcp.plugins.view:x'", "app imports plugins.view: the core"),
+        ("registry.py", "X = ('hud_mcp.plugins.view',)", ""),
         ("job.py", "from hud_mcp import Store", "hides where it is; name its home"),
         ("job.py", "def f():\n    from hud_mcp import Store", "hides where it is"),
         ("job.py", "from hud_mcp import __version__", "'job' has no place"),

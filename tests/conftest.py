@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from coverage_table import pytest_terminal_summary  # noqa: F401  # a hook
 from event_loops import pytest_fixture_setup, pytest_runtest_call, pytest_runtest_setup  # noqa: F401  # hooks
+from garbage import pytest_collection  # noqa: F401  # a hook
 from hypothesis import HealthCheck, settings
 from lanes import pytest_collection_modifyitems  # noqa: F401  # a hook
 from other_python import ROOT, OtherPython

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from sources import name_of, statements
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -25,26 +26,31 @@ OF_USERS = {
 
 OURS = {"hud-mcp", "hud-mcp-client"}
 
-OTHERS = {top: set(names) - OURS for top, names in packages_distributions().items()}
-"""The other distributions that hold each top-level module; an empty set holds ours."""
-
 ELSEWHERE = {"ray": "ray"}
 """Top-level modules, with their distributions, that the tests of a lane install apart."""
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
+LOADERS = ("lazy_names", "import_module", "__import__")
+"""Functions that load what they are given the names of."""
+
+
+@cache
+def others() -> dict[str, set[str]]:
+    """The other distributions that hold each top-level module; an empty set holds ours."""
+    return {top: set(names) - OURS for top, names in packages_distributions().items()}
+
+
+def imported(text: str) -> Iterator[str]:
     """The absolute modules that a file imports, by a statement or through a seam."""
-    for node in ast.walk(tree):
+    tree = ast.parse(text)
+    loads = any(name in text for name in LOADERS)
+    for node in ast.walk(tree) if loads else statements(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             # A namespace is imported from, too: `from opentelemetry import trace`.
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in (
-            "lazy_names",
-            "import_module",
-            "__import__",
-        ):
+        elif isinstance(node, ast.Call) and name_of(node.func) in LOADERS:
             given = [*node.args, *(keyword.value for keyword in node.keywords)]
             for each in given:
                 if isinstance(each, ast.Constant) and isinstance(each.value, str):
@@ -55,7 +61,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 def owners(module: str) -> frozenset[str]:
     """The distributions that hold a module; more than one shares a namespace."""
     top = module.partition(".")[0]
-    found = set(OTHERS.get(top, ())) or {ELSEWHERE.get(top, top)}
+    found = set(others().get(top, ())) or {ELSEWHERE.get(top, top)}
     parts = module.split(".")
     for length in range(len(parts), 0, -1):
         if len(found) == 1:
@@ -92,9 +98,9 @@ def undeclared(folders: list[Path], may_use: set[str]) -> list[str]:
     own = {path.stem for path in paths} | {folder.name for folder in folders}
     missing: set[str] = set()
     for path in paths:
-        for module in imported(ast.parse(path.read_text())):
+        for module in imported(path.read_text()):
             top = module.partition(".")[0]
-            is_ours = top in {"hud_mcp", *own} and not OTHERS.get(top)
+            is_ours = top in {"hud_mcp", *own} and not others().get(top)
             if is_ours or top in sys.stdlib_module_names:
                 continue
             if not owners(module) & may_use:

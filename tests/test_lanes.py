@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from waiting import PATIENCE_S
 
 HERE = Path(__file__).resolve().parent
@@ -27,41 +28,63 @@ def test_of_each(url, case): pass
 """
 
 
-def chosen(folder: Path, lane: str) -> list[str]:
-    """The tests of a file that are of a lane, by name."""
+MARKS = """
+def tell(items, *more):
+    for item in items:
+        print("MARKED", item.name, *{mark.name for mark in item.iter_markers()}, *more)
+def pytest_deselected(items):
+    tell(items, "left out")
+def pytest_collection_finish(session):
+    tell(session.items)
+"""
+OF_TEST = "not long and not prove and not peers"
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """The marks of each test of a file, by the test's name."""
+    folder = tmp_path_factory.mktemp("lanes")
     (folder / "test_file.py").write_text(FILE)
+    (folder / "conftest.py").write_text(MARKS)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "lanes", "-p", "no:cacheprovider",
-         "--collect-only", "-q", "-m", lane, "test_file.py"],
+         "--collect-only", "-q", "-m", OF_TEST, "test_file.py"],
         cwd=folder, env={"PYTHONPATH": str(HERE)}, capture_output=True, text=True,
         timeout=PATIENCE_S,
-        check=False,
+        check=True,
     )  # fmt: skip
-    return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+    lines = [line.split() for line in done.stdout.splitlines() if line.startswith("MARKED ")]
+    return {name: set(marks) for _, name, *marks in lines}
 
 
-def test_a_sample_is_spread_over_its_cases_and_a_lane_has_the_others(tmp_path: Path) -> None:
+def chosen(marked: dict[str, set[str]], lane: str) -> list[str]:
+    """The tests that are of a lane, by name; without its name, those of `make test`."""
+    return [name for name, own in marked.items() if (lane in own if lane else "out" not in own)]
+
+
+def test_a_sample_is_spread_over_its_cases_and_a_lane_has_the_others(
+    marked: dict[str, set[str]],
+) -> None:
     """Of ten cases three stay; every case is run by one of the two commands, and none by both."""
-    stays, goes = chosen(tmp_path, "not long and not prove"), chosen(tmp_path, "long")
+    stays, goes = chosen(marked, ""), chosen(marked, "long")
     assert [each for each in stays if "many" in each] == [f"test_of_many[{n}]" for n in (0, 3, 6)]
     assert [each for each in goes if "each" not in each] == [
         f"test_of_many[{n}]" for n in (1, 2, 4, 5, 7, 8, 9)
     ] + ["test_of_a_few[2]"]
     assert [each for each in stays if "few" in each] == ["test_of_a_few[1]"], "0 is of a lane"
-    assert chosen(tmp_path, "prove") == ["test_of_a_few[0]"]
+    assert chosen(marked, "prove") == ["test_of_a_few[0]"]
 
 
-def test_what_needs_another_python_is_of_the_lane_peers(tmp_path: Path) -> None:
+def test_what_needs_another_python_is_of_the_lane_peers(marked: dict[str, set[str]]) -> None:
     """By its fixture: nobody has to remember a mark."""
-    assert chosen(tmp_path, "peers") == ["test_of_another_python"]
-    assert "test_of_none" in chosen(tmp_path, "not peers")
+    assert chosen(marked, "peers") == ["test_of_another_python"]
+    assert "test_of_none" in chosen(marked, "")
 
 
-def test_a_test_runs_over_one_database_and_others_over_another(tmp_path: Path) -> None:
+def test_a_test_runs_over_one_database_and_others_over_another(marked: dict[str, set[str]]) -> None:
     """Every case once in `make test`, over either, and over the other one in the lane."""
     stays, goes = (
-        [each for each in chosen(tmp_path, lane) if "each" in each]
-        for lane in ("not long and not prove", "long")
+        [each for each in chosen(marked, lane) if "each" in each] for lane in ("", "long")
     )
     assert len(stays) == len(goes) == 20
     assert {each.partition("[")[2].partition("-")[0] for each in stays} == {"sqlite", "postgresql"}

@@ -11,12 +11,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
-from tables import each_of
+from sources import children, name_of, statements
 from waiting import PATIENCE_S
 
 import hud_mcp
@@ -229,7 +228,6 @@ def modules_of(root: Path) -> dict[str, Path]:
     return found
 
 
-@cache
 def parse(path: Path) -> ast.Module:
     """A file's syntax."""
     return ast.parse(path.read_text(), str(path))
@@ -253,10 +251,9 @@ def imports_of(importer: str, path: Path) -> Iterator[Import]:
             yield Import(importer, name, getattr(node, "lineno", 0), at_start, for_types)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             at_start = False
-        typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        for child in ast.iter_child_nodes(node):
-            if not isinstance(child, ast.expr):  # no expression has a statement in it
-                yield from walk(child, at_start=at_start, for_types=for_types or typing_only)
+        typing_only = isinstance(node, ast.If) and name_of(node.test) == "TYPE_CHECKING"
+        for child in children(node):
+            yield from walk(child, at_start=at_start, for_types=for_types or typing_only)
 
     return walk(parse(path), at_start=True, for_types=False)
 
@@ -398,13 +395,6 @@ def manners(module: str, tree: ast.Module) -> Iterator[str]:
             yield f"{node.lineno}: suppress(Exception) hides what went wrong"
 
 
-def name_of(node: ast.expr) -> str:
-    """The last part of a name with dots; empty for any other expression."""
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
 def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
     """A cycle, if there is one, beginning with its first module by name."""
     try:
@@ -427,7 +417,7 @@ def environment_violations(root: Path) -> list[str]:
     found: list[str] = []
     for path in sorted((root / "environments").rglob("*.py")):
         file = path.relative_to(root)
-        for node in ast.walk(parse(path)):
+        for node in statements(parse(path)):
             where = f"{file}:{getattr(node, 'lineno', 0)}: "
             if isinstance(node, ast.Import):
                 inside = [a.name for a in node.names if a.name.startswith("hud_mcp.")]
@@ -622,29 +612,32 @@ def test_a_long_cycle_is_found_once(tmp_path: Path) -> None:
     assert violations(grow(tmp_path, changes)) == ["import cycle: task → template → tool → task"]
 
 
-@each_of(
-    "program",
-    [
-        "import hud_mcp",
-        "import hud_mcp.environment",
-        "from hud_mcp import Environment, Taskset, contains",
-        "from hud_mcp import Browser",
-        "import hud_mcp.store, hud_mcp.session.session, hud_mcp.session.registry",
-        "import hud_mcp.cli",
-        "from hud_mcp.carl import ContextFeature, RandomSelector",
-        "from hud_mcp import Gymnasium, GymnasiumWorld; Gymnasium('CartPole-v1')",
-    ],
+LIGHT = (
+    "import hud_mcp",
+    "import hud_mcp.environment",
+    "from hud_mcp import Environment, Taskset, contains",
+    "from hud_mcp import Browser",
+    "import hud_mcp.store, hud_mcp.session.session, hud_mcp.session.registry",
+    "import hud_mcp.cli",
+    "from hud_mcp.carl import ContextFeature, RandomSelector",
+    "from hud_mcp import Gymnasium, GymnasiumWorld; Gymnasium('CartPole-v1')",
 )
-def test_a_fresh_process_loads_nothing_that_it_does_not_use(program: str) -> None:
+"""What programs begin with, which is quick: none of it needs a package of the others'."""
+
+
+def test_a_fresh_process_loads_nothing_that_it_does_not_use() -> None:
     """An author's file and a command's help do not wait for a browser's or a database's classes."""
     heavy = ["mcp", "playwright", "sqlalchemy", "PIL", "gymnasium", "numpy", "ConfigSpace", "ray"]
     heavy += ["pydantic_ai", "genai_prices"]
+    # One process for all: what one of them loads is there at the end, and is told of the first.
+    told = f"print(*(name for name in {heavy} if name in sys.modules))"
     done = subprocess.run(
-        [sys.executable, "-c", f"{program}\nimport sys\nprint(*sys.modules)"],
+        [sys.executable, "-c", "\n".join(["import sys", *(f"{each}\n{told}" for each in LIGHT)])],
         capture_output=True,
         text=True,
         check=True,
         timeout=PATIENCE_S,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    assert not set(heavy) & set(done.stdout.split())
+    loaded = dict(zip(LIGHT, done.stdout.splitlines(), strict=True))
+    assert {program: names for program, names in loaded.items() if names} == {}

@@ -6,9 +6,11 @@ where they should tell.
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TypeGuard
 
+from sources import statements
 from tables import each_of
 
 import hud_mcp
@@ -38,10 +40,10 @@ ALLOWED = {
 def own_names(tree: ast.Module) -> set[str]:
     """The attributes that a source's own classes have."""
     found: set[str] = set()
-    for part in ast.walk(tree):
+    for part in statements(tree):
         if not isinstance(part, ast.ClassDef):
             continue
-        for node in ast.walk(part):
+        for node in statements(part):
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 found.add(node.target.id)
             elif _is_write(node) and _is_own(node.value):
@@ -52,7 +54,7 @@ def own_names(tree: ast.Module) -> set[str]:
 def foreign_writes(tree: ast.Module) -> Iterator[str]:
     """Every write to an attribute that no class of the source has, with its line."""
     own = own_names(tree)
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if _is_write(node) and not _is_own(node.value) and node.attr not in own:
             yield f"{node.lineno}: {ast.unparse(node)}"
 
@@ -65,11 +67,14 @@ def _is_own(value: ast.expr) -> bool:
     return isinstance(value, ast.Name) and value.id in ("self", "cls")
 
 
-def writes() -> Iterator[str]:
+@cache
+def writes() -> list[str]:
     """Every such write of the package, with its file."""
-    for path in sorted(ROOT.rglob("*.py")):
-        name = path.relative_to(ROOT).as_posix()
-        yield from (f"{name}:{text}" for text in foreign_writes(ast.parse(path.read_text())))
+    return [
+        f"{path.relative_to(ROOT).as_posix()}:{text}"
+        for path in sorted(ROOT.rglob("*.py"))
+        for text in foreign_writes(ast.parse(path.read_text()))
+    ]
 
 
 def test_no_part_writes_the_attributes_of_another() -> None:
@@ -79,8 +84,7 @@ def test_no_part_writes_the_attributes_of_another() -> None:
 
 def test_every_exception_is_still_needed() -> None:
     """An exception with a reason does not outlive it."""
-    found = list(writes())
-    assert [start for start in ALLOWED if not any(text.startswith(start) for text in found)] == []
+    assert [s for s in ALLOWED if not any(text.startswith(s) for text in writes())] == []
 
 
 @each_of(

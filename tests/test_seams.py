@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from sources import name_of
 from tables import each_of
 
 import hud_mcp
@@ -136,13 +137,6 @@ def targets_of(node: ast.AST) -> list[str]:
     return []
 
 
-def name_of(node: ast.expr) -> str:
-    """The last part of a name with dots; empty for any other expression."""
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
 def lazily_given(tree: ast.Module) -> dict[str, str] | None:
     """The names that a seam loads, each with its reference; None where a module is no seam."""
     for node in ast.walk(tree):
@@ -248,6 +242,7 @@ def test_few_functions_load_modules_of_the_library_itself() -> None:
     assert len(own) < MOST_OWN
 
 
+@pytest.mark.long
 @each_of("seam", sorted(SEAMS))
 def test_every_name_of_a_seam_is_what_its_home_holds(seam: str) -> None:
     """No reference is misspelt, for each is loaded here."""

@@ -18,6 +18,7 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
+from tables import each_of
 from waiting import PATIENCE_S, until
 
 from hud_mcp import hidden_paths
@@ -46,7 +47,7 @@ async def python(sandbox: Sandbox, program: str) -> str:
     return await said(sandbox, f"/usr/bin/python3 - <<'E'\n{textwrap.dedent(program)}\nE\n")
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("attack", "refusal"),
     [
         # Opened and not written: were it not refused, the machine would still be as it was.
@@ -316,7 +317,7 @@ async def test_a_command_inherits_its_three_descriptors_alone(sandbox: Sandbox) 
     assert "socket" not in names
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("number", "name"),
     [(250, "keyctl"), (248, "add_key"), (425, "io_uring_setup"), (319, "memfd_create"),
      (321, "bpf"), (298, "perf_event_open"), (29, "shmget"), (323, "userfaultfd"),

@@ -55,6 +55,7 @@ def test_a_skip_for_want_of_something_fails_make_test(
         assert f"This test was skipped: {reason}" in done.stdout
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("variables", STRICT)
 def test_a_skipped_file_fails_make_test(tmp_path: Path, variables: dict[str, str]) -> None:
     """Its tests are not even counted, so nothing else would tell."""

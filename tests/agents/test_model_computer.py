@@ -44,8 +44,8 @@ CASES: dict[str, tuple[str, str, Call, dict[str, Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.browser
-@pytest.mark.sampled(1)
 @pytest.mark.usefixtures("machine")
 @pytest.mark.parametrize("model", CASES)
 def test_a_model_works_with_its_providers_own_computer_tool(model: str, tmp_path: Path) -> None:

@@ -292,7 +292,6 @@ def test_the_cost_of_a_run_ends_it_as_its_result(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -326,7 +325,7 @@ def test_an_option_of_a_model_needs_one(tmp_path: Path) -> None:
     assert "--rpm needs --model; give both." in done.stderr
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("missing", ["pydantic_ai", "anthropic"])
 def test_a_missing_extra_says_how_to_install_it(missing: str, tmp_path: Path) -> None:
     """In one line, before anything is recorded."""

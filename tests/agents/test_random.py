@@ -62,6 +62,7 @@ async def drawn(job: Job) -> list[Any]:
     ]
 
 
+@pytest.mark.long
 async def test_a_gymnasium_space_is_drawn_from_by_the_seed_of_the_run() -> None:
     """The same seed draws the same, another one does not; no draw is refused."""
     tasks = Taskset([Task(id="pole", env="CartPole-v1", template="balance")])

@@ -136,6 +136,7 @@ def of_count(n: int, passed: int) -> Interval:
 # One run a task.
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 10, 15, 20, 50])
 def test_pass_rates_of_one_run_a_task_cover(check: Check, n: int) -> None:
     """Each chance from 0.05 to 0.95, every outcome added up: no less than 95 %."""
@@ -147,6 +148,7 @@ def test_pass_rates_of_one_run_a_task_cover(check: Check, n: int) -> None:
     assert least >= 0.95
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("name", REWARDS if ALL else SOME)
 def test_means_of_rewards_cover(check: Check, name: str, n: int) -> None:
@@ -219,6 +221,7 @@ def test_rates_of_several_runs_a_task_cover(
         check(f"{name}, 4 runs a task", f"likeness {likeness}, worst", f"{n}", min(shares))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("likeness", [0.0, 0.5, 1.0] if ALL else [0.5])
 @pytest.mark.parametrize("name", ["uniform", *SOME] if ALL else ["beta 0.5, 5"])
@@ -329,6 +332,7 @@ def test_gaps_within_tasks_cover(
     check("gap within tasks", f"{name}, {runs}", f"{n}", covered, REPLICATIONS)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("likeness", [-1, 0, 1])
 def test_gaps_of_sides_that_share_some_tasks_cover(check: Check, likeness: int) -> None:
     """Whether a task that is in both is as hard in both, or easy in one and hard in the other."""

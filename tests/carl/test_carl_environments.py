@@ -18,7 +18,7 @@ OWN = [name for name in ENVIRONMENTS if name not in ROBOTS]
 NAMES = [(name, feature.name) for name in OWN for feature in features_of(name)]
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(12)
 @pytest.mark.filterwarnings("ignore:.*already returned terminated")
 @pytest.mark.parametrize(("name", "feature"), NAMES, ids=lambda value: value)
 def test_a_feature_changes_the_trajectory(name: str, feature: str) -> None:

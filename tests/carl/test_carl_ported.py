@@ -149,6 +149,7 @@ except Exception as exc:
 """
 
 
+@pytest.mark.long
 def test_everything_is_imported_that_is_installed() -> None:
     """Without Box2D and MuJoCo, what needs neither; the rest names its extra."""
     names, missing = run(STAR.format(absent=["Box2D", "mujoco"])).splitlines()

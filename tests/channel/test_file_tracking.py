@@ -45,6 +45,7 @@ class Follower:
         return reply.get("result", reply.get("error"))
 
 
+@pytest.mark.long
 async def test_each_change_of_a_file_is_told_once(here: Served) -> None:
     """What was there at first, then what an agent wrote over ssh; an unknown method is an error."""
     with anyio.fail_after(2 * PATIENCE_S):

@@ -187,6 +187,7 @@ async def test_slow_and_hostile_peers_cost_a_bounded_amount(store: Path) -> None
             assert (await peer.grade("tea"))["score"] == 1.0
 
 
+@pytest.mark.long
 async def test_serving_is_at_home_on_a_worker_thread(tmp_path: Path) -> None:
     """What owns the main thread, such as a simulator's window, keeps it, and ends the serving."""
     from hud_mcp.channel import serve  # noqa: PLC0415

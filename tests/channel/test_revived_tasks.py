@@ -40,6 +40,7 @@ async def test_a_grade_that_is_asked_for_in_the_middle_waits_and_stands(
     assert tally.read_text() == "x\n"
 
 
+@pytest.mark.long
 async def test_a_task_that_is_cancelled_in_the_middle_ends_as_cancelled(
     tmp_path: Path, gate: Gates
 ) -> None:

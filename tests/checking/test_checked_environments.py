@@ -122,6 +122,7 @@ def test_a_grade_that_is_not_earned_or_not_given_fails(
     assert said in reason_of(loose, task)
 
 
+@pytest.mark.long
 def test_a_grade_for_nothing_is_told_of_nothing_and_of_everything(loose: Verdicts) -> None:
     """Doing nothing was to get 0, and other answers less than 1."""
     reasons = loose["free"]["reasons"]
@@ -134,6 +135,7 @@ def test_a_grade_by_chance_is_told(loose: Verdicts) -> None:
     assert "The same seed and the oracle are graded 0 and 1." in loose["tossed"]["reasons"]
 
 
+@pytest.mark.long
 def test_an_environment_that_does_not_load_has_failed(folder: Path) -> None:
     """With the file and the line, and nothing has been started."""
     printed = check(folder, str(ENVIRONMENTS / "once.py"), status=1)

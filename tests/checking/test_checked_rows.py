@@ -123,7 +123,7 @@ def test_a_split_is_proved_and_what_does_not_run_here_is_unproven(tmp_path: Path
     check(tmp_path, place, "--split", "test", status=2)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "words",
     [(), ("nowhere.jsonl",), ("no-such-source",), ("tcp://127.0.0.1:1",), ("--repeat", "0")],

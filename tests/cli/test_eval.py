@@ -267,6 +267,7 @@ def test_an_evaluation_whose_output_nobody_reads_runs_to_its_end(folder: Path) -
     assert "2/2" in listed
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not Path("/dev/full").exists(), reason="not on this machine: it has no full device"
 )

@@ -86,6 +86,7 @@ def run(*arguments: str) -> Result:
     return CliRunner(env={"COLUMNS": "120"}).invoke(main, ["export", *arguments])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", PATHS)
 def test_each_format_has_a_place_of_its_own(store: Path, kind: str) -> None:
     """Named by the job, in the working folder; a beginning of the id is enough."""

@@ -128,6 +128,7 @@ def test_a_world_that_is_not_declared_is_named(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_reason_is_told_once_and_is_no_wider_than_a_page(tmp_path: Path) -> None:
     """In a pipe, where nothing is folded: neither the table nor its lines are as wide as it."""
     file = tmp_path / "env.py"

@@ -28,7 +28,7 @@ def hard_limit() -> int:
     return MOST if hard == psutil.RLIM_INFINITY else hard
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("command", "announced"),
     [

@@ -76,6 +76,7 @@ def test_a_terminal_is_told_what_waits_and_what_to_paste(
     assert terminal.said == said
 
 
+@pytest.mark.long
 def test_a_pipe_is_told_nothing_of_it(tmp_path: Path) -> None:
     """A client reads the protocol, and its log has no advice for people."""
     done = subprocess.run(

@@ -90,6 +90,7 @@ def test_the_grade_of_a_session_is_printed_again(source: tuple[str, ...]) -> Non
     task("grade", "--answer", "milk", *named, code=1, says="its grade stands")
 
 
+@pytest.mark.long
 def test_tasks_are_listed(source: tuple[str, ...]) -> None:
     """One a line, or whole."""
     lines = task("list", *source).splitlines()
@@ -97,7 +98,7 @@ def test_tasks_are_listed(source: tuple[str, ...]) -> None:
     assert json.loads(task("list", *source, "--json"))[2]["args"]["required"] == ["count"]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

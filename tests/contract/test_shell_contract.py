@@ -53,6 +53,7 @@ class TestShell(WorldContract):
         ]
 
 
+@pytest.mark.long
 class TestBareShell(TestShell):
     """A shell on the machine itself: its folder's name differs, and all else is the same."""
 

@@ -15,6 +15,7 @@ from hud_mcp.task import RECORD_MODES
 PAGE = (Path(__file__).parents[2] / "docs" / "batched.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_the_example_of_the_page_runs_in_an_empty_folder(tmp_path: Path) -> None:
     """It makes a session that is recorded as it says, and measures it."""
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

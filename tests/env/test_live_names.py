@@ -223,6 +223,7 @@ def test_a_program_that_closes_nothing_ends_without_a_word(tmp_path: Path) -> No
     assert len(done.stdout.split()) == 2
 
 
+@pytest.mark.long
 async def test_a_session_that_its_program_left_is_no_reward(here: Place) -> None:
     """The record says that it was lost, and not that it failed."""
     program = textwrap.dedent("""

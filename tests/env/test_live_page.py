@@ -25,6 +25,7 @@ def test_each_program_of_the_page_is_found_with_its_output() -> None:
     assert page.count("```python") == len(PROGRAMS) + len(saved)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))
 def test_a_program_of_the_page_prints_what_stands_below_it(number: int, tmp_path: Path) -> None:
     """As a reader runs it, with nothing on standard error."""

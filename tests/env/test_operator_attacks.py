@@ -145,7 +145,7 @@ def modern(name: str, meta: dict[str, Any]) -> dict[str, Any]:
     return {"content": json.dumps(body), "headers": headers}
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS, ids=str)
 async def test_an_operator_s_session_answers_to_no_agent_that_knows_its_id(
     way: Way, server: Server, tmp_path: Path
@@ -238,6 +238,7 @@ async def test_an_agent_s_bearer_is_not_the_operator_s_and_the_operator_s_is_eno
         assert TOKEN not in server.logged()
 
 
+@pytest.mark.long
 async def test_a_server_without_a_token_takes_no_operator_s_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -340,7 +341,6 @@ async def test_the_channel_knows_no_operation_without_the_token(tmp_path: Path) 
 
 
 @pytest.mark.long
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

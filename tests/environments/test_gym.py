@@ -437,9 +437,8 @@ print("ConfigSpace" in sys.modules, "mujoco" in sys.modules)
 """
 
 
-@pytest.mark.parametrize(
-    "source", ["gym:CartPole-v1", pytest.param("gym:CARLCartPole", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("source", ["gym:CartPole-v1", "gym:CARLCartPole"])
 def test_what_no_task_needs_is_not_loaded(tmp_path: Path, source: str) -> None:
     """Without `context=`, a task starts and takes a step without ConfigSpace and MuJoCo."""
     done = subprocess.run(

@@ -114,6 +114,7 @@ async def playing(
                 await world.close()
 
 
+@pytest.mark.sampled(3)
 @each_solved
 async def test_a_page_is_solved_by_its_solution(
     row: Any, miniwob: Environment, shared: Shared
@@ -218,6 +219,7 @@ INJECTED = {
 }
 
 
+@pytest.mark.long
 @each_of("kind", INJECTED)
 async def test_what_is_typed_as_html_runs_no_script(
     kind: str, miniwob: Environment, shared: Shared

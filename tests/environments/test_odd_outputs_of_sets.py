@@ -198,6 +198,7 @@ async def plays_of(
     }
 
 
+@pytest.mark.long
 @pytest.mark.sandbox
 async def test_a_row_is_graded_whatever_shape_its_output_has(
     shared: Shared, watched: Watched

@@ -105,6 +105,7 @@ def total(office: Any) -> Mapping[Any, int]:
     return TABLES.read_tables(office.db)
 
 
+@pytest.mark.sampled(10)
 @each_kind
 def test_claiming_what_was_not_done_is_worth_nothing(template: str, case: str | None) -> None:
     """Who tells all that is right, and changes nothing, gets 0 where something is to be changed."""
@@ -132,6 +133,7 @@ def test_what_is_done_before_asking_is_not_agreed_to(template: str, case: str | 
     assert grade.reward < 0.8, grade
 
 
+@pytest.mark.sampled(10)
 @each_kind
 def test_naming_every_amount_and_day_tells_nothing(template: str, case: str | None) -> None:
     """A message with all that could be right is no telling, and no question that was agreed to."""
@@ -172,6 +174,7 @@ def test_the_customer_knows_nothing_of_the_key(template: str, case: str | None) 
     assert total(office) == TABLES.read_tables(TABLES.copy_of(office.opening))
 
 
+@pytest.mark.sampled(10)
 @each_kind
 def test_paying_every_order_back_is_no_help(template: str, case: str | None) -> None:
     """Refunds of all orders, and all that is right beside them, get at most half."""
@@ -192,6 +195,7 @@ def test_paying_every_order_back_is_no_help(template: str, case: str | None) -> 
     assert GRADING.grade_case(office, found).reward <= 0.5
 
 
+@pytest.mark.sampled(10)
 @each_kind
 def test_what_is_done_twice_is_refused_or_costs_half(template: str, case: str | None) -> None:
     """A second time, each change is an error that changes nothing, or is more than was right."""

@@ -134,6 +134,7 @@ async def test_an_infeasible_row_is_done_by_saying_so(tmp_path: Path) -> None:
     assert await played(task, "", "") == 0.0
 
 
+@pytest.mark.long
 @pytest.mark.sandbox
 async def test_several_metrics_have_to_hold_at_once(tmp_path: Path) -> None:
     """A file that is not there is 0, as is one metric of two that does not hold."""
@@ -144,6 +145,7 @@ async def test_several_metrics_have_to_hold_at_once(tmp_path: Path) -> None:
     assert await played(task, f"{right}; rm ~/notes.txt", "DONE") == 0.0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("change", "why"), OTHERS, ids=[why for _, why in OTHERS])
 async def test_a_row_that_a_shell_cannot_do_says_why(
     tmp_path: Path, change: dict[str, object], why: str

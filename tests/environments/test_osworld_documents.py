@@ -196,6 +196,7 @@ def test_a_document_with_too_much_in_it_is_none(metrics: Metrics) -> None:
         metrics["compare_table"](xlsx([["a"]]), b"not theirs", rules=[DATA])
 
 
+@pytest.mark.long
 def test_pdfs_are_as_like_as_their_texts(metrics: Metrics) -> None:
     """What is none, or is not there, counts 0; of several the mean counts."""
     if find_spec("pypdf") is None:

@@ -56,6 +56,7 @@ def picture_of(kind: ModuleType, seed: int, ask: str) -> Image.Image:
     return Image.open(io.BytesIO(data)).convert("RGB")
 
 
+@pytest.mark.sampled(12)
 @each_question
 def test_a_question_of_any_seed_has_one_right_answer(name: str, ask: str) -> None:
     """The truth is in GAIA's form and not in the question; hasty answers and lists of all fail."""
@@ -95,6 +96,7 @@ for name, ask, seed in json.load(sys.stdin):
 """
 
 
+@pytest.mark.long
 def test_files_of_a_seed_are_the_same_in_another_process() -> None:
     """Bytes depend on nothing but the seed: not on the time, nor on the order of sets."""
     asked = [[row.template, row.args["ask"], row.args["seed"]] for row in ROWS]
@@ -258,6 +260,7 @@ def test_the_stain_hides_the_total_and_nothing_else() -> None:
     assert kind.paint(replace(made, lines=other)) != kind.paint(made)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.sandbox
 @pytest.mark.parametrize("template", ["dial", "melody", "cipher"])
 async def test_sounds_are_heard_right_for_other_seeds_too(template: str, machine: None) -> None:

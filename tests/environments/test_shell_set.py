@@ -164,6 +164,7 @@ LISTED: dict[str, Callable[[Task], str]] = {
 }
 
 
+@pytest.mark.long
 @each_of("row_id", LISTED)
 async def test_an_answer_that_lists_everything_is_wrong(row_id: str, shared: Shared) -> None:
     """Naming all candidates answers no question."""

@@ -424,6 +424,7 @@ def mint(template: str, **more: Any) -> Task:
     return WEB.templates[template](**more).model_copy(update={"context": context})
 
 
+@pytest.mark.long
 @pytest.mark.browser
 async def test_a_booking_site_s_guest_is_added_by_keyboard_alone(shared: Shared) -> None:
     """Tab, letters, the space bar, Enter and Escape are enough, and the focus comes back."""

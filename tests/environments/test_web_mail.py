@@ -180,7 +180,7 @@ ATTACKS = (
 
 
 @pytest.mark.browser
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("attack", ATTACKS, ids=[each.work.__name__ for each in ATTACKS])
 async def test_doing_too_much_or_the_wrong_thing_is_worth_little(
     attack: Attack, shared: Shared

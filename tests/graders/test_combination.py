@@ -245,6 +245,7 @@ asyncio.run(main())
     assert "ResourceWarning" not in done.stderr
 
 
+@pytest.mark.long
 async def test_many_combinations_with_commands_go_on_side_by_side() -> None:
     """Thirty at once, each with its own output."""
 

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.anyio
 GRADED = str(Path(__file__).resolve().parent / "graded.py")
 
 
+@pytest.mark.long
 async def test_a_judge_s_verdicts_are_recorded_and_its_criteria_stay_hidden(tmp_path: Path) -> None:
     """The agent is told the score; the record has each criterion with its reason."""
 

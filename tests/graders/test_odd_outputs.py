@@ -115,8 +115,9 @@ async def test_whatever_an_agent_leaves_is_its_result(
     try:
         with anyio.fail_after(5 * PATIENCE_S):
             async with anyio.create_task_group() as group:
-                for env in sources:
-                    for shape in shapes:
+                for number, shape in enumerate(shapes):
+                    # For every run, each shape is left to two of the four.
+                    for env in list(sources)[number % 2 :: 2 if shapes is OFTEN else 1]:
                         group.start_soon(one, env, shape)
     finally:
         await sessions.close()

@@ -43,7 +43,6 @@ async def schemas(peer: Peer) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.long
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("fill", [filled, nulls], ids=["filled", "null"])
 async def test_a_step_of_a_game_is_possible_where_every_property_is_sent(
     tmp_path: Path, fill: Any
@@ -109,6 +108,7 @@ async def test_a_template_has_its_own_arguments_where_those_of_all_are_sent(peer
     assert "there is no argument 'a'" in refused
 
 
+@pytest.mark.long
 async def test_what_starts_a_task_names_arguments_and_features(tmp_path: Path) -> None:
     """Each with its type, its default and its bounds; what takes none is not an empty object."""
     async with stdio_peer(tmp_path / "pole", (POLE,), era=MODERN) as peer:

@@ -103,6 +103,7 @@ for env in (first, second, third):
 """
 
 
+@pytest.mark.long
 async def test_names_that_would_be_one_are_told_apart(tmp_path: Path) -> None:
     """In prompts, tools and addresses; where a name is an argument, it is the author's."""
     source = tmp_path / "env.py"

@@ -271,6 +271,7 @@ async def test_a_server_that_cannot_start_says_why_and_exits(tmp_path: Path) -> 
     assert not store.parent.exists()
 
 
+@pytest.mark.long
 async def test_a_full_disk_is_told_and_made_good_once_there_is_space(tmp_path: Path) -> None:
     """The session lives on; when there is space again, each step is recorded exactly once."""
     disk = tmp_path / "disk"

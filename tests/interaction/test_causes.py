@@ -42,6 +42,7 @@ async def test_what_a_client_gives_up_is_the_agents(peer: Peer) -> None:
     assert "cause        agent" in transcript_text(record)
 
 
+@pytest.mark.long
 async def test_what_idles_while_its_server_runs_is_the_agents(tmp_path: Path) -> None:
     """Idle and total time are what the agent had."""
     async with stdio_peer(tmp_path, (BOARD,), "--limit", "idle_s=0.3") as peer:

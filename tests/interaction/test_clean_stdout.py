@@ -16,6 +16,7 @@ from waiting import PATIENCE_S
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.long
 async def test_what_templates_and_their_children_print_is_not_on_it(tmp_path: Path) -> None:
     """It goes to stderr, and what Python prints into the session's log as well."""
     store, log = tmp_path / "store.sqlite3", tmp_path / "stderr.log"

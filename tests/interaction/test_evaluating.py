@@ -208,7 +208,7 @@ async def test_templates_without_an_oracle_are_named_before_anything_runs(tmp_pa
     assert run.records == {}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -25,6 +25,7 @@ async def test_a_world_that_died_between_two_steps_costs_its_agent_nothing(tmp_p
     assert "The wall was torn down." in (undone[0].error or "")
 
 
+@pytest.mark.long
 async def test_a_world_that_its_agent_ends_twice_is_no_reason_for_another_try(
     tmp_path: Path,
 ) -> None:

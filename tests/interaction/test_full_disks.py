@@ -233,6 +233,7 @@ anyio.run(main)
 """
 
 
+@pytest.mark.long
 async def test_a_disk_that_an_agent_shares_with_the_server_is_not_held_against_it(
     disk: Disk,
 ) -> None:

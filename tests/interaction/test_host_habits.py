@@ -172,6 +172,7 @@ def faults(method: str, answer: Mapping[str, Any], parts: list[str] | None) -> l
     return [f"{method}: {said!r} lacks {missing}, has {words}"] if missing or words else []
 
 
+@pytest.mark.long
 def test_an_envelope_is_taken_or_its_part_is_named_on_stdio(tmp_path: Path) -> None:
     """`[]` is none and `null` is left out; what is wrong is named without a library's words.
 

@@ -58,6 +58,7 @@ async def test_over_http_they_stand_beside_mcp(tmp_path: Path, token: str | None
     assert '"kind":"response"' in said
 
 
+@pytest.mark.long
 async def test_behind_a_proxy_they_are_told_by_its_address(tmp_path: Path) -> None:
     """Nothing else says where people outside reach a server."""
     options = ["--public-url", "https://tasks.example.com/"]

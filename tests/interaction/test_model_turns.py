@@ -234,7 +234,7 @@ async def test_only_a_run_s_agent_has_the_tool_that_notes(tmp_path: Path) -> Non
     assert [(t.ended_at.second, list(t.steps)) for t in turns] == [(1, []), (2, [0, 1]), (3, [])]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 async def test_nothing_of_the_model_s_side_reaches_an_agent_or_another_caller(
     tmp_path: Path, era: str

@@ -121,6 +121,7 @@ async def test_an_operator_s_measurements_and_resets_outlive_its_process(tmp_pat
     assert record.reward == 1.0
 
 
+@pytest.mark.long
 async def test_a_reset_forgets_what_was_measured_also_after_a_kill(tmp_path: Path) -> None:
     """Closed without a new measurement, it is cancelled, by its operator."""
     write(tmp_path / "rows.jsonl")

@@ -104,7 +104,6 @@ async def test_two_servers_of_one_store_do_not_mix_their_callers(tmp_path: Path)
 
 
 @pytest.mark.long
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 async def test_without_a_token_http_lists_and_names_nothing(tmp_path: Path, era: str) -> None:
     """There nobody is told from others: not the sessions, not a job that all could join."""
@@ -133,6 +132,7 @@ async def test_over_stdio_a_connection_finds_what_it_has_started(tmp_path: Path)
         assert [row["session"] for row in await listed(other)] == [mine.trajectory]
 
 
+@pytest.mark.long
 async def test_an_agent_of_one_session_lists_nothing(tmp_path: Path) -> None:
     """It has no such argument, is refused, and finds no session by its record."""
     with http_server(tmp_path, [BOARD], "--token", ALICE) as server:
@@ -178,7 +178,6 @@ async def test_a_start_that_is_repeated_tells_the_job_of_the_first(tmp_path: Pat
 
 
 @pytest.mark.long
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["", " ", "x" * 201, 5, None, ["a"]])
 async def test_what_is_no_name_starts_nothing(tmp_path: Path, name: Any) -> None:
     """The call says what a name is."""

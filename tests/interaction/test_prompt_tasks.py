@@ -188,6 +188,7 @@ def channel(tmp_path_factory: pytest.TempPathFactory, taskset: str) -> Iterator[
     process.stdout.close()
 
 
+@pytest.mark.long
 async def test_the_channel_lists_starts_and_grades_a_row_by_its_id(channel: str) -> None:
     """It takes no arguments; an unknown id gets the closest row."""
     with anyio.fail_after(BOUND_S):

@@ -57,6 +57,7 @@ async def test_an_id_is_drawn_at_random_and_belongs_to_one_task(http: Peer) -> N
     assert other.text == bad_text, "which of the two is nobody's business"
 
 
+@pytest.mark.long
 async def test_a_chosen_id_gives_nobody_the_session_of_another_principal(tmp_path: Path) -> None:
     """The other one is told no more than that nothing was started."""
     tokens = ("--token", "ann=secret-of-ann", "--token", "bob=secret-of-bob")

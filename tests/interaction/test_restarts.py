@@ -248,7 +248,11 @@ async def test_a_task_that_was_being_prepared_is_lost_and_said_to_be(
 
 
 @pytest.mark.parametrize(
-    "life", [0, *(pytest.param(life, marks=pytest.mark.stress) for life in range(1, 8))]
+    "life",
+    [
+        pytest.param(0, marks=pytest.mark.long),
+        *(pytest.param(life, marks=pytest.mark.stress) for life in range(1, 8)),
+    ],
 )
 async def test_a_server_may_be_killed_at_any_moment(bird: Phoenix, life: int) -> None:
     """Five conversations at once, and a random moment within them; each ends as if undisturbed."""
@@ -296,6 +300,7 @@ async def test_a_browser_comes_back_with_its_page_and_its_site(bird: Phoenix) ->
         assert (record.outcome, record.reward, len(record.steps)) == ("graded", 0.0, 2)
 
 
+@pytest.mark.long
 async def test_every_receipt_is_its_own_session_s(bird: Phoenix) -> None:
     """Over every conversation of this file; and no server had a traceback to tell of."""
     rows = bird.query("SELECT id, receipt ->> 'trajectory' FROM sessions WHERE ended_at")

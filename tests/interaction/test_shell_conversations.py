@@ -64,6 +64,7 @@ async def converse(peer: Peer) -> None:
         assert graded.structured["reward"] == reward
 
 
+@pytest.mark.long
 async def test_a_shell_has_its_tools_and_no_screen(tmp_path: Path) -> None:
     """Its tools are listed beside the core ones, with what they take."""
     async with stdio_peer(tmp_path, (WORKSHOP,)) as peer:

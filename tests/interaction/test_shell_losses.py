@@ -141,7 +141,7 @@ async def test_a_session_is_lost_rather_than_brought_back_as_something_else(
     assert receipt.notes[0].startswith("No snapshot could be taken after step 1: ")
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "trouble", ["chmod 0 /workspace", "rm answer", "ln -sf /etc/passwd answer", "mkfifo answer"]
 )

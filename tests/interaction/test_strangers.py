@@ -64,7 +64,6 @@ async def test_what_everybody_gets_an_answer_to_admits_nobody(
 
 
 @pytest.mark.long
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name", ["127.0.0.1:{port}@evil.example", "localhost:{port}.evil.example", "127.0.0.1:x"]
 )

@@ -98,7 +98,7 @@ async def told(peer: Peer, heard: Heard, *uris: str) -> AsyncIterator[list[str]]
         group.cancel_scope.cancel()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("way", WAYS, ids=str)
 async def test_a_subscriber_hears_of_steps_pictures_and_the_end(way: Way, tmp_path: Path) -> None:
     """What it reads then has the news; another session's changes are not told."""

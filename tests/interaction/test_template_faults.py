@@ -306,7 +306,7 @@ async def test_a_cancelled_templates_cleanup_runs(http: Peer, tmp_path: Path) ->
     assert note.read_text().startswith("SessionOver")
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 async def test_nothing_but_the_protocol_reaches_standard_output(tmp_path: Path, era: str) -> None:
     """Prints, writes to descriptor 1, children and warnings go elsewhere; prints are recorded."""

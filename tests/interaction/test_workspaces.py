@@ -31,7 +31,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 async def test_what_an_agent_writes_is_what_its_template_reads(
     way: Way, tmp_path: Path, place: Path
 ) -> None:

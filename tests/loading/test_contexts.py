@@ -136,6 +136,7 @@ def test_a_sample_without_ranges_draws_all_that_has_bounds_or_choices() -> None:
     assert all(SPACE.problems(c.context) == [] for c in drawn)
 
 
+@pytest.mark.long
 def test_a_sample_is_the_same_in_another_process() -> None:
     """A seed is all that it takes to run the same contexts again."""
     here = [c.context for c in sample_contexts(SPACE, 3, ranges={"width": "", "scheme": ""})]

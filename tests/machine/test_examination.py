@@ -97,6 +97,7 @@ def test_nothing_is_installed_where_nobody_can_be_asked(tmp_path: Path) -> None:
     assert not asked.exists()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="not on this machine: terminals of POSIX")
 def test_a_terminal_is_asked_with_the_size_and_no_leaves_everything_as_it_is(
     tmp_path: Path, terminals: list[Terminal]

@@ -11,6 +11,7 @@ pytestmark = pytest.mark.anyio
 TOKEN = "secret-of-ann"
 
 
+@pytest.mark.long
 async def test_each_line_of_a_log_for_programs_is_an_object(tmp_path: Path) -> None:
     """With its time, level, logger and message; a session's lines have its short name."""
     options = ("--log-format", "json", "--log-level", "debug", "--token", f"ann={TOKEN}")

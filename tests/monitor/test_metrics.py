@@ -91,6 +91,7 @@ def told(base: str, wanted: str, **headers: str) -> httpx.Response | None:
     return answer if answer.text == wanted else None
 
 
+@pytest.mark.long
 async def test_health_is_the_state_and_nothing_else(tmp_path: Path) -> None:
     """A server is ready as long as its store can be written, whoever asks it by any name."""
     with http_server(tmp_path, ("letter_count",), *TOKENS) as server:

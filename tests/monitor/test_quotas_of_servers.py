@@ -31,6 +31,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         cluster.remove()
 
 
+@pytest.mark.long
 async def test_two_servers_on_one_store_share_what_a_caller_may_use(
     tmp_path: Path, store: str
 ) -> None:

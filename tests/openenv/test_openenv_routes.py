@@ -167,6 +167,7 @@ async def test_pages_of_other_sites_are_refused(room: HttpServer) -> None:
             pass
 
 
+@pytest.mark.long
 async def test_without_the_option_there_is_no_such_wire(room_file: Path, tmp_path: Path) -> None:
     """A server of MCP answers none of it."""
     with http_server(tmp_path, [str(room_file)]) as server:

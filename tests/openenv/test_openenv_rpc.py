@@ -119,6 +119,7 @@ async def test_an_episode_without_a_grade_is_an_error_where_the_reset_asks_for_i
         assert (await talk.step(answer="rug"))["reward"] == 1.0
 
 
+@pytest.mark.long
 async def test_a_session_that_expires_in_its_episode_has_no_reward(
     room_file: Path, tmp_path: Path
 ) -> None:

@@ -195,7 +195,7 @@ async def test_an_agent_goes_on_where_its_server_dies(folder: Path) -> None:
             (folder / "go").touch()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("agent", "told"),
     [

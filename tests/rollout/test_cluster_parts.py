@@ -152,6 +152,7 @@ def test_without_ray_nothing_runs(tmp_path: Path) -> None:
     assert not Path(store).exists()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="a node runs Linux")
 async def test_a_server_of_a_node_answers_and_ends(tmp_path: Path) -> None:
     """It listens on its node's address for its token's sender, and ends when it is told."""

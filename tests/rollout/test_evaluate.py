@@ -56,6 +56,7 @@ async def backwards(agent: Agent) -> str:
     return agent.prompt.split("'")[1][::-1]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("words")
 async def test_a_function_is_evaluated_and_its_progress_is_told() -> None:
     """Its answers are graded, the job says who worked, and each run is told twice."""
@@ -76,6 +77,7 @@ async def test_a_function_is_evaluated_and_its_progress_is_told() -> None:
     assert len({t.seed for t in await found.load_trajectories()}) == 6
 
 
+@pytest.mark.long
 def test_the_command_and_the_function_record_the_same(words: Path) -> None:
     """Options, runs, seeds, outcomes and figures are equal."""
     options = ["--agent", "oracle", "--seed", "3", "--max-steps", "9", "--group", "2"]

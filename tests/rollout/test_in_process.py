@@ -77,6 +77,7 @@ async def test_an_agent_in_another_process_needs_a_server(rows: Path) -> None:
         await evaluate(str(rows), reads, isolated=True, in_process=True)
 
 
+@pytest.mark.long
 async def test_the_log_of_a_run_in_this_process_has_what_it_printed(
     rows: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -62,7 +62,7 @@ async def sweep(place: Path) -> None:
     [
         (1, ["lost", "graded"]),
         pytest.param(2, ["lost", "lost", "graded"], marks=pytest.mark.long),
-        (99, ["lost", "lost", "lost"]),
+        pytest.param(99, ["lost", "lost", "lost"], marks=pytest.mark.long),
     ],
 )
 async def test_a_run_begins_another_session_where_its_server_died_before_the_prompt(

@@ -86,6 +86,7 @@ class Greedy:
             self.refused.append(method)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", ["here", "process"])
 async def test_an_agent_on_the_channel_begins_and_grades_nothing(
     source: str, words: Environment, place: str

@@ -133,6 +133,7 @@ def served(source: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
         process.stdout.close()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("where", ["source", "environment", "process", "server"])
 async def test_a_taskset_runs_the_same_wherever_it_is_placed(
     tasks: Taskset, words: Environment, source: str, served: str, where: str
@@ -331,6 +332,7 @@ async def test_what_cannot_be_run_is_refused_before_anything_runs(
     assert not any(tmp_path.iterdir())  # noqa: ASYNC240  # an empty folder
 
 
+@pytest.mark.long
 async def test_what_hud_runs_and_this_does_not_is_said() -> None:
     """A verifier, a function that builds an environment, several environments in one process."""
     task = CELL.model_copy(update={"metadata": {"hud": {"verifier": {"env": "e", "id": "v"}}}})

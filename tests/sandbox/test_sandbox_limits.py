@@ -33,6 +33,7 @@ def python(program: str) -> list[str]:
     return ["/usr/bin/python3", "-c", textwrap.dedent(program)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "command",
     [
@@ -116,6 +117,7 @@ async def test_a_command_that_is_cancelled_before_its_turn_sends_no_other_descri
     await lives(sandbox)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "bomb",
     [
@@ -155,6 +157,7 @@ async def test_memory_of_one_process_is_bounded(open_sandbox: OpenSandbox) -> No
     await lives(sandbox)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "hog",
     [

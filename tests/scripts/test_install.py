@@ -110,6 +110,7 @@ def test_a_package_that_is_unknown_does_not_keep_the_others_away(machine: Machin
     assert done.returncode == 1
 
 
+@pytest.mark.long
 def test_what_cannot_be_installed_is_named_with_the_one_command(machine: Machine) -> None:
     """What is missing, why it could not be had, and what to type; no noise."""
     machine.add_apt(

@@ -80,6 +80,7 @@ async def check_server_to_client(client: Client, told: list[str], *, modern: boo
             break
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_the_official_client_is_served_in_either_era(mode: str) -> None:
     """Listing, calling, progress, cancelling, errors and what the server sends all work."""

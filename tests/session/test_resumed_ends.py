@@ -32,6 +32,7 @@ from hud_mcp.session.session_end import SessionEnd
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("kind", "moment"), MOMENTS)
 async def test_a_server_that_stops_in_the_middle_leaves_the_record_as_it_was(
     tmp_path: Path, kind: str, moment: str

@@ -74,7 +74,7 @@ OPERATED: dict[str, tuple[Callable[[Server], Awaitable[Any]], str, str]] = {
 }
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("caller", "call"),
     [pytest.param(ME, name, id=f"agent-{name}") for name in CALLS]
@@ -121,6 +121,7 @@ async def test_a_call_waits_for_the_world_and_then_happens_once(  # the matrix
             await served(sessions, session, caller, check)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("kind", "moment"), [*MOMENTS, ("replayed", "none"), ("kept", "none")])
 async def test_calls_at_once_happen_in_the_order_in_which_they_came(
     tmp_path: Path, kind: str, moment: str

@@ -355,6 +355,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="not on this machine: no fork")
 async def test_a_forked_process_is_a_server_of_its_own(
     url: str, serve: Callable[..., Server], open_store: Callable[..., Store]

@@ -136,6 +136,7 @@ async def test_a_session_has_room_for_so_many_turns(
     assert await store.add_turns("traj-2", long, before_step=0) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("field", ["text", "reasoning", "calls", "many calls", "settings", "all"])
 def test_a_turn_that_is_too_large_is_cut_and_keeps_its_figures(field: str) -> None:
     """The beginning stays, and what was cut is counted; the record of a call does not grow."""

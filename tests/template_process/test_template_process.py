@@ -85,6 +85,7 @@ async def test_eight_sessions_at_once_never_see_one_folder(open_room: Open) -> N
     assert len(words) == len({seen[word].info["found"] for word in words})
 
 
+@pytest.mark.long
 async def test_hooks_run_once_in_the_server(open_room: Open, tmp_path: Path) -> None:
     """However many sessions load the file."""
     with anyio.fail_after(PATIENCE_S):
@@ -95,6 +96,7 @@ async def test_hooks_run_once_in_the_server(open_room: Open, tmp_path: Path) -> 
     assert (tmp_path / "started").read_text() == "once\n"
 
 
+@pytest.mark.long
 async def test_sessions_begin_with_what_lies_in_the_root(open_room: Open, tmp_path: Path) -> None:
     """As it is when they start; a root that is not there is made."""
     root = tmp_path / "work" / "deep"
@@ -109,6 +111,7 @@ async def test_sessions_begin_with_what_lies_in_the_root(open_room: Open, tmp_pa
     assert (root / "seed.txt").read_text() == "seeded\n"
 
 
+@pytest.mark.long
 async def test_a_root_that_each_load_makes_anew_is_the_sessions_folder(
     temporary_files: Path, open_room: Open
 ) -> None:
@@ -129,6 +132,7 @@ async def test_a_root_that_each_load_makes_anew_is_the_sessions_folder(
             assert left == [room.root.name]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("when", "logged"),
     [
@@ -154,7 +158,7 @@ async def test_what_raises_in_grading_is_named_with_file_and_line(
     assert "rooms.py" not in str(told.value)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("line", "how", "reason"),
     [
@@ -190,7 +194,7 @@ async def test_a_file_of_the_agents_that_cannot_be_opened_is_graded_0_as_its_doi
     assert re.search(rf"rooms\.py:\d+: .*{reason}", record.error or "", re.DOTALL), record.error
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("how", "logged"),
     [
@@ -217,6 +221,7 @@ async def test_an_authors_own_mistake_with_files_is_no_reward(
     assert re.search(logged, record.error or ""), record.error
 
 
+@pytest.mark.long
 async def test_a_file_that_is_missing_in_the_setup_is_nobody_elses_than_its_authors(
     open_room: Open,
 ) -> None:
@@ -229,6 +234,7 @@ async def test_a_file_that_is_missing_in_the_setup_is_nobody_elses_than_its_auth
     assert (record.outcome, record.cause) == ("environment_failed", "machine")
 
 
+@pytest.mark.long
 async def test_what_raises_in_the_setup_is_named_with_file_and_line(open_room: Open) -> None:
     """The session ends, and the agent hears the exception's class alone."""
     with anyio.fail_after(PATIENCE_S):
@@ -240,6 +246,7 @@ async def test_what_raises_in_the_setup_is_named_with_file_and_line(open_room: O
     assert re.search(r"rooms\.py:\d+: ValueError: THE-EXPECTED-WORD", record.error or "")
 
 
+@pytest.mark.long
 async def test_a_third_yield_makes_a_grade_ambiguous(open_room: Open) -> None:
     """As in the server's own process."""
     with anyio.fail_after(PATIENCE_S):
@@ -276,6 +283,7 @@ async def test_a_bound_ends_a_template_with_all_that_it_has_started(
                 assert marker.read_text() == "cleaned up"
 
 
+@pytest.mark.long
 async def test_a_template_is_told_that_its_session_is_over(open_room: Open, tmp_path: Path) -> None:
     """The same exception as in the server's process, and its cleanup runs."""
     marker = tmp_path / "marker"
@@ -287,6 +295,7 @@ async def test_a_template_is_told_that_its_session_is_over(open_room: Open, tmp_
             assert (await room.record(session)).outcome == "cancelled"
 
 
+@pytest.mark.long
 async def test_a_timeout_that_a_template_holds_across_its_yield_fires(
     open_room: Open, tmp_path: Path
 ) -> None:
@@ -304,6 +313,7 @@ async def test_a_timeout_that_a_template_holds_across_its_yield_fires(
     assert receipt.reward == 1.0
 
 
+@pytest.mark.long
 async def test_a_graders_commands_run_in_the_session(open_room: Open) -> None:
     """Several at once, refused as a shell refuses them, and stopped when they are cancelled."""
     with anyio.fail_after(PATIENCE_S):

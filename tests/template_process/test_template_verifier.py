@@ -16,6 +16,7 @@ REWRITES = (
 )
 
 
+@pytest.mark.long
 async def test_a_daemon_rewrites_no_check_of_the_template(
     open_room: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -33,6 +33,7 @@ async def test_a_sound_store_is_sound(store: Store) -> None:
     assert await Upkeep(store).verify() == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("damage", "kind", "named"),
     [

@@ -163,6 +163,7 @@ async def test_a_frame_is_shown_long_enough_to_be_read(record: Recorded, tmp_pat
     assert max(held) < 5000
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("outcome", [*Outcome, None])
 async def test_without_pictures_there_are_words(
     record: Recorded, tmp_path: Path, outcome: Outcome | None

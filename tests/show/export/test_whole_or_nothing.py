@@ -96,6 +96,7 @@ async def test_a_file_is_not_put_in_the_place_of_a_folder(
     assert out.is_dir() == (name not in FOLDERS)
 
 
+@pytest.mark.sampled(2)
 @every_export
 async def test_a_cancelled_export_leaves_nothing(
     record: Recorded, tmp_path: Path, name: str
@@ -144,6 +145,7 @@ async def test_progress_is_told_after_each_trajectory(
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 
+@pytest.mark.sampled(6)
 @every_export
 @pytest.mark.parametrize(
     ("statement", "named"),

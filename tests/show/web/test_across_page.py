@@ -127,6 +127,7 @@ async def test_a_result_opens_its_run_and_the_way_back_leads_to_it(
         await expect(page.locator("#matrix-rows a").first).to_be_focused()
 
 
+@pytest.mark.long
 @BROWSER
 async def test_the_matrix_is_used_by_keyboard(run: Run, browser: Browser) -> None:
     """Arrows go over rows and columns, past what has no run; Escape leads to the jobs."""
@@ -198,6 +199,7 @@ async def test_jobs_are_chosen_from_their_list(run: Run, browser: Browser) -> No
         await expect(page.locator("#matrix-rows tr")).to_have_count(6)
 
 
+@pytest.mark.long
 @BROWSER
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_a_phone_shows_each_task_with_its_results_below(
@@ -217,6 +219,7 @@ async def test_a_phone_shows_each_task_with_its_results_below(
             assert box["height"] >= 24
 
 
+@pytest.mark.long
 @BROWSER
 async def test_text_of_others_stays_text(run: Run, browser: Browser) -> None:
     """Names of jobs, agents and tasks are shown as they are, and run nothing."""
@@ -264,6 +267,7 @@ async def test_what_a_job_has_done_since_is_compared(run: Run) -> None:
         assert found["counts"]["missing"] == 1
 
 
+@pytest.mark.long
 @BROWSER
 async def test_many_tasks_come_in_parts(run: Run, browser: Browser) -> None:
     """A button brings the next ones and takes the reader to them."""

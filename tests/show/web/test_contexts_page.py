@@ -37,6 +37,7 @@ async def record_contexts(run: Run) -> None:
             )
 
 
+@pytest.mark.long
 async def test_a_job_without_contexts_has_no_such_section(run: Run, browser: Browser) -> None:
     """Most jobs vary nothing, and say nothing of it."""
     await run.add("one", reward=1, context={"width": 1280})
@@ -184,6 +185,7 @@ async def test_a_feature_that_was_trained_on_in_one_value_says_that_one(
         assert caption.split("\n")[-1].endswith("trained on 800")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("width", [1280, 390])
 async def test_nothing_is_cut_off(run: Run, browser: Browser, width: int) -> None:
     """The page is not wider than the screen, and no label leaves its plot or meets another."""

@@ -153,6 +153,7 @@ async def look_at_job(seen: Seen) -> None:
     await expect(page.locator(".spot")).to_have_count(1)
 
 
+@pytest.mark.long
 @BROWSER
 async def test_the_viewer_shows_both(run: Run, paused: Outcome, browser: Browser) -> None:
     """The count, the badge, the plot, the filter; the words, and the spot on the picture."""
@@ -164,6 +165,7 @@ async def test_the_viewer_shows_both(run: Run, paused: Outcome, browser: Browser
         await look_at_job(seen)
 
 
+@pytest.mark.long
 @BROWSER
 async def test_a_report_shows_both(run: Run, paused: Outcome, browser: Browser) -> None:
     """The same in one file."""

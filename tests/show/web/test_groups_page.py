@@ -76,6 +76,7 @@ async def test_a_job_whose_rows_say_nothing_has_no_groups(run: Run, browser: Bro
             assert await seen.page.locator(part).is_hidden()
 
 
+@pytest.mark.long
 async def test_the_plot_says_in_words_what_it_draws(run: Run, browser: Browser) -> None:
     """Each group's mean, interval and outcomes are those of the statistics."""
     await record_groups(run)
@@ -260,6 +261,7 @@ async def test_a_group_says_what_its_model_used(run: Run, browser: Browser) -> N
         assert "model" not in await head(seen.page, "hard").inner_text()
 
 
+@pytest.mark.long
 async def test_many_groups_are_shown_when_asked_for(run: Run, browser: Browser) -> None:
     """The plot has the largest ones, and a button brings the others and takes the reader there."""
     for number in range(20):
@@ -274,6 +276,7 @@ async def test_many_groups_are_shown_when_asked_for(run: Run, browser: Browser) 
         await expect(link).to_be_focused()
 
 
+@pytest.mark.long
 async def test_a_run_that_is_not_in_the_plan_has_a_place(run: Run, browser: Browser) -> None:
     """Its task is of no group, and it is not lost from the table."""
     said = {"difficulty": "easy"}
@@ -312,6 +315,7 @@ async def test_a_row_says_why_it_has_no_reward_or_not_all(run: Run, browser: Bro
         assert await seen.tasks() == ["broke"]
 
 
+@pytest.mark.long
 async def test_runs_that_ended_alike_have_one_strip(run: Run, browser: Browser) -> None:
     """A cell each, and a sentence; columns of one height say no more. One that differs has one."""
     for number in range(9):
@@ -407,6 +411,7 @@ async def test_a_running_job_keeps_its_groups_while_it_goes_on(run: Run, browser
         assert page.url.endswith(part)
 
 
+@pytest.mark.long
 async def test_rewards_of_any_size_have_a_place(run: Run, browser: Browser) -> None:
     """Without an interval, on a scale that has room for them."""
     for number, reward in enumerate((-100.0, 300.0)):
@@ -420,6 +425,7 @@ async def test_rewards_of_any_size_have_a_place(run: Run, browser: Browser) -> N
         assert "no interval" in await head(seen.page, "hard").inner_text()
 
 
+@pytest.mark.long
 async def test_hostile_groups_stay_text(run: Run, browser: Browser) -> None:
     """What a row calls itself is somebody's text, in the plot, in the heads and in the address."""
     for number in range(2):
@@ -435,6 +441,7 @@ async def test_hostile_groups_stay_text(run: Run, browser: Browser) -> None:
         assert len(await lines(page)) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_groups_fit_a_phone(run: Run, browser: Browser, scheme: str) -> None:
     """Nothing runs out of the page, and no text lies on another."""

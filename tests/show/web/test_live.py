@@ -382,6 +382,7 @@ async def test_the_page_follows_a_session(run: Run, browser: Browser) -> None:
         assert "Nothing" not in await now(page, "main")
 
 
+@pytest.mark.long
 @BROWSER
 async def test_a_lost_connection_is_taken_up_where_it_broke(run: Run, browser: Browser) -> None:
     """The page says that it tries again, and then has every step once."""
@@ -448,6 +449,7 @@ async def test_what_happens_never_becomes_markup(run: Run, browser: Browser) -> 
                 assert await page.evaluate("document.documentElement.dataset.ran") is None
 
 
+@pytest.mark.long
 @BROWSER
 async def test_it_fits_a_phone(run: Run, browser: Browser) -> None:
     """At 390 px nothing runs out of the page, in the dark."""

@@ -81,6 +81,7 @@ async def test_few_rows_are_there_and_others_are_paged_to(store: Store, browser:
         await expect(table.last.locator("a")).to_be_focused()
 
 
+@pytest.mark.long
 async def test_rows_are_filtered_sorted_and_picked_on_the_server(
     store: Store, browser: Browser
 ) -> None:

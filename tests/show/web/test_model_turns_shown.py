@@ -145,6 +145,7 @@ async def test_the_page_of_a_trajectory_shows_turns_beside_their_steps(
             await expect(shown).not_to_contain_text(THOUGHT)
 
 
+@pytest.mark.long
 @BROWSER
 async def test_a_report_has_the_turns_too(run: Run, browser: Browser, tmp_path: Path) -> None:
     """And what the model used stands among the job's figures."""

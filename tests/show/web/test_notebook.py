@@ -65,6 +65,7 @@ def noise(number: int) -> Screenshot:
     return Screenshot.from_bytes(out.getvalue())
 
 
+@pytest.mark.sampled(1)
 @BROWSER
 @pytest.mark.parametrize("width", [1000, 700])
 async def test_keys_go_through_the_steps_in_a_frame_of_bounded_height(
@@ -116,6 +117,7 @@ async def test_a_frame_obeys_nothing_that_is_recorded(run: Run, browser: Browser
         assert await inside.locator("html").evaluate(reached) == "refused"
 
 
+@pytest.mark.long
 @BROWSER
 async def test_a_trajectory_without_steps_shows_how_it_ended(run: Run, browser: Browser) -> None:
     """Also one that goes on."""

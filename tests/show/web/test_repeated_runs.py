@@ -40,6 +40,7 @@ async def lines(page: Page) -> list[str]:
     return found
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("where", ["viewer", "paged", "report"])
 async def test_repeated_runs_are_one_row_for_each_task(
     run: Run, browser: Browser, where: str, monkeypatch: pytest.MonkeyPatch
@@ -72,6 +73,7 @@ async def test_repeated_runs_are_one_row_for_each_task(
         assert await lines(page) == ["+ lamp", "- rug", "rug", "rug", "rug", "+ mug"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("where", ["paged", "report"])
 async def test_tasks_are_sorted_by_what_their_runs_came_to(
     run: Run, browser: Browser, where: str, monkeypatch: pytest.MonkeyPatch

@@ -86,6 +86,7 @@ async def test_the_table_sorts_and_filters(run: Run, browser: Browser) -> None:
         assert await seen.tasks() == ["gamma", "beta", "Alpha"]
 
 
+@pytest.mark.long
 @BROWSER
 async def test_the_scrubber_moves_by_key_and_by_mouse(run: Run, browser: Browser) -> None:
     """Arrow keys, the slider's own keys, its track and the buttons all go through the steps."""
@@ -160,6 +161,7 @@ async def test_places_are_mapped_between_pictures_of_different_scale(
         assert await place_in_picture(seen.page, ".spot") == pytest.approx((0.25, 0.5), abs=0.01)
 
 
+@pytest.mark.long
 @BROWSER
 async def test_pictures_are_loaded_as_they_come_into_view(run: Run, browser: Browser) -> None:
     """Nothing is loaded before a step is shown, and of a long film only what is in view."""
@@ -225,6 +227,7 @@ async def test_the_grade_shows_its_parts_and_the_error_its_text(run: Run, browse
         assert await seen.text("#verdict") == "no reward\ngrading failed"
 
 
+@pytest.mark.long
 @BROWSER
 async def test_a_picture_that_cannot_be_shown_says_why(run: Run, browser: Browser) -> None:
     """A file that is missing, cut short, or never was a picture has words in its place."""

@@ -27,6 +27,7 @@ from hud_mcp.show.web.report import render_report
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.sampled(1)
 @BROWSER
 @pytest.mark.parametrize("bypass", [False, True])
 async def test_what_was_recorded_never_becomes_markup(
@@ -119,6 +120,7 @@ async def test_it_fits_a_phone_and_every_scheme(run: Run, browser: Browser) -> N
         assert await seen.page.evaluate(still) == "0s"
 
 
+@pytest.mark.long
 @BROWSER
 async def test_the_keyboard_reaches_everything_and_shows_where_it_is(
     run: Run, browser: Browser

@@ -26,6 +26,7 @@ async def told(run: Run, trajectory: str, tokens: int, cost: float | None) -> No
     await run.store.add_turns(trajectory, [ModelTurn.model_validate(reply)], before_step=0)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("where", ["viewer", "report"])
 async def test_cost_and_time_are_told_in_all_and_a_run(
     run: Run, browser: Browser, where: str

@@ -15,6 +15,7 @@ DESK, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 CLICK = {"type": "click", "x": 9, "y": 9}
 
 
+@pytest.mark.long
 async def test_the_picture_and_what_plays_it_are_seen_without_scrolling(
     run: Run, browser: Browser
 ) -> None:
@@ -92,6 +93,7 @@ async def test_film_axis_and_play_go_through_the_steps(run: Run, browser: Browse
         await expect(page.get_by_role("button", name="Play")).to_be_visible()
 
 
+@pytest.mark.long
 async def test_the_list_of_steps_has_their_numbers_and_shows_the_one_that_is_drawn(
     run: Run, browser: Browser
 ) -> None:

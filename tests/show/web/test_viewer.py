@@ -118,6 +118,7 @@ async def test_a_picture_that_is_gone_or_damaged_says_so(run: Run, browser: Brow
         seen.problems.clear()
 
 
+@pytest.mark.long
 async def test_the_table_is_used_by_keyboard(run: Run, browser: Browser) -> None:
     """J, K, arrows, Home and End go through rows, / finds, Escape leaves the field."""
     for name in ("alpha", "beta", "gamma"):
@@ -146,6 +147,7 @@ async def test_the_table_is_used_by_keyboard(run: Run, browser: Browser) -> None
         await expect(page.locator("#task-name")).to_have_text("beta")
 
 
+@pytest.mark.long
 async def test_two_runs_of_one_task_stand_side_by_side(run: Run, browser: Browser) -> None:
     """Also of different jobs; one slider moves both, and the shorter one says where it ended."""
     other = Job(name="Another agent")
@@ -232,6 +234,7 @@ async def look_at_interruptions(seen: Seen) -> None:
     assert await seen.text("#shown") == "2 of 4 runs shown"
 
 
+@pytest.mark.long
 async def test_what_was_interrupted_is_counted_shown_and_found(run: Run, browser: Browser) -> None:
     """Neither the agent's cancelled nor nothing: a class of its own, on the job's page."""
     await record_interruptions(run)
@@ -249,6 +252,7 @@ async def test_a_report_has_what_was_interrupted_too(run: Run, browser: Browser)
         await look_at_interruptions(seen)
 
 
+@pytest.mark.long
 async def test_a_retried_interruption_alone_can_still_be_found(run: Run, browser: Browser) -> None:
     """No counted run ended so, and the filter has the word all the same."""
     run.tasks = (Task(id="a", env="shop", template="find"),)
@@ -260,6 +264,7 @@ async def test_a_retried_interruption_alone_can_still_be_found(run: Run, browser
         assert await seen.text("#shown") == "1 of 2 runs shown"
 
 
+@pytest.mark.long
 async def test_sessions_without_a_job_may_have_been_interrupted(run: Run, browser: Browser) -> None:
     """A server that was stopped under them does not keep their page from opening."""
     await run.store.add_job(run.job)
@@ -306,6 +311,7 @@ async def test_a_group_has_pass_rates_and_earlier_tries_do_not_count(
         assert await seen.text("#outcomes .not_begun") == "not begun\n1"
 
 
+@pytest.mark.long
 async def test_a_damaged_row_is_named_and_the_others_are_shown(run: Run, browser: Browser) -> None:
     """What a hand has broken in the record breaks no list, and says what it is."""
     await run.add("whole", reward=1)
@@ -338,6 +344,7 @@ async def test_it_fits_a_phone_and_the_dark(run: Run, browser: Browser) -> None:
         assert max(int(n) for n in re.findall(r"\d+", dark)) < 60
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("bypass", [False, True])
 async def test_what_was_recorded_never_becomes_markup(
     run: Run,
@@ -373,6 +380,7 @@ async def test_what_was_recorded_never_becomes_markup(
 ODD = "\u202egnp.exe \u2066x\u2069 \x1b[31mred\x1b[0m \ud800 \U0001f600 a\u0000b\r\nc\u2028d"
 
 
+@pytest.mark.long
 async def test_odd_characters_reach_the_page(run: Run, browser: Browser) -> None:
     """Bidi marks, escape sequences, NULs and halves of surrogates neither fail nor spread."""
     made, _ = step(0, {"type": "type", "text": ODD}, observation_text=ODD.replace("\ud800", ""))
@@ -522,6 +530,7 @@ async def test_the_command_says_where_it_is_and_ends_on_a_signal(run: Run, tmp_p
         assert process.stderr.read() == ""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -541,6 +550,7 @@ def test_the_command_refuses_what_would_be_a_mistake(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 async def test_the_command_refuses_a_record_that_it_cannot_read(tmp_path: Path) -> None:
     """One of a newer version is named as that before the page opens."""
     path = tmp_path / "store.sqlite3"

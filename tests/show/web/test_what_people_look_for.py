@@ -14,6 +14,7 @@ from hud_mcp.show.web.viewer import viewer_app
 pytestmark = [pytest.mark.anyio, BROWSER]
 
 
+@pytest.mark.long
 async def test_the_dot_of_a_run_says_how_much_of_the_reward_it_has(
     run: Run, browser: Browser
 ) -> None:
@@ -47,6 +48,7 @@ async def test_the_answer_that_was_given_stands_beside_its_grade(
         await expect(seen.page.locator("#grade .answer")).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_a_mark_stands_on_no_picture_but_that_which_was_acted_on(
     run: Run, browser: Browser
 ) -> None:
@@ -79,6 +81,7 @@ async def test_a_search_finds_what_the_agent_thought(run: Run, browser: Browser)
         await expect(seen.page.locator("#outline-shown")).to_have_text("1 of 2 steps")
 
 
+@pytest.mark.long
 async def test_a_long_prompt_can_be_read_on_a_phone(run: Run, browser: Browser) -> None:
     """A button shows all of it; a short one has no button."""
     long = await run.add("a", [step(0)], prompt="Order a lamp. " * 60)

@@ -91,6 +91,7 @@ async def test_an_observation_says_which_lines_are_new(run: Run, browser: Browse
         await expect(page.locator(".text-bar .quiet")).to_have_text("No text was read before it.")
 
 
+@pytest.mark.long
 async def test_regions_that_changed_are_outlined(run: Run, browser: Browser) -> None:
     """Their place is that of the changed pixels, and equal pictures have none."""
     act = {"type": "press", "keys": ["a"]}
@@ -114,6 +115,7 @@ async def test_regions_that_changed_are_outlined(run: Run, browser: Browser) -> 
         await expect(page.locator("#marks .region")).to_have_count(0)
 
 
+@pytest.mark.long
 async def test_keys_zoom_the_picture(run: Run, browser: Browser) -> None:
     """Plus and minus change its size, 1 is pixel for pixel, and 0 fits it again."""
     name = await run.add("walk", walk(), reward=1)
@@ -149,6 +151,7 @@ async def test_two_runs_are_aligned_by_what_was_done(run: Run, browser: Browser)
         await expect(seen.page.locator("#position-both")).to_have_text("4 / 4")
 
 
+@pytest.mark.long
 async def test_a_live_page_has_no_raw_records(run: Run, browser: Browser) -> None:
     """Whoever has its address may be the agent: no raw step, and no grade before the end."""
     await run.add("walk", walk(), outcome=None, live_token=LIVE)

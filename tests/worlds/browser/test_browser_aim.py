@@ -80,6 +80,7 @@ async def test_a_click_on_a_target_that_always_moves_is_refused_with_what_is_the
     assert (await hits(world))[0] == "b 0", "as advised, by keys"
 
 
+@pytest.mark.long
 async def test_a_target_that_moves_for_ever_is_clicked_in_motion(browse: Browse) -> None:
     """By an animation or by a script, slow or fast: it gets the one click, and nothing else one."""
     style = "<style>@keyframes m{{to{{left:900px}}}} #b{{position:absolute;left:0;top:50px;width:60px;{0}}}</style>"
@@ -120,6 +121,7 @@ async def test_both_presses_of_a_double_click_and_single_ones_far_apart(browse: 
     assert await hits(world) == ["b", "b"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kept", "early"),
     [

@@ -45,6 +45,7 @@ async def look(world: BrowserWorld) -> str:
         return (await world.observe(Look(image="png"))).text or ""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("handler", ["document.documentElement.remove()", "document.body.remove()"])
 async def test_a_page_without_a_root_is_shown_as_one(browse: Browse, handler: str) -> None:
     """The look says what is wrong at once, a grader reads nothing there, and the agent goes on."""

@@ -187,7 +187,7 @@ async def test_what_clients_ask_of_every_browser_changes_nothing(
         assert "pixels" in await client.refusal("Page.captureScreenshot", clip=clip)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "url",
     [

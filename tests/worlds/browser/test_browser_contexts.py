@@ -141,6 +141,7 @@ INNER = """() => { const d = document.querySelector('iframe').contentDocument;
   return parseFloat(d.defaultView.getComputedStyle(d.querySelector('#inner')).fontSize); }"""
 
 
+@pytest.mark.long
 async def test_text_is_larger_on_every_page(browse: Browse) -> None:
     """The document, its frame, the next document and a tab that it opens all have larger text."""
     with anyio.fail_after(PATIENCE_S):

@@ -36,6 +36,7 @@ PAGES_OWN: dict[str, Action] = {
 }
 
 
+@pytest.mark.long
 async def test_a_page_stays_where_leaving_it_is_answered_with_cancel(browse: Browse) -> None:
     """By whichever way it would be left; the agent's own ways are refused, and the advice works."""
     wrong: list[str] = []

@@ -266,6 +266,7 @@ async def test_a_session_that_nobody_asks_keeps_no_hits(shared: Shared) -> None:
         await world.close()
 
 
+@pytest.mark.long
 async def test_an_element_among_very_many_is_still_known(play: Play) -> None:
     """Where too much lies beside it, its place is lost, and what it is by itself is not."""
     rows = "".join(f"<li class='row number-{n} {'x' * 80}'>{n}</li>" for n in range(3000))

@@ -120,6 +120,7 @@ async def test_a_trusted_row_opens_its_own_host_and_no_other(open_row: Open, sit
     assert site.asked[:2] == [f"127.0.0.1:{site.port}/", f"127.0.0.1:{site.port}/again"]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "host", ["localhost:80", "127.0.0.1", "10.1.2.3", "192.168.1.1", "169.254.169.254", "[::1]:80",
              "[fd00::1]", "x.localhost", "0.0.0.0", "100.64.0.1"]
@@ -132,6 +133,7 @@ async def test_an_imported_row_opens_no_local_address(open_row: Open, host: str)
     await open_row(host)
 
 
+@pytest.mark.long
 async def test_a_name_that_leads_home_is_refused_to_an_imported_row(
     open_row: Open, site: Site, names: dict[str, list[str]]
 ) -> None:

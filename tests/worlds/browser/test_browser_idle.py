@@ -46,6 +46,7 @@ async def shown(world: BrowserWorld) -> str:
     return await world.page.inner_text("#o")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "handler",
     [
@@ -103,6 +104,7 @@ async def test_a_page_whose_modules_ask_in_a_chain_is_there_when_goto_returns(
         assert await shown(world) == "done 42"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "html",
     [
@@ -145,6 +147,7 @@ async def test_a_short_transition_is_over_in_the_picture(browse: Browse) -> None
     assert await world.page.evaluate("() => m.getBoundingClientRect().left") == 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "script",
     [

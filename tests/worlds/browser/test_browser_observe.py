@@ -178,6 +178,7 @@ async def test_a_seed_makes_a_pages_random_numbers_repeat(browse: Browse) -> Non
     assert texts[0] == texts[1] != texts[2]
 
 
+@pytest.mark.long
 async def test_every_visit_draws_numbers_of_its_own_that_repeat(browse: Browse) -> None:
     """Without a seed too, and those of `crypto`: no two visits alike, and all as the last time."""
     page = (
@@ -251,6 +252,7 @@ async def test_a_page_of_5000_rows_is_read_near_the_view(browse: Browse) -> None
         assert "does not respond" not in again
 
 
+@pytest.mark.long
 async def test_a_page_notices_nothing_of_a_look_near_its_view(browse: Browse) -> None:
     """What the look skips is there for the page's own scripts, then and later."""
     world = await browse(rows(1500))

@@ -38,6 +38,7 @@ FIELDS: dict[str, tuple[str, list[str], Action | None, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 async def test_a_text_that_a_field_refuses_changes_nothing_and_what_is_advised_works(
     browse: Browse,
 ) -> None:

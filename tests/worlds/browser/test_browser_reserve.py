@@ -13,6 +13,7 @@ from hud_mcp.worlds.browser import reserve as reserve_module
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
 
+@pytest.mark.long
 async def test_as_many_are_ready_as_sessions_took(tmp_path: Path) -> None:
     """Three sessions at once leave three contexts for the next three, and no more."""
     shared, spec = Shared(), Browser(tmp_path, start=None)

@@ -49,6 +49,7 @@ async def test_an_action_that_scrolls_returns_when_the_page_is_at_rest(browse: B
     assert wrong == []
 
 
+@pytest.mark.long
 async def test_pages_that_do_not_scroll_or_never_stop_are_not_waited_for(browse: Browse) -> None:
     """A key in a field, a click on a still page, and one on a page that scrolls for ever."""
     endless = "setInterval(() => window.scrollBy(0, 1), 10)"

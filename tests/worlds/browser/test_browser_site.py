@@ -54,6 +54,7 @@ async def get(world: BrowserWorld, path: str, **options: Any) -> httpx.Response:
         return await client.request(options.pop("method", "GET"), url, **options)
 
 
+@pytest.mark.long
 async def test_a_site_without_its_start_page_says_which_start_works(
     shared: Shared, tmp_path: Path
 ) -> None:
@@ -89,6 +90,7 @@ async def test_files_are_served_with_their_types_and_never_cached(browse: Browse
     assert (await get(world, "/sub")).headers["location"] == "/sub/"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "path",
     ["/../secret.txt", "/%2e%2e/secret.txt", "/..%2fsecret.txt", "/sub/../../secret.txt", "/link.txt",

@@ -55,6 +55,7 @@ def test_a_robot_is_drawn_without_a_display(tmp_path: Path) -> None:
     assert "motor of bthigh from -1 to 1" in done.stdout
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [

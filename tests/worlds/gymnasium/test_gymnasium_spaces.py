@@ -53,6 +53,7 @@ def test_numbers_that_json_does_not_have_survive_too() -> None:
     np.testing.assert_array_equal(read, value)
 
 
+@pytest.mark.long
 def test_a_mission_is_a_text() -> None:
     """MiniGrid's missions have a space of their own."""
     described = Gymnasium("MiniGrid-DoorKey-5x5-v0").spaces

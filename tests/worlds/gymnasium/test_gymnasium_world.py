@@ -491,6 +491,7 @@ async def test_a_world_that_cannot_draw_can_be_played() -> None:
         assert (await world.act(step(action=0))).reward == 1.0
 
 
+@pytest.mark.long
 async def test_many_worlds_draw_step_and_close_at_once() -> None:
     """Gymnasium's drawing has one state for the process, which ends with any of them."""
     specs = [Gymnasium(i) for i in ("CartPole-v1", "CarRacing-v3", "LunarLander-v3", "Taxi-v4")]

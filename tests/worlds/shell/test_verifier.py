@@ -364,6 +364,7 @@ async def test_what_configures_pytest_is_the_authors(open_shell: OpenShell, tmp_
         assert await clean.exists("d/pyproject.toml")
 
 
+@pytest.mark.long
 async def test_git_runs_nothing_of_the_agents(shell: ShellWorld) -> None:
     """Not from a repository that lies elsewhere, is bare, or is in another one."""
     begin = (

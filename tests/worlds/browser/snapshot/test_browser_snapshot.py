@@ -64,6 +64,7 @@ async def test_typing_goes_on_at_the_caret_and_leaving_is_a_change(make: Make) -
         assert (await each.page.evaluate("told"))[-1] == "change n"
 
 
+@pytest.mark.long
 async def test_a_form_that_is_built_in_steps_is_filled_in_steps(make: Make) -> None:
     """A field that appears once another one is filled is found by its id."""
     world = await make(
@@ -75,6 +76,7 @@ async def test_a_form_that_is_built_in_steps_is_filled_in_steps(make: Make) -> N
     assert await other.page.evaluate("[c.checked, why.value]") == [True, "because"]
 
 
+@pytest.mark.long
 async def test_pages_and_lists_are_scrolled_to_where_they_were(make: Make) -> None:
     """The page, a list in it, and a list inside a shadow root; a list left at its top is there."""
     rows = "".join(f"<p>Row {i}</p>" for i in range(60))
@@ -232,6 +234,7 @@ async def test_refs_of_a_page_that_reads_otherwise_are_refused(make: Make) -> No
     assert 'button "opened"' in await read(changed, changes=True)
 
 
+@pytest.mark.long
 async def test_refs_of_a_long_page_that_is_scrolled_still_name_their_elements(make: Make) -> None:
     """Also where the text had only what was in view."""
     world = await make(

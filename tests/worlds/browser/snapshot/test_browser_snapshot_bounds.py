@@ -57,6 +57,7 @@ async def test_what_is_too_large_is_named_and_the_session_goes_on(make: Make) ->
     assert await snapshot(world)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("value", "where"),
     [
@@ -92,7 +93,7 @@ LIES = """<input id=i><script>
 </script>"""
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "script",
     [LIES, "<script>JSON.parse = () => { throw 3 }; HTMLElement.prototype.focus = null</script>"],

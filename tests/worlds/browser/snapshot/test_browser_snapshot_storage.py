@@ -57,6 +57,7 @@ async def test_cookies_and_every_storage_are_there_when_pages_start(make: Make) 
     ]
 
 
+@pytest.mark.long
 async def test_what_setup_stored_gives_way_to_what_was_stored(make: Make) -> None:
     """What the session deleted after its setup does not come back."""
     page = "<script>localStorage.a = sessionStorage.b = 1; document.cookie = 'c=1'</script>"
@@ -113,6 +114,7 @@ async def test_a_page_that_does_not_load_any_more_shows_its_error(
     assert "There is no /gone.html" in await read(other)
 
 
+@pytest.mark.long
 async def test_storage_of_sites_that_were_left_comes_back(
     make: Make, elsewhere: BrowserWorld
 ) -> None:

@@ -144,7 +144,7 @@ class Journal:
             self._writes.write_soon()
             return
         try:
-            if not self._writes.write_at_once():
+            if not self._writes.commit():
                 await self._writes.flush(whole=False)
         except StoreFailed as exc:
             raise StoreFailed(

@@ -37,7 +37,7 @@ _GRADINGS = 3
 """How often an answer's grading may end with its server before that is its outcome."""
 
 MAY_LACK_STEPS = (
-    "Its server died. Its steps were recorded in batches, so the last ones may be missing."
+    "Its machine went down with its server; the last steps may be missing from its record."
 )
 """Why a session is lost that was not answered."""
 

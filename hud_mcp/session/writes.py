@@ -87,24 +87,19 @@ class Writes:
         """Whether every step is written, or will be as soon as a write is waited for."""
         return not self.owed.steps or (self.record == "batched" and not self._failed)
 
-    def write_at_once(self) -> bool:
-        """Make what is owed durable before this returns; return whether that was done.
+    def commit(self) -> bool:
+        """Commit the step that is owed before this returns; return whether that was done.
 
-        Raises:
-            StoreFailed, SessionTaken: As `flush` says.
+        Where not, `flush` writes it, or says why it cannot be.
         """
-        may = self.record == "durable" and not (self.owed.has_words or self._lock.locked())
-        if not may or self._under_way is not None or self.taken:
+        steps = self.owed.steps
+        if len(steps) != 1 or self.owed.has_words or self._lock.locked():
             return False
-        steps = tuple(self.owed.steps)
-        try:
-            done = self._store.write_steps_at_once(self._id, steps)
-        except SessionTaken:
-            self.give_up()
-            raise
-        if done:
-            self._drop(len(steps))
-        return done
+        may = self.record == "durable" and self._under_way is None and not self.taken
+        if not (may and self._store.commit_step(self._id, steps[0])):
+            return False
+        self._drop(1)
+        return True
 
     async def flush(self, *, whole: bool = True) -> None:
         """Write every step, then the facts and the log; also where the wait is cancelled.

@@ -40,10 +40,6 @@ __all__ = [
 ]
 
 
-_LARGE_BYTES = 256 * 1024
-"""Steps that are larger hold up an event loop that writes them."""
-
-
 class StartRule(Protocol):
     """A rule of who may start one more session, asked in the transaction that starts it."""
 
@@ -269,6 +265,16 @@ class StepRow:
         took_s = max(0.0, (step.ended_at - step.started_at).total_seconds())
         return cls(step.index, text, took_s, snapshot)
 
+    def values(self, session_id: str, server: str) -> dict[str, Any]:
+        """What the statement that adds it is given."""
+        return {
+            "session_id": session_id,
+            "server": server,
+            "step": self.index,
+            "row": self.text,
+            "took_s": self.took_s,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class NewSteps:
@@ -303,16 +309,6 @@ class NewSteps:
             answered_at=last.step.ended_at if last.answers else None,
             unflushed=unflushed,
         )
-
-    @property
-    def are_large(self) -> bool:
-        """Whether they have so much to write that the event loop does not."""
-        return self.size_bytes > _LARGE_BYTES
-
-    @property
-    def size_bytes(self) -> int:
-        """How much they have to write, without pictures."""
-        return sum(len(row.text) + len(row.snapshot or b"") for row in self.rows)
 
     def make(self, driver: "Driver", lease: Lease) -> None:
         """Make it alone."""
@@ -349,10 +345,7 @@ class NewSteps:
 
     def steps(self, lease: Lease) -> list[dict[str, Any]]:
         """What the statement that adds a step is given, for each."""
-        mine = {"session_id": self.session_id, "server": lease.server_id}
-        return [
-            {**mine, "step": row.index, "row": row.text, "took_s": row.took_s} for row in self.rows
-        ]
+        return [row.values(self.session_id, lease.server_id) for row in self.rows]
 
     def answer(self, lease: Lease) -> dict[str, Any]:
         """What the statement is given that says when the session was answered."""

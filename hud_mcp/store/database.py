@@ -17,7 +17,7 @@ from hud_mcp.errors import SourceNotFound, StoreFailed, did_you_mean_file
 from hud_mcp.hidden_paths import hide
 from hud_mcp.record.place import STORE_VARIABLE, read_place
 from hud_mcp.store import sql
-from hud_mcp.store.changes import Change
+from hud_mcp.store.changes import Change, StepRow
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.write import Write
 from hud_mcp.store.writer import Writer
@@ -109,7 +109,6 @@ class Database:
         change: "Change | Callable[[Connection], Any]",
         files: Sequence[tuple[Path, bytes]] = (),
         *,
-        is_large: bool = False,
         copy: Callable[[Path, bytes], None] | None = None,
     ) -> "asyncio.Future[Any]":
         """Make something durable: it happens even if nobody waits for it.
@@ -117,36 +116,23 @@ class Database:
         Args:
             change: What is made; made again where a commit that it shared has failed.
             files: Files that must be there before, each with its content.
-            is_large: Whether it has so much to write that the event loop does not.
             copy: Given each of these files too, where they lie elsewhere; it may block.
 
         Returns:
             What is waited for. It gives what the change gives, or raises `StoreFailed` where
             nothing was written, and `SessionTaken` where another server owns the session.
         """
-        write = Write(change, files, is_large, copy)
+        write = Write(change, files, copy)
         return telemetry.timed(self._writer.write(write), "store")
 
-    @property
-    def may_write_at_once(self) -> bool:
-        """Whether `write_at_once` would be tried now: the database is quick, nobody else writes."""
-        return self._writer.may_write_at_once
-
-    def write_at_once(self, change: Change) -> bool:
-        """Make something durable before this returns, where it is quick and nobody else writes.
-
-        Args:
-            change: What is made; it gives its caller nothing.
+    def commit_step(self, session_id: str, row: StepRow) -> bool:
+        """Commit a step on the running event loop's own connection, and wait for nothing.
 
         Returns:
-            Whether that was done. Else nothing was written, and `write` takes it.
-
-        Raises:
-            StoreFailed: It cannot be written.
-            SessionTaken: Nothing was written; another server owns the session.
+            Whether it was committed. Else nothing was, and `write` takes it.
         """
         with telemetry.span("store") as span:
-            done = self._writer.write_at_once(Write(change))
+            done = self._writer.commit_step(session_id, row)
             span.drop(unless=done)
             return done
 

@@ -121,6 +121,8 @@ class Lease:
         """Let go of what a dead server owned."""
         row = sql.servers.find_server(connection, server_id)
         logger.info("server %s has ended; its sessions can go on elsewhere", server_id)
+        if row is not None:
+            sql.servers.mark_lost_power(connection, row)
         sql.servers.let_go(connection, server_id, utc_now() if row is None else row.beat_at)
         self._graves.append(self._path(server_id))
 

@@ -55,7 +55,9 @@ def read_file(path: Path, sha256: str) -> bytes | None:
 
 
 def save_file(path: Path, data: bytes) -> None:
-    """Write a file durably, where it is not there already; a damaged one is replaced.
+    """Write a file whole, where it is not there already; a damaged one is replaced.
+
+    It survives the death of the process. What a loss of power has damaged is told when it is read.
 
     Raises:
         OSError: It could not be written; nothing of it stays.
@@ -71,24 +73,10 @@ def save_file(path: Path, data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
         Path(temporary).replace(path)
-        _sync_folder(path.parent)
     except OSError:
         Path(temporary).unlink(missing_ok=True)
         raise
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new name in a folder durable, where the system lets a folder be opened."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def mark_for(folder: Path, url: str) -> tuple[Path, bytes] | None:

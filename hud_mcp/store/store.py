@@ -1,8 +1,9 @@
 """A record on disk or in a database: what is written, and by whom.
 
-A write has returned when it is durable: SQLite in WAL mode with full synchronisation, or
-PostgreSQL by URL. Screenshots are files named by their hash, written before the row that
-refers to them. SQLAlchemy loads when the store is first used.
+A write that has returned survives the death of the process; the end of a session survives a loss
+of power too. The database is SQLite's in WAL mode, or PostgreSQL by URL. Screenshots are files
+named by their hash, written before the row that refers to them. SQLAlchemy loads when the store
+is first used.
 """
 
 import asyncio
@@ -24,7 +25,14 @@ from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, Tra
 from hud_mcp.registry import service
 from hud_mcp.store import sql
 from hud_mcp.store.archive import Archive
-from hud_mcp.store.changes import NewEnd, NewPrompt, NewSession, NewSteps, StartRule
+from hud_mcp.store.changes import (
+    NewEnd,
+    NewPrompt,
+    NewSession,
+    NewSteps,
+    StartRule,
+    StepRow,
+)
 from hud_mcp.store.characters import storable
 from hud_mcp.store.database import Database
 from hud_mcp.store.growth import Growth
@@ -42,6 +50,9 @@ if TYPE_CHECKING:
 __all__ = ["NewStep", "Store"]
 
 logger = logging.getLogger(__name__)
+
+_LARGE_CHARS = 256 * 1024
+"""A step with a longer row would hold up the event loop that writes it."""
 
 
 class Store(Archive):
@@ -295,28 +306,26 @@ class Store(Archive):
             files.append(self._mark)
             self._mark = None
         copy = None if self.objects is None else self.objects.put
-        written = self._database.write(change, files, is_large=change.are_large, copy=copy)
+        written = self._database.write(change, files, copy=copy)
         written.add_done_callback(partial(self._growth.count_written, change, pictures))
         return written
 
-    def write_steps_at_once(self, trajectory_id: str, steps: Sequence[NewStep]) -> bool:
-        """Record steps of one session at once, if the database can be written without a wait.
+    def commit_step(self, trajectory_id: str, new: NewStep) -> bool:
+        """Record a small step at once, on the running event loop's own connection.
 
         Returns:
-            Whether they are durable. If not, nothing was written, and `write_steps` must be
-            called: the steps are large, the database is busy, or other sessions write too.
-
-        Raises:
-            StoreFailed, SessionTaken: As `write_steps` says. Nothing was written.
+            Whether it is recorded. If not, nothing was written, and `write_steps` must be called:
+            the step has a picture or a snapshot, answers or is large; the database is a server or
+            is busy; or the session is another server's.
         """
-        if any(new.screenshot is not None for new in steps) or self._growth.is_due(trajectory_id):
+        if new.answers or new.screenshot is not None or new.snapshot is not None:
             return False
-        if not self._database.may_write_at_once:  # asked first: to make the rows takes a while
+        if self._growth.is_due(trajectory_id):
             return False
-        change = NewSteps.of(trajectory_id, steps)
-        if change.are_large or not self._database.write_at_once(change):
+        row = StepRow.of(new.step)
+        if len(row.text) > _LARGE_CHARS or not self._database.commit_step(trajectory_id, row):
             return False
-        self._growth.count(change)
+        self._growth.add(trajectory_id, len(row.text))
         return True
 
     def add_turns(

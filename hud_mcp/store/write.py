@@ -26,14 +26,12 @@ class Write:
             statements, and returns what the caller is given. It is made again where a commit
             that it shared has failed.
         files: Files that must be there before, each with its content.
-        is_large: Whether it has so much to write that the event loop does not.
         copy: Given each of these files too, where they lie elsewhere; it may block.
         waiting: Where its caller waits, in the caller's event loop.
     """
 
     change: "Change | Callable[[Connection], Any]"
     files: Sequence[tuple[Path, bytes]] = ()
-    is_large: bool = False
     copy: Callable[[Path, bytes], None] | None = None
     waiting: "asyncio.Future[Any]" = field(init=False)
 

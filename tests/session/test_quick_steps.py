@@ -238,9 +238,9 @@ class Held(Store):
 
         return asyncio.ensure_future(write())
 
-    def write_steps_at_once(self, trajectory_id: str, steps: Any) -> bool:
+    def commit_step(self, trajectory_id: str, new: Any) -> bool:
         """None takes no wait."""
-        del trajectory_id, steps
+        del trajectory_id, new
         return False
 
 

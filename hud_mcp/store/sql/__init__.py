@@ -2,9 +2,10 @@
 
 Functions take an open connection, on the thread of whoever reads or writes. `schema.py` declares
 the tables and `columns.py` their types, `engine.py` opens and migrates a database. `statements.py`
-gives the driver what every call writes; the other statements are in `writing.py`, `sessions.py`,
-`servers.py`, `jobs.py`, `plans.py`, `turns.py` and `reading.py`. `damage.py` names the rows that
-cannot be read. Each module loads when it is first used. Plugins have statements of their own.
+gives the driver what every call writes, and `lane.py` writes the steps of an event loop; the other
+statements are in `writing.py`, `sessions.py`, `servers.py`, `jobs.py`, `plans.py`, `turns.py` and
+`reading.py`. `damage.py` names the rows that cannot be read. Each module loads when it is first
+used. Plugins have statements of their own.
 """
 
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from hud_mcp.store.sql import (
         engine,
         jobs,
+        lane,
         plans,
         reading,
         servers,
@@ -30,6 +32,7 @@ else:
         __name__,
         "hud_mcp.store.sql.engine",
         "hud_mcp.store.sql.jobs",
+        "hud_mcp.store.sql.lane",
         "hud_mcp.store.sql.plans",
         "hud_mcp.store.sql.reading",
         "hud_mcp.store.sql.servers",
@@ -46,6 +49,7 @@ __all__ = [
     "SQLAlchemyError",
     "engine",
     "jobs",
+    "lane",
     "plans",
     "reading",
     "servers",

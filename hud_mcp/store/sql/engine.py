@@ -23,10 +23,12 @@ from hud_mcp.store.sql.schema import VERSION
 __all__ = [
     "check_file",
     "concerns_all",
+    "is_in_place",
+    "move_log",
     "open_engine",
     "passes",
     "remedy",
-    "set_waiting",
+    "synchronise",
     "why",
 ]
 
@@ -35,8 +37,17 @@ logger = logging.getLogger(__name__)
 _BUSY_S = 15
 """How long a commit waits for another process's lock on a SQLite file."""
 
-_CHECKPOINT_PAGES = 1000
-"""After so many pages in SQLite's WAL, a commit that may wait empties it; its own default."""
+_CHECKPOINT_PAGES = 4000
+"""After so many pages in SQLite's WAL, 16 MB, a commit of the writing thread moves them on.
+
+The first commit after that waits for the disk, with whatever thread it is; so it is to be rare.
+"""
+
+_LONG_PAGES = 4 * _CHECKPOINT_PAGES
+"""A longer WAL than this is begun anew, for which all other writers wait a moment."""
+
+_RESTART_S = 0.2
+"""So long is waited for those who read the WAL that is to begin anew; then it grows on."""
 
 _CONNECT_S = 10
 """How long a database is waited for that does not answer."""
@@ -94,8 +105,9 @@ def open_engine(
             _use_wal(connection)
             # What is overwritten or moved is zeroed, from the first row on: `redact` cannot find
             # the copies that SQLite leaves in pages when it divides them.
-            synchronous = f"synchronous={'OFF' if is_scratch else 'FULL'}"
-            for pragma in (synchronous, "foreign_keys=ON", "secure_delete=ON"):
+            record.info["synchronous"] = synchronous = "OFF" if is_scratch else "FULL"
+            pragmas = (f"synchronous={synchronous}", f"wal_autocheckpoint={_CHECKPOINT_PAGES}")
+            for pragma in (*pragmas, "foreign_keys=ON", "secure_delete=ON"):
                 connection.execute(f"PRAGMA {pragma}")
             record.info["file"] = (path, path.stat())
             (record.info["timeout_ms"],) = connection.execute("PRAGMA busy_timeout").fetchone()
@@ -121,27 +133,55 @@ def check_file(connection: Connection) -> None:
     """
     if connection.dialect.name != "sqlite":
         return
-    path, opened = connection.info["file"]
-    try:
-        is_there = os.path.samestat(path.stat(), opened)
-    except FileNotFoundError:
-        is_there = False
-    if not is_there:
+    if not is_in_place(*connection.info["file"]):
         raise _FileGone(errno.ENOENT, "its file was deleted, moved or replaced")
 
 
-def set_waiting(connection: Connection, *, waits: bool) -> None:
-    """Let SQLite's commits wait for a lock and move its WAL on, or let them do neither.
+def is_in_place(path: Path, opened: os.stat_result) -> bool:
+    """Return whether a file that was opened is the one that has its name now."""
+    try:
+        return os.path.samestat(path.stat(), opened)
+    except FileNotFoundError:
+        return False
+
+
+def synchronise(connection: Connection, *, fully: bool) -> None:
+    """Let SQLite's commits on a connection wait for the disk, or survive the process alone.
+
+    Nothing changes for a scratch file, nor for another database.
 
     Args:
         connection: Outside a transaction.
-        waits: Whether they may.
+        fully: Whether they survive a loss of power.
     """
-    timeout_ms = connection.info["timeout_ms"] if waits else 0
+    wanted = "FULL" if fully else "NORMAL"
+    if connection.info.get("synchronous", "OFF") not in {"OFF", wanted}:
+        _pragma(connection, f"synchronous={wanted}")
+        connection.info["synchronous"] = wanted
+
+
+def move_log(connection: Connection) -> None:
+    """Move what SQLite's WAL has into the file, so that the WAL begins anew.
+
+    Writers that never pause never let it begin anew; then, where it is long, they wait a moment.
+
+    Args:
+        connection: Outside a transaction.
+    """
+    _, pages, moved = _pragma(connection, "wal_checkpoint(PASSIVE)")
+    if moved < pages and pages > _LONG_PAGES:
+        _pragma(connection, f"busy_timeout={round(1000 * _RESTART_S)}")
+        try:
+            _pragma(connection, "wal_checkpoint(RESTART)")
+        finally:
+            _pragma(connection, f"busy_timeout={connection.info['timeout_ms']}")
+
+
+def _pragma(connection: Connection, pragma: str) -> Any:
+    """Execute a pragma beside any transaction; return the row that it gives, if any."""
     cursor = connection.connection.cursor()
     try:
-        cursor.execute(f"PRAGMA busy_timeout={timeout_ms}")
-        cursor.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES if waits else 0}")
+        return cursor.execute(f"PRAGMA {pragma}").fetchone()
     finally:
         cursor.close()
 

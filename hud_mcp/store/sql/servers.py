@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, func, literal, select
 
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.store.announced import Announced
+from hud_mcp.store.boot import boot_name
 from hud_mcp.store.sql.schema import servers, sessions
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "list_others",
     "look_alone",
     "machine",
+    "mark_lost_power",
     "silent_s",
     "take_free",
 ]
@@ -74,6 +75,19 @@ def list_others(connection: Connection, server_id: str) -> Sequence[str]:
     return connection.execute(others).scalars().all()
 
 
+def mark_lost_power(connection: Connection, server: Row[Any]) -> None:
+    """Mark what a server left unanswered before this machine was started again.
+
+    The machine's last moments may be missing from a file of SQLite's, so that its agents were told
+    of more than the record has.
+    """
+    if connection.dialect.name != "sqlite" or server.machine == machine():
+        return
+    mine = (sessions.c.owner == server.id, sessions.c.ended_at.is_(None))
+    unanswered = sessions.update().where(*mine, sessions.c.answered_at.is_(None))
+    connection.execute(unanswered.values(unflushed=True))
+
+
 def let_go(connection: Connection, server_id: str, at: datetime) -> None:
     """Let go of every session that a server runs, and take its entry out."""
     going_on = (sessions.c.owner == server_id, sessions.c.ended_at.is_(None))
@@ -115,10 +129,7 @@ def look_alone(connection: Connection) -> None:
 @cache
 def machine() -> str:
     """This machine since it was started: its processes share a monotonic clock."""
-    try:
-        name = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
-    except OSError:
-        name = f"{platform.node()} {uuid.getnode()}"
+    name = boot_name() or f"{platform.node()} {uuid.getnode()}"
     return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 

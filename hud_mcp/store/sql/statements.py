@@ -36,51 +36,6 @@ Given = Mapping[str, ColumnElement[Any]]
 Make = Callable[[Given], ClauseElement]
 
 
-_COUNTS = (64, 32, 16, 8, 4, 2)
-"""For how many rows at once SQLite has statements: each is prepared once."""
-
-
-class ManyRows:
-    """A statement of SQLite's that takes many rows at once.
-
-    SQLite's driver lets other threads run at each of its calls, and waits for its turn after it:
-    where the event loop is busy, that takes longer than the row.
-
-    Args:
-        make: Gives what it says of the schema's tables, from the columns of its rows.
-        kinds: These columns, by name.
-        dialect: SQLite's.
-
-    Attributes:
-        texts: What the driver is given, by how many rows it takes.
-    """
-
-    def __init__(self, make: Make, kinds: Mapping[str, Kind], dialect: Dialect) -> None:
-        one = select(*(bindparam(name, type_=kind).label(name) for name, kind in kinds.items()))
-        given = one.subquery("given")
-        whole: Any = make({name: given.c[name] for name in kinds}).compile(dialect=dialect)
-        row = str(one.compile(dialect=dialect))
-        before, found, after = whole.string.partition(row)
-        if not found or whole.positiontup != list(kinds):
-            raise RuntimeError(f"the rows of {whole.string!r} cannot be told from the rest of it")
-        self.texts = {
-            count: f"{before}{' UNION ALL '.join([row] * count)}{after}" for count in _COUNTS
-        }
-        self._binders = [(name, _binder(kind, dialect)) for name, kind in kinds.items()]
-
-    def bind(self, rows: Sequence[Values]) -> list[Any]:
-        """Rows as the driver takes them.
-
-        Raises:
-            KeyError: One lacks a column.
-        """
-        return [
-            values[name] if convert is None or values[name] is None else convert(values[name])
-            for values in rows
-            for name, convert in self._binders
-        ]
-
-
 class Statement:
     """One statement as a driver takes it.
 
@@ -88,25 +43,17 @@ class Statement:
         clause: What it says of the schema's tables.
         dialect: Of the database.
         columns: Those that an insert fills from its values, by name.
-        many: The same for many rows, where the database has a way for it.
 
     Attributes:
         text: What the driver is given; always the same, so that it is prepared.
-        many: As given.
     """
 
     def __init__(
-        self,
-        clause: ClauseElement,
-        dialect: Dialect,
-        columns: Sequence[str] | None = None,
-        *,
-        many: ManyRows | None = None,
+        self, clause: ClauseElement, dialect: Dialect, columns: Sequence[str] | None = None
     ) -> None:
         options: dict[str, Any] = {} if columns is None else {"column_keys": list(columns)}
         compiled: Any = clause.compile(dialect=dialect, **options)
         self.text: str = compiled.string
-        self.many = many
         self._places: list[str] | None = compiled.positiontup
         self._fixed: dict[str, Any] = {}
         self._binders: list[tuple[str, Callable[[Any], Any] | None]] = []
@@ -155,8 +102,7 @@ class Statements:
         def statement(make: Make, *names: str) -> Statement:
             kinds = {name: _KINDS[name] for name in ("session_id", "server", *names)}
             given = {name: bindparam(name, type_=kind) for name, kind in kinds.items()}
-            rows = ManyRows(make, kinds, dialect) if dialect.name == "sqlite" else None
-            return Statement(make(given), dialect, many=rows)
+            return Statement(make(given), dialect)
 
         begun = [column.name for column in sessions.c if column.name not in _LATER]
         self.lock_starts = Statement(_lock_starts(), dialect) if is_postgresql else None
@@ -302,24 +248,10 @@ class Driver:
         if not rows:
             return 0
         try:
-            if statement.many is not None:
-                return self._run_at_once(statement, statement.many, rows)
             self._cursor.executemany(statement.text, [statement.bind(each) for each in rows])
         except Exception as exc:
             raise self._named(exc, statement.text) from exc
         return self._cursor.rowcount
-
-    def _run_at_once(self, statement: Statement, many: ManyRows, rows: Sequence[Values]) -> int:
-        """Execute a statement in as few calls as there are powers of two in the count of rows."""
-        done = changed = 0
-        for count, text in many.texts.items():
-            while len(rows) - done >= count:
-                bound = many.bind(rows[done : done + count])
-                changed += self._cursor.execute(text, bound).rowcount
-                done += count
-        for values in rows[done:]:
-            changed += self._cursor.execute(statement.text, statement.bind(values)).rowcount
-        return changed
 
     def fetch_many(self, statement: Statement, rows: Sequence[Values]) -> list[Any]:
         """Execute a statement that gives one value for each of some rows; return the values."""

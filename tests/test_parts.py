@@ -28,6 +28,7 @@ ALLOWED = {
     "server/stdio/claim.py": "the streams of a process",
     "session/log.py": "the streams of a process",
     "serving/deadline.py": "a thread's name",
+    "store/sql/lane.py": "a connection of the driver's",
     "template_process/runner.py": "a module of the import system",
     "testing/contract.py": "a function that is made",
     "worlds/controller/functions.py": "the same",

@@ -93,7 +93,7 @@ prove: $(TESTED)
 	@$(BIN)/python scripts/install.py test
 	$(BIN)/hud-mcp check taskset_data/*.jsonl --store prove-report/store.sqlite3
 	$(PYTEST) -q -o timeout=0 -m prove $(TESTS)
-	HUD_MCP_PROVE=1 $(BIN)/python -m pytest -q -n $(WORKERS) -o timeout=0 \
+	HUD_MCP_PROVE=1 $(BIN)/python -m pytest -q -n $(WORKERS) -o timeout=0 -m '' \
 	  tests/analysis/test_interval_coverage.py
 
 # What is published: built and checked, and uploaded by its owner alone.

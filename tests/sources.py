@@ -18,9 +18,11 @@ def children(node: ast.AST) -> Iterator[ast.AST]:
 
 def statements(tree: ast.AST) -> Iterator[ast.AST]:
     """Every statement of a source, and what each assigns to."""
-    for child in children(tree):
-        yield child
-        yield from statements(child)
+    ahead = [tree]
+    while ahead:
+        found = list(children(ahead.pop()))
+        yield from found
+        ahead += found
 
 
 def name_of(node: ast.expr) -> str:

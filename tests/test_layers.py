@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -233,7 +234,8 @@ def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), str(path))
 
 
-def imports_of(importer: str, path: Path) -> Iterator[Import]:
+@cache
+def imports_of(importer: str, path: Path) -> list[Import]:
     """Every import of a file, wherever it stands in it."""
     package = importer if path.name == "__init__.py" else importer.rpartition(".")[0]
 
@@ -255,7 +257,7 @@ def imports_of(importer: str, path: Path) -> Iterator[Import]:
         for child in children(node):
             yield from walk(child, at_start=at_start, for_types=for_types or typing_only)
 
-    return walk(parse(path), at_start=True, for_types=False)
+    return list(walk(parse(path), at_start=True, for_types=False))
 
 
 def belongs(name: str, to: str) -> bool:

@@ -304,6 +304,7 @@ def test_gaps_of_means_cover(check: Check, first: int, second: int) -> None:
     check("gap of means", f"worst: {least[1]}", f"{first} and {second}", least[0], REPLICATIONS)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("n", [5, 10, 20] if ALL else [5])
 @pytest.mark.parametrize("unequal", [False, True])
 @pytest.mark.parametrize("name", ["uniform", *SOME] if ALL else ["beta 0.1, 0.1"])

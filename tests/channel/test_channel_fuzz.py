@@ -182,6 +182,7 @@ async def test_64_megabytes_without_a_newline_cost_no_memory(server: Process) ->
                     group.start_soon(send, peer)
 
 
+@pytest.mark.long
 async def test_peers_that_send_a_byte_now_and_then_hold_up_nobody(server: Process) -> None:
     """As a request at a byte per second does: many of them wait, and others are answered."""
     async with others_go_on(server) as held, AsyncExitStack() as stack:

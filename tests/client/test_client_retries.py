@@ -134,6 +134,7 @@ async def test_no_server_and_no_token_are_told_apart(client: str, tmp_path: Path
             await there.start(template="say")
 
 
+@pytest.mark.long
 async def test_a_hundred_episodes_share_a_few_connections(bench: HttpServer) -> None:
     """Sessions at once, over one client, keep to themselves."""
     async with connect(bench.url) as there:

@@ -45,6 +45,7 @@ def lamps(tmp_path: Path) -> Path:
     return folder / "env.py"
 
 
+@pytest.mark.long
 async def test_the_test_of_the_page_passes_and_finds_a_broken_lamp(lamps: Path) -> None:
     """The reader's own pytest, in the reader's folder."""
 

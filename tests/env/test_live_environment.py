@@ -309,6 +309,7 @@ async def test_a_grader_that_cannot_run_is_no_reward_of_0(place: Place) -> None:
     assert (env.reward, env.outcome) == (None, "grading_failed")
 
 
+@pytest.mark.sampled(1)
 async def test_what_is_no_number_is_returned_and_is_no_reward(place: Place) -> None:
     """`evaluate` returns what the functions return."""
     env = await place.make(bench_task(evaluate="said"))

@@ -122,6 +122,7 @@ def test_the_channel_s_own_names_are_the_same_server() -> None:
     assert list(inspect.signature(hud_mcp.channel.serve).parameters)[:3] == ["env", "host", "port"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("way", ["module", "program"])
 async def test_a_process_serves_and_announces_its_port(way: str, tmp_path: Path) -> None:
     """As a container's command, or by `asyncio.run(serve(env))` of the author's own."""

@@ -150,6 +150,7 @@ async def test_a_client_that_hangs_up_in_the_middle_can_go_on_later(
     assert (record.steps[0].error is None) == (record.steps[0].performed == 3)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 async def test_a_client_that_hangs_up_while_grading_finds_its_receipt(
     server: HttpServer, gates: Gates, era: str

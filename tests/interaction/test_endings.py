@@ -32,7 +32,7 @@ pytestmark = pytest.mark.anyio
 Gates = Callable[[str], Gate]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "status"), [("eof", 0), (signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=str
 )

@@ -85,6 +85,7 @@ async def test_on_stdio_there_are_none_otherwise(tmp_path: Path) -> None:
     assert "live_url" not in started.structured
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("given", "said"), [("letter_count", "--live 0"), ("65536", "65535")])
 def test_a_source_after_live_is_no_port(tmp_path: Path, given: str, said: str) -> None:
     """It is not taken for one, and what to write is said."""

@@ -125,6 +125,7 @@ async def test_a_world_that_ends_is_graded_at_once(bench: HttpServer) -> None:
         assert (await talk.step(type="custom", action="cut", args={}))["metadata"]["truncated"]
 
 
+@pytest.mark.long
 async def test_a_gymnasium_environment_gives_numbers(tmp_path: Path) -> None:
     """An action is a number, as its space has it, and so is what is seen."""
     options = ["--openenv", "--reward", "per_step"]

@@ -85,6 +85,7 @@ def servers_of(folder: Path) -> dict[str, int]:
     return {word: int(pid) for pid, word in map(str.split, lines)}
 
 
+@pytest.mark.sample
 async def test_each_run_is_graded_once_where_a_worker_is_killed(
     rows: Path, store: str, tmp_path: Path
 ) -> None:

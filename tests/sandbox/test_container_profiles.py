@@ -52,6 +52,7 @@ def under(which: str, *command: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_under_the_default_profile_a_shell_says_how_the_container_is_started(
     machine: None,
 ) -> None:
@@ -71,6 +72,7 @@ def test_under_the_shipped_profile_a_shell_runs(machine: None) -> None:
     assert told[2] == "1", told
 
 
+@pytest.mark.long
 def test_the_shipped_profile_refuses_everything_else_that_the_default_does() -> None:
     """Calls that would be answered otherwise: their arguments are none that the kernel knows."""
     assert under("shipped", sys.executable, "-c", CALLS) == f"{REFUSED}\n"

@@ -222,6 +222,7 @@ async def test_what_is_mounted_in_the_folder_is_not_packed_and_stays(
         await sandbox.close()
 
 
+@pytest.mark.long
 async def test_a_folder_of_100000_in_each_other_is_packed_or_refused_in_time(
     open_sandbox: OpenSandbox,
 ) -> None:

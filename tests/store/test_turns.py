@@ -217,6 +217,7 @@ def deletes_as_sqlite_does(connection: Any, _record: Any) -> None:
     connection.execute("PRAGMA secure_delete=OFF")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", [0, 900])
 async def test_what_is_removed_is_in_no_file_of_the_store(tmp_path: Path, size: int) -> None:
     """Neither in SQLite's file, whose divided and free pages would have it, nor in its log."""

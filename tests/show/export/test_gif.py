@@ -55,6 +55,7 @@ async def film(record: Recorded, tmp_path: Path, **options: Any) -> tuple[list[A
     return frames(out)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("scale", "of_picture"), [(1.0, 1.0), (2.0, 2.0), (1.0, 2.0), (2.0, 1.0), (1.5, 0.5)]
 )

@@ -311,6 +311,7 @@ DATA_TEST = (
 EXIT = "import os; os._exit(0)"
 
 
+@pytest.mark.long
 async def test_an_agent_adds_no_tests_to_the_authors(open_shell: OpenShell, tmp_path: Path) -> None:
     """Wherever the runner would look for them, in a whole folder; its own scripts stay."""
     write(tmp_path, root__tests__test_data_=DATA_TEST,

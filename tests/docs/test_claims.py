@@ -20,8 +20,9 @@ from hud_mcp.clients.client import CLIENTS, Machine
 from hud_mcp.clients.entry import Entry
 from hud_mcp.clients.links import LINKED, install_link
 from hud_mcp.core_tools import CORE_TOOLS
+from hud_mcp.plugins.view import subscriptions
 from hud_mcp.record.recorded_turn import TURN_BYTES, TURN_BYTES_IN_ALL, TURNS
-from hud_mcp.server import reported, subscriptions
+from hud_mcp.server import reported
 from hud_mcp.server.reported import MOST_AT_ONCE
 from hud_mcp.session.limits import Limits
 from hud_mcp.store.permissions import is_open_to_others

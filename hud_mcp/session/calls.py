@@ -35,9 +35,10 @@ from hud_mcp.session.draft import StepKind
 from hud_mcp.session.events import Recorded, Touched
 from hud_mcp.session.life import SessionSpec
 from hud_mcp.session.phase import Meets, Phase
+from hud_mcp.session.quick import Performed
 from hud_mcp.session.receipts import DONE, NEXT, died_text
 from hud_mcp.session.repeats import RepeatedStep, out_of_step
-from hud_mcp.session.stepped import Stepped, Taken
+from hud_mcp.session.stepped import Stepped
 from hud_mcp.session.view import SessionView
 from hud_mcp.store import Store
 from hud_mcp.tool import Tool
@@ -134,11 +135,12 @@ class SessionCalls(SessionView):
                 return await self._recall(asked, after_step)
             raise
 
-    async def take(self, action: CustomAction, look: Look) -> Taken | Stepped:
-        """Perform one action of many, in a session whose record is batched.
+    async def perform_quickly(self, action: CustomAction, look: Look) -> Performed | Stepped:
+        """Perform one action of many, as a program does that trains.
 
-        Where its world waits for nothing, the actions of the same 25 ms are one step of the record,
-        as if they had come in one call. Else this is a `step` of one action.
+        Where the store writes late, as it can, and the world waits for nothing, the actions until
+        `end_quick_actions` are one step of the record. That is called before anything else is done
+        with the session. Elsewhere this is a `step`.
 
         Args:
             action: Of the environment's own; what it is was checked.
@@ -148,14 +150,30 @@ class SessionCalls(SessionView):
             SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As
                 for `step`.
         """
-        if self._spec.record == "batched" and self.is_open:
-            life = self._core.life
-            if life.acts_now((action,), look):
-                run = partial(life.steps.take, action, look)
-                taken = await self.enqueue(run, self.limits.step_s, now=lambda: True)
-                if taken is not None:
-                    return taken
+        life = self._core.life
+        may_wait = self._store.writes_late and self.is_open and self._core.journal.is_complete
+        if may_wait and life.acts_now((action,), look):
+            run = partial(life.quick.perform, action, look)
+            performed = await self.enqueue(run, self.limits.step_s, now=lambda: True)
+            if performed is not None:
+                return performed
+        life.quick.end()
         return await self.step((action,), look, deliver_image=False)
+
+    def end_quick_actions(self) -> None:
+        """Let what `perform_quickly` has done be a step, which is written with the next one."""
+        if self.is_open:
+            self._core.life.quick.end()
+
+    async def record_quick_actions(self) -> None:
+        """Write what `perform_quickly` has done.
+
+        Raises:
+            StoreFailed: It was not written; it is kept, and written with the next step.
+            SessionTaken: Another server runs the session.
+        """
+        self.end_quick_actions()
+        await self._core.journal.flush()
 
     async def _recall(self, asked: RepeatedStep, after_step: int) -> Stepped:
         """What the last step gave, if it is this call's.
@@ -288,6 +306,7 @@ class SessionCalls(SessionView):
 
     async def catch_up(self) -> None:
         """Take the snapshot that is missing after its world was used directly, if one is."""
+        self.end_quick_actions()
         direct = self._core.life.direct
         if direct.is_behind:
             with suppress(HudMcpError):

@@ -152,23 +152,6 @@ class Journal:
                 "the next call; do not repeat its actions."
             ) from exc
 
-    def may_grow(self, draft: Draft) -> bool:
-        """Whether a step may wait until others are added to it."""
-        return self._writes.may_wait(draft)
-
-    def grow(self, draft: Draft) -> None:
-        """Owe a step that others are added to; it is written within 50 ms."""
-        self._owed.grow(draft)
-        self._writes.write_soon()
-
-    def grows(self, draft: Draft | None) -> bool:
-        """Whether a step may still be added to: nothing was recorded or read after it."""
-        return self._owed.grows(draft)
-
-    def seal(self) -> None:
-        """Let the step that grows be as it is."""
-        self._owed.seal()
-
     async def keep(self, draft: Draft) -> None:
         """Make a step durable whose call has failed; where that fails too, with the next one."""
         try:

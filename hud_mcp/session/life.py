@@ -23,6 +23,7 @@ from hud_mcp.session.limits import Limits
 from hud_mcp.session.live_world import LiveWorld
 from hud_mcp.session.measuring import Measuring
 from hud_mcp.session.operated import OperatorCalls
+from hud_mcp.session.quick import QuickActions
 from hud_mcp.session.steps import Steps
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import RecordMode, Task
@@ -148,6 +149,7 @@ class Life:
         attempts: The calls that are made.
         answers: Takes the answer.
         steps: What an agent's call does.
+        quick: What an agent's quick actions do that are recorded together.
         operated: What an operator's call does.
         commands: Performs calls, one after the other.
         driver: Runs the template.
@@ -198,6 +200,13 @@ class Life:
             measuring=measuring,
             rewards_shown=spec.rewards_shown,
             operated=spec.is_operated,
+        )
+        self.quick = QuickActions(
+            self.world,
+            attempts=self.attempts,
+            journal=journal,
+            measuring=measuring,
+            most=limits.actions_per_step,
         )
         self.operated = OperatorCalls(
             environment,

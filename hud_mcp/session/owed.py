@@ -25,6 +25,9 @@ class Owed:
         durability: What is known of the session's snapshots, to be recorded with its steps.
 
     Attributes:
+        steps: What is owed of them; they are taken from the front.
+        count: How many steps there are, written or not.
+        changed: How many there are up to the last one that may have changed the world.
         lines: What is owed of the log, each with its time.
         first_line: The number of the first of these lines.
         facts: What is owed of what decides how it goes on, by name.
@@ -46,37 +49,19 @@ class Owed:
     ) -> None:
         self._room = max(0, log_lines - lines)
         self._durability = durability or Durability()
-        self._steps: list[NewStep] = []
-        self._growing: Draft | None = None
+        self.steps: list[NewStep] = []
         self.lines: list[tuple[datetime, str]] = []
         self.first_line = lines
         self.facts: dict[str, bool | int] = {}
         self._has_ended = False
         self.receipt: Receipt | None = None
         self.size_bytes = 0
-        self._count = len(recorded)
-        self._changed = max((step.index + 1 for step in recorded if step.changes_world), default=0)
+        self.count = len(recorded)
+        self.changed = max((step.index + 1 for step in recorded if step.changes_world), default=0)
         self.deaths: list[TrajectoryStep] = trail(recorded)
         self.snapshot_step: int | None = None
         self.is_behind = False
-        self._before = (self._changed, self.deaths, self.snapshot_step, self.is_behind)
-
-    @property
-    def steps(self) -> list[NewStep]:
-        """What is owed of them; they are taken from the front."""
-        self.seal()
-        return self._steps
-
-    @property
-    def count(self) -> int:
-        """How many steps there are, written or not."""
-        return self._count + (self._growing is not None)
-
-    @property
-    def changed(self) -> int:
-        """How many there are up to the last one that may have changed the world."""
-        self.seal()
-        return self._changed
+        self._before = (self.changed, self.deaths, self.snapshot_step, self.is_behind)
 
     @property
     def is_empty(self) -> bool:
@@ -92,48 +77,32 @@ class Owed:
         """What a receipt says of the session's snapshots."""
         return self._durability.notes()
 
-    def grow(self, draft: Draft) -> None:
-        """Owe a step that goes on growing, until it is sealed: nobody has looked at it yet."""
-        self.seal()
-        self._growing = draft
-
-    def grows(self, draft: Draft | None) -> bool:
-        """Whether this step may still be added to."""
-        return draft is not None and self._growing is draft
-
-    def seal(self) -> None:
-        """Number the step that grows, if one does: it is as it is from now on."""
-        draft, self._growing = self._growing, None
-        if draft is not None:
-            self.add(draft)
-
     def add(self, draft: Draft) -> None:
         """Number a step, and owe it."""
-        self.seal()
         shot = draft.observation.image if draft.observation else None
-        step = draft.step(self._count, self._durability.of_step(self._count))
-        self._steps.append(NewStep(step, shot, draft.answers, draft.snapshot))
-        self.size_bytes += _size_bytes(self._steps[-1])
-        self._before = (self._changed, self.deaths, self.snapshot_step, self.is_behind)
+        step = draft.step(self.count, self._durability.of_step(self.count))
+        self.steps.append(NewStep(step, shot, draft.answers, draft.snapshot))
+        self.size_bytes += _size_bytes(self.steps[-1])
+        self._before = (self.changed, self.deaths, self.snapshot_step, self.is_behind)
         self.deaths = [*self.deaths, step] if step.undone else []
         if step.changes_world:
-            self._changed = step.index + 1
+            self.changed = step.index + 1
         if draft.snapshot is not None:
-            self.snapshot_step = self._count
+            self.snapshot_step = self.count
             self.is_behind = False
-        self._count += 1
+        self.count += 1
 
     def withdraw(self) -> None:
         """Take the last step back, if it is still owed: what it says was not done."""
-        if self._steps:
-            self.size_bytes -= _size_bytes(self._steps.pop())
-            self._count -= 1
-            self._changed, self.deaths, self.snapshot_step, self.is_behind = self._before
+        if self.steps:
+            self.size_bytes -= _size_bytes(self.steps.pop())
+            self.count -= 1
+            self.changed, self.deaths, self.snapshot_step, self.is_behind = self._before
 
     def drop(self, count: int) -> None:
         """Forget the first steps: they are written."""
-        del self._steps[:count]
-        self.size_bytes = sum(_size_bytes(owed) for owed in self._steps)
+        del self.steps[:count]
+        self.size_bytes = sum(_size_bytes(owed) for owed in self.steps)
 
     def log(self, line: str) -> None:
         """Owe a line of the log, while there is room."""
@@ -176,8 +145,7 @@ class Owed:
 
     def clear(self) -> None:
         """Owe nothing any more, and take no more lines: the record is another server's."""
-        self._growing = None
-        self._steps.clear()
+        self.steps.clear()
         self.lines.clear()
         self.facts.clear()
         self._room = 0

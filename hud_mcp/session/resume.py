@@ -37,7 +37,7 @@ _GRADINGS = 3
 """How often an answer's grading may end with its server before that is its outcome."""
 
 MAY_LACK_STEPS = (
-    "Its machine went down with its server; the last steps may be missing from its record."
+    "Its machine or its server went down; the last steps may be missing from its record."
 )
 """Why a session is lost that was not answered."""
 
@@ -238,7 +238,8 @@ def _who_left(stored: StoredSession) -> Cause:
 
 def _changed(environment: Environment, stored: StoredSession) -> str | None:
     """Why a session cannot go on in this environment; None where nothing has changed."""
-    if stored.unflushed:
+    answer = submitted_answer(stored.trajectory.steps)
+    if stored.unflushed and answer is None:
         return MAY_LACK_STEPS
     task = stored.trajectory.task
     if task.prompt is None and task.template not in environment.templates:
@@ -250,6 +251,6 @@ def _changed(environment: Environment, stored: StoredSession) -> str | None:
     if stored.environment_digest and stored.environment_digest != environment.digest:
         return "Its server ended, and the environment's source has changed since."
     again = stored.facts.lost_gradings
-    if again + 1 >= _GRADINGS and submitted_answer(stored.trajectory.steps) is not None:
+    if again + 1 >= _GRADINGS and answer is not None:
         return f"Its server ended each of the {again + 1} times that its answer was graded."
     return None

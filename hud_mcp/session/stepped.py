@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from pydantic_core import to_jsonable_python
 
-from hud_mcp.action import Action, ActionEffect
+from hud_mcp.action import Action
 from hud_mcp.call import FunctionConfig
 from hud_mcp.clipping import clip_text
 from hud_mcp.errors import HudMcpError
@@ -17,7 +17,6 @@ from hud_mcp.session.draft import Draft
 
 __all__ = [
     "Stepped",
-    "Taken",
     "as_actions",
     "as_shown",
     "tool_observation",
@@ -48,21 +47,6 @@ class Stepped:
     answered: bool = False
     is_repeat: bool = False
     reward: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What one action of many gave, whose steps the record has together.
-
-    Attributes:
-        effect: What it did.
-        seen: What was seen then.
-        rewards_shown: Whether the agent is told the reward.
-    """
-
-    effect: ActionEffect
-    seen: Observation
-    rewards_shown: bool
 
 
 def as_shown(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hud_mcp import telemetry
-from hud_mcp.action import Action, ActionEffect, CustomAction, ResponseAction
+from hud_mcp.action import Action, ResponseAction
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
     ActionFailed,
@@ -28,7 +28,6 @@ from hud_mcp.session.live_world import LiveWorld
 from hud_mcp.session.measuring import Measuring
 from hud_mcp.session.stepped import (
     Stepped,
-    Taken,
     as_shown,
     tool_observation,
     which_failed,
@@ -77,7 +76,6 @@ class Steps:
         self._measuring = measuring
         self._rewards_shown = rewards_shown
         self._operated = operated
-        self._growing: Draft | None = None
 
     def check_actions(self, actions: Sequence[Action]) -> None:
         """Refuse actions that cannot be performed here.
@@ -147,56 +145,6 @@ class Steps:
             rewards_shown=self._rewards_shown,
             answered=answer is not None,
         )
-
-    async def take(self, action: CustomAction, look: Look) -> Taken | None:
-        """Perform one action, and record it with those before it where their step still grows.
-
-        Args:
-            action: What is done; the world waits for nothing.
-            look: What is observed then; its text, at the end of the episode alone.
-
-        Returns:
-            What it did; None where nothing was done, and `perform` is to do it.
-
-        Raises:
-            EnvironmentFailed: The world broke; that is recorded.
-        """
-        draft = self._draft_to_grow(look)
-        if not (self._journal.grows(draft) or self._journal.may_grow(draft)):
-            return None
-        row = {"type": "custom", "action": action.action, "args": action.args}
-        done: list[ActionEffect] = []
-        try:
-            await self._world.act((action,), done.append)
-            over = done[0].terminated or done[0].truncated
-            seen = await self._world.observe(
-                look.model_copy(update={"text": True}) if over else look, deliver_image=False
-            )
-        except ActionFailed:
-            self._journal.seal()
-            return None
-        except BaseException as exc:
-            failed = self._attempts.begin("step", [row], look)
-            failed.fail(exc, "in its turn", interrupted=not isinstance(exc, HudMcpError))
-            await self._journal.keep(failed.draft)
-            raise
-        draft = self._draft_to_grow(look)  # the one before may have been written meanwhile
-        draft.actions.append(row)
-        draft.add(done[0])
-        draft.see(seen)
-        self._growing = draft
-        if not self._journal.grows(draft):
-            self._journal.grow(draft)
-        self._measuring.note_actions((row,))
-        return Taken(done[0], seen, self._rewards_shown)
-
-    def _draft_to_grow(self, look: Look) -> Draft:
-        """The step that the next action is added to: the last one where it still grows."""
-        draft = self._growing
-        most = self._limits.actions_per_step
-        if draft is None or not self._journal.grows(draft) or len(draft.actions) >= most:
-            return self._attempts.begin("step", [], look).draft
-        return draft
 
     async def run_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
         """Call a tool with arguments that were checked, and record what the world looks like then.

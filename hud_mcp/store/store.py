@@ -68,7 +68,12 @@ class Store(Archive):
             server's sessions. All servers of a store use the same value.
         is_scratch: Whether the store is deleted with its process. Writes then do not wait for
             the disk.
+        writes_late: Whether steps may be told before they are written. A session that begins here
+            is then lost if its server dies before the answer.
         start_rule: What starts keep to: quotas of principals, over all servers of the store.
+
+    Attributes:
+        writes_late: The same.
     """
 
     def __init__(
@@ -78,6 +83,7 @@ class Store(Archive):
         screenshots: Path | str | None = None,
         lease_s: float = LEASE_S,
         is_scratch: bool = False,
+        writes_late: bool = False,
         start_rule: StartRule | None = None,
     ) -> None:
         database = Database(
@@ -88,6 +94,7 @@ class Store(Archive):
         super().__init__(
             database, folder, None if url is None else service("object store")(url, folder)
         )
+        self.writes_late = writes_late
         self._soon = Soon()
         self._start_rule = start_rule
         self._growth = Growth()
@@ -209,6 +216,8 @@ class Store(Archive):
             record=record,
             token_digest=token_digest,
         )
+        if self.writes_late:
+            new.row["unflushed"] = True
         return self._database.write(new)
 
     async def set_prompt(self, trajectory_id: str, prompt: str) -> None:

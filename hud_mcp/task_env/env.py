@@ -20,7 +20,6 @@ from hud_mcp.errors import (
     did_you_mean,
 )
 from hud_mcp.lazy import libraries
-from hud_mcp.task import RecordMode
 from hud_mcp.task_env.connection import Connection, Reply, remote_server
 from hud_mcp.task_env.pipe import Pipe
 from hud_mcp.worlds.gymnasium.spaces import (
@@ -66,7 +65,6 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         arguments: The template's.
         context: The context of each episode; by default the server chooses.
         store: The store of a new server; by default it keeps no record.
-        record: How its steps are written: `batched`, within 50 ms, or each `durable`.
         render_mode: `rgb_array`, or None.
 
     `reset` takes `options` of the same names, for one episode: `task`, `template`, `arguments`,
@@ -94,7 +92,6 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         arguments: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
         store: str | None = None,
-        record: RecordMode = "batched",
         render_mode: str | None = None,
     ) -> None:
         if (source is None) == (url is None):
@@ -108,12 +105,12 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         self._left: dict[str, Any] = {}
         self._made_with = {
             "source": source, "url": url, "token": token, "environment": environment,
-            **self._start, "store": store, "record": record, "render_mode": render_mode,
+            **self._start, "store": store, "render_mode": render_mode,
         }  # fmt: skip
         self._connection = (
             Connection(remote_server(url, token))
             if url is not None
-            else Pipe(_with_screen(source or "", draws=render_mode is not None), store, record)
+            else Pipe(_with_screen(source or "", draws=render_mode is not None), store)
         )
         try:
             self._environment = self._choose(environment)

@@ -32,13 +32,12 @@ class Pipe:
     Args:
         source: The environment, as `hud-mcp serve` takes it.
         store: Where it records; a file that is deleted at the end, by default.
-        record: How steps are written, `durable` or `batched`.
 
     Raises:
         EnvironmentFailed: The worker does not start; the text has the end of its log.
     """
 
-    def __init__(self, source: str, store: str | None, record: str) -> None:
+    def __init__(self, source: str, store: str | None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="hud-mcp-", ignore_cleanup_errors=True)
         self._log = Path(self._folder.name, "log")
         place = f"scratch:{self._folder.name}/store.sqlite3" if store is None else f"kept:{store}"
@@ -46,7 +45,7 @@ class Pipe:
         kept = {k: v for k, v in os.environ.items() if k != OPERATOR_TOKEN}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603  # a command that is made here
-                [sys.executable, "-P", "-c", module, source, place, record, "per_step"],
+                [sys.executable, "-P", "-c", module, source, place],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -17,11 +17,14 @@ import psutil
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv
-from waiting import PATIENCE_S
+from waiting import PATIENCE_S, until
 
 import hud_mcp.task_env  # noqa: F401  # registers
-from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidTask
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidTask, SessionEnded
+from hud_mcp.loading.source import load_environments
 from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.session.caller import Caller
+from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 from hud_mcp.task_env import ENV_ID, TaskEnv
 
@@ -156,6 +159,50 @@ def test_an_episode_that_a_limit_outside_cuts_off_has_its_grade(tmp_path: Path) 
         for each in sorted(kept, key=lambda each: each.seed or 0)
     ]
     assert taken == [[0, 1, 0], [], [], [0, 1], [0]]
+
+
+@pytest.mark.long
+def test_a_program_that_pauses_has_its_actions_in_the_record(tmp_path: Path) -> None:
+    """They are one step, and there without another call."""
+    store = tmp_path / "store.sqlite3"
+    with made(source="gym:CartPole-v1", store=str(store), disable_env_checker=True) as env:
+        env.reset(seed=1)
+        for i in range(4):
+            env.step(i % 2)
+
+        async def is_all_there() -> bool:
+            (kept,) = await _recorded(store)
+            return sum(step.performed for step in kept.steps) == 4
+
+        anyio.run(until, is_all_there)
+        (kept,) = anyio.run(_recorded, store)
+        assert len(kept.steps) < 1 + 4
+
+
+@pytest.mark.long
+def test_an_episode_whose_server_dies_is_lost(tmp_path: Path) -> None:
+    """It is not graded without the actions that its record lacks."""
+    store = tmp_path / "store.sqlite3"
+    source = "gym:CartPole-v1?screen=0"
+    others = set(psutil.Process().children())
+    env = TaskEnv(source, store=str(store))
+    info = env.reset(seed=1)[1]
+    env.step(0)
+    for server in set(psutil.Process().children()) - others:
+        server.kill()
+    with pytest.raises(EnvironmentFailed, match="server"):
+        env.step(1)
+    env.close()
+
+    async def find() -> None:
+        sessions = Sessions(load_environments([source]), store=Store(store))
+        try:
+            await sessions.find(info["session"], Caller(principal=None))
+        finally:
+            await sessions.close()
+
+    with pytest.raises(SessionEnded, match="the last steps may be missing"):
+        anyio.run(find)
 
 
 async def _recorded(place: Path) -> list[Trajectory]:

@@ -33,7 +33,8 @@ test: $(TESTED)
 	@$(BIN)/python scripts/install.py test
 	$(PYTEST) --no-loadscope-reorder $(TESTS)
 
-# Whole conversations whose servers are killed, restarted or waited for, and each page of the docs.
+# Whole conversations whose servers are killed, restarted or waited for, what `make test` runs a
+# representative of, and each page of the docs.
 long: $(TESTED)
 	@$(BIN)/python scripts/install.py test
 	$(PYTEST) -m long $(TESTS)

@@ -36,7 +36,12 @@ async def count(word: str = "lamp"):
 """
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
+@pytest.fixture(
+    params=[
+        pytest.param("sqlite", marks=pytest.mark.sample),
+        pytest.param("postgresql", marks=pytest.mark.long),
+    ]
+)
 def store(request: pytest.FixtureRequest, tmp_path: Path):  # noqa: ANN201  # a generator of URLs
     """A store of each kind."""
     if request.param == "sqlite":
@@ -85,7 +90,6 @@ def servers_of(folder: Path) -> dict[str, int]:
     return {word: int(pid) for pid, word in map(str.split, lines)}
 
 
-@pytest.mark.sample
 async def test_each_run_is_graded_once_where_a_worker_is_killed(
     rows: Path, store: str, tmp_path: Path
 ) -> None:

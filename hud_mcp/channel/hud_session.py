@@ -2,12 +2,12 @@
 
 import asyncio
 import hashlib
+import secrets
 import time
 from typing import Protocol
 
 from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.session.random_hex import random_hex
 from hud_mcp.session.session import Session
 
 __all__ = ["PRINCIPAL", "HudSession", "Speaker", "new_session_id", "task_session_id"]
@@ -161,7 +161,7 @@ class HudSession:
 
 def new_session_id() -> str:
     """A HUD session's id: 128 random bits."""
-    return f"sess-{random_hex(16)}"
+    return f"sess-{secrets.token_hex(16)}"
 
 
 def task_session_id(session_id: str, number: int) -> str:

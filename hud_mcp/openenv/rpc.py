@@ -1,5 +1,6 @@
 """OpenEnv's JSON-RPC beside an episode: its session by name, and the tools one by one."""
 
+import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,6 @@ from hud_mcp.openenv.calls import Calls
 from hud_mcp.openenv.episode import Episode, Refused
 from hud_mcp.openenv.tools import listed_tools
 from hud_mcp.session.caller import Caller
-from hud_mcp.session.random_hex import random_hex
 
 __all__ = ["Places", "is_openenv_call", "rpc_error", "rpc_reply"]
 
@@ -72,7 +72,7 @@ class Places:
             or len(self._places) >= _MOST_A_SESSION * limits.sessions
         ):
             raise Refused("Too many sessions are open here. Close some first.")
-        name = random_hex(16)
+        name = secrets.token_hex(16)
         self._places[name] = _Place(caller, Episode(self._calls, caller))
         return name
 

@@ -16,7 +16,7 @@ from hud_mcp.errors import InvalidTask, LimitReached, clipped, did_you_mean
 from hud_mcp.schema import read_texts, such_as
 from hud_mcp.server.schemas import object_schema
 
-__all__ = ["Argument", "Arguments"]
+__all__ = ["Argument", "Arguments", "check_size"]
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -53,6 +53,28 @@ class Argument:
         """Take the kind from the schema, where it is not given beside it."""
         if self.kind is None and self.schema is not None:
             object.__setattr__(self, "kind", self.schema.get("type"))
+
+
+def check_size(tool: str, given: Mapping[str, Any], max_bytes: int) -> None:
+    """Refuse arguments that are too large.
+
+    Args:
+        tool: Whose they are.
+        given: What came.
+        max_bytes: The largest size of all of them as JSON.
+
+    Raises:
+        InvalidTask: They are no JSON.
+        LimitReached: Saying how large they may be.
+    """
+    try:
+        size = len(orjson.dumps(given, default=str))
+    except TypeError as exc:
+        raise InvalidTask(f"Invalid arguments for {tool}: {exc}. Nothing was done.") from None
+    if size > max_bytes:
+        raise LimitReached(
+            f"{tool}: the arguments have {size} bytes; the limit is {max_bytes}. Nothing was done."
+        )
 
 
 class Arguments:
@@ -101,17 +123,7 @@ class Arguments:
             InvalidTask: Naming each argument that is unknown, missing, or of the wrong kind.
             LimitReached: They are too large.
         """
-        try:
-            size = len(orjson.dumps(given, default=str))
-        except TypeError as exc:
-            raise InvalidTask(
-                f"Invalid arguments for {self._tool}: {exc}. Nothing was done."
-            ) from None
-        if size > max_bytes:
-            raise LimitReached(
-                f"{self._tool}: the arguments have {size} bytes; the limit is {max_bytes}. "
-                "Nothing was done."
-            )
+        check_size(self._tool, given, max_bytes)
         kept = {
             name: value
             for name, value in given.items()

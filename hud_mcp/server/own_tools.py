@@ -5,8 +5,9 @@ from typing import Any
 
 from hud_mcp.absent import drop_absent
 from hud_mcp.environment import Environment
-from hud_mcp.errors import InvalidEnvironment, InvalidTask, LimitReached
+from hud_mcp.errors import InvalidEnvironment, InvalidTask
 from hud_mcp.schema import read_texts
+from hud_mcp.server.arguments import check_size
 from hud_mcp.server.call import Call
 from hud_mcp.server.names import safe_names
 from hud_mcp.server.results import step_result
@@ -75,11 +76,10 @@ class OwnTool:
         """Check what does not depend on the session.
 
         Raises:
-            InvalidTask: The session is not text.
+            InvalidTask: The session is not text, or something is no JSON.
             LimitReached: They are too large.
         """
-        if len(str(given)) > max_bytes:
-            raise LimitReached(f"{self.name}: the arguments are larger than {max_bytes} bytes.")
+        check_size(self.name, given, max_bytes)
         session = given.get("session")
         if session is not None and not isinstance(session, str):
             raise InvalidTask(f"{self.name}: 'session' must be a string.")

@@ -5,6 +5,7 @@ happens to it is decided in `state`; `core` has that carried out.
 """
 
 import asyncio
+import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -34,7 +35,6 @@ from hud_mcp.session.group_setup import GroupSetup
 from hud_mcp.session.life import SessionSpec
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.phase import Phase, SessionState
-from hud_mcp.session.random_hex import random_hex
 from hud_mcp.session.receipts import digest, ended_text
 from hud_mcp.session.screen import measure_screen
 from hud_mcp.session.session_end import SessionEnd
@@ -101,7 +101,7 @@ class Session(SessionCalls):
         group_setup: GroupSetup | None = None,
     ) -> None:
         begun = stored.trajectory if stored is not None else None
-        self.id = "" if stored is not None else session_id or f"sess-{random_hex(16)}"
+        self.id = "" if stored is not None else session_id or f"sess-{secrets.token_hex(16)}"
         self.caller = caller
         self.agent_called = False
         replayable = environment.replays(task)
@@ -114,9 +114,9 @@ class Session(SessionCalls):
             limits=limits,
             reward_policy=reward_policy,
             job_id=job_id,
-            trajectory_id=f"traj-{random_hex(8)}" if begun is None else begun.id,
+            trajectory_id=f"traj-{secrets.token_hex(8)}" if begun is None else begun.id,
             secret_digest=digest(self.id) if stored is None else stored.secret_digest,
-            live_token=random_hex(16) if stored is None else stored.live_token,
+            live_token=secrets.token_hex(16) if stored is None else stored.live_token,
             seed=_choose_seed(task, replayable=replayable) if begun is None else begun.seed,
             replayable=replayable,
             started_at=utc_now() if begun is None else begun.started_at,
@@ -393,5 +393,5 @@ class Session(SessionCalls):
 def _choose_seed(task: Task, *, replayable: bool) -> int | None:
     """The task's; where it has none and a replay must give the same, one drawn now."""
     if task.seed is None and replayable:
-        return int(random_hex(4), 16)
+        return secrets.randbits(32)
     return task.seed

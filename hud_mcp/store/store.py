@@ -314,7 +314,7 @@ class Store(Archive):
         if files and self._mark is not None:
             files.append(self._mark)
             self._mark = None
-        copy = None if self.objects is None else self.objects.put
+        copy = None if self.objects is None or not files else self.objects.put
         written = self._database.write(change, files, copy=copy)
         written.add_done_callback(partial(self._growth.count_written, change, pictures))
         return written

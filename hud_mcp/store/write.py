@@ -26,7 +26,7 @@ class Write:
             statements, and returns what the caller is given. It is made again where a commit
             that it shared has failed.
         files: Files that must be there before, each with its content.
-        copy: Given each of these files too, where they lie elsewhere; it may block.
+        copy: Given each of these files before, where they lie elsewhere too; it may block.
         waiting: Where its caller waits, in the caller's event loop.
     """
 
@@ -39,6 +39,11 @@ class Write:
         """Say in which loop its caller waits, and return for what."""
         self.waiting = loop.create_future()
         return self.waiting
+
+    def copy_files(self) -> None:
+        """Copy the files to where they lie elsewhere too. It blocks."""
+        for path, data in self.files if self.copy is not None else ():
+            self.copy(path, data)
 
 
 def tell(ended: list[tuple[Write, Any, Exception | None]]) -> None:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
@@ -24,7 +25,7 @@ from hud_mcp.store.boot import boot_name
 from hud_mcp.store.changes import NewEnd, StepRow, commit_batch
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.screenshots import save_file
-from hud_mcp.store.write import Write, tell
+from hud_mcp.store.write import Write, conclude, tell
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -73,6 +74,7 @@ class Writer:
         self._queue: queue.SimpleQueue[Write | _Asked] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._copying: set[asyncio.Future[None]] = set()
         self._waiting = 0  # writes that the thread was given, and has not written yet
         self._is_silent = False
         self._connection: Connection | None = None
@@ -108,7 +110,27 @@ class Writer:
             What ends once it is durable, with what its change gives; or with the error. A wait
             that is cancelled is this future's end, and not the write's.
         """
-        waiting = write.wait_in(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        waiting = write.wait_in(loop)
+        if write.copy is None:
+            self._put(write)
+            return waiting
+        # Not the thread's: another machine may be slow, and signs of life are not to wait for it.
+        copying = loop.run_in_executor(None, write.copy_files)
+        self._copying.add(copying)
+        copying.add_done_callback(partial(self._copied, write))
+        return waiting
+
+    def _copied(self, write: Write, copying: "asyncio.Future[None]") -> None:
+        """Hand a write over whose files lie elsewhere too by now."""
+        self._copying.discard(copying)
+        error = asyncio.CancelledError() if copying.cancelled() else copying.exception()
+        if error is None:
+            self._put(write)
+        elif isinstance(error, Exception):
+            conclude([(write, None, self._told(error))])
+
+    def _put(self, write: Write) -> None:
         with self._lock:
             self._waiting += 1
             self._queue.put(write)
@@ -116,7 +138,6 @@ class Writer:
                 name = "hud-mcp-store"
                 self._thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._thread.start()
-        return waiting
 
     async def close(self, within_s: float | None) -> bool:
         """Finish what was accepted, and let go of this server's sessions.
@@ -124,12 +145,14 @@ class Writer:
         Returns:
             Whether the thread has ended in time.
         """
-        with self._lock:
-            thread = self._thread
-            if thread is None:
-                return True
-            self._queue.put("end")
         with anyio.CancelScope(shield=True):
+            if self._copying:
+                await asyncio.wait(self._copying, timeout=within_s)
+            with self._lock:
+                thread = self._thread
+                if thread is None:
+                    return not self._copying
+                self._queue.put("end")
             await anyio.to_thread.run_sync(thread.join, within_s)
         return not thread.is_alive()
 
@@ -224,8 +247,6 @@ class Writer:
                 for write in batch:
                     for path, data in write.files:
                         save_file(path, data)
-                        if write.copy is not None:
-                            write.copy(path, data)
                 lasts = any(isinstance(write.change, NewEnd) for write in batch)
                 with self._transaction(lasts=lasts) as driver:
                     results = self._make(driver, batch)

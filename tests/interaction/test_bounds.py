@@ -61,6 +61,8 @@ async def test_reaching_a_limit_is_a_clear_error_and_the_session_lives_on(
         assert told.startswith("3 actions in one step; the limit is 2. Nothing was done")
         told = await peer.error("act", session=session, type="type", text="x" * 2000)
         assert re.match(r"act: the arguments have \d+ bytes; the limit is 2000\.", told)
+        told = await peer.error("add_note", session=session, text="é" * 1200)
+        assert re.match(r"add_note: the arguments have \d+ bytes; the limit is 2000\.", told)
         told = await peer.error("response", session=session, answer="x" * 2000)
         assert "the limit is 2000" in told
         told = await peer.error("act", session=session, type="wait", time=20_000)

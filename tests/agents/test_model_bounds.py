@@ -218,6 +218,7 @@ def test_a_pause_within_a_pause_is_counted_once() -> None:
     assert pauses.seconds == 5
 
 
+@pytest.mark.long
 def test_models_libraries_load_only_where_a_model_works() -> None:
     """A server and a job of another agent do not wait for them."""
     loads = "import sys, hud_mcp.cli.eval, hud_mcp.cli.serve, hud_mcp.agents.model.requests"

@@ -88,7 +88,7 @@ def test_a_pipe_is_told_nothing_of_it(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("moment", ["the app starts", "the source loads", "the port is taken", ""])
 def test_ctrl_c_over_http_is_quiet_at_each_moment_of_the_start(
     moment: str, tmp_path: Path, terminals: list[Terminal]

@@ -73,7 +73,7 @@ async def test_a_task_is_worked_on_by_a_loop_of_one_s_own(file: Path) -> None:
     assert (task.reward, task.outcome) == (1.0, "graded")
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("place", ["here", "stdio", "http"])
 async def test_it_is_the_same_wherever_it_runs(file: Path, served: str, place: str) -> None:
     """In this process, in a server of its own, and on one that runs."""

@@ -114,7 +114,7 @@ async def playing(
                 await world.close()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @each_solved
 async def test_a_page_is_solved_by_its_solution(
     row: Any, miniwob: Environment, shared: Shared

@@ -128,6 +128,7 @@ async def test_what_starts_a_task_names_arguments_and_features(tmp_path: Path) -
         assert (await peer.ok("start_task", template="count", context={})).structured["session"]
 
 
+@pytest.mark.long
 async def test_a_long_list_of_tasks_is_told_in_pages_that_hosts_show_whole(tmp_path: Path) -> None:
     """Text and data of each are short, say what comes next, and have each task once, in order."""
     rows = tmp_path / "many.jsonl"

@@ -225,6 +225,7 @@ def test_an_envelope_is_taken_or_its_part_is_named_over_http(server: HttpServer)
     assert wrong == []
 
 
+@pytest.mark.long
 def test_nothing_that_is_sent_has_a_character_at_which_a_reader_ends_a_line(
     server: HttpServer, tmp_path: Path
 ) -> None:

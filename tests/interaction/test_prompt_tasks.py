@@ -106,7 +106,7 @@ async def test_a_client_gets_such_a_task_as_any_other(client: Peer) -> None:
     assert functions == ["pinned", "response_includes", "acted"]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 async def test_nothing_of_what_answers_are_held_to_reaches_the_client(client: Peer) -> None:
     """In no list, prompt, reply, error or resource, whatever becomes of the task."""
     said: list[str] = []

@@ -112,6 +112,7 @@ async def test_a_person_acts_by_buttons_and_answers_task_after_task(browser: Bro
     assert letters.reward == 1.0
 
 
+@pytest.mark.sample
 async def test_a_person_clicks_on_the_picture_and_on_what_the_text_names(browser: Browser) -> None:
     """A click on the picture is a click there; a mouse that is held and moved has dragged."""
     async with desk(SHOP) as (address, jobs):

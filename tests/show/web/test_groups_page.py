@@ -67,6 +67,7 @@ def head(page: Page, title: str) -> Locator:
     return page.locator("#rows tr.group", has=page.get_by_role("button", name=title, exact=True))
 
 
+@pytest.mark.long
 async def test_a_job_whose_rows_say_nothing_has_no_groups(run: Run, browser: Browser) -> None:
     """No plot, and nothing to group by."""
     await run.add("one", reward=1)
@@ -223,6 +224,7 @@ async def test_groups_are_used_by_keyboard(run: Run, browser: Browser) -> None:
             assert await page.evaluate(ring) != "none"
 
 
+@pytest.mark.long
 async def test_what_is_sought_is_shown_in_open_groups(run: Run, browser: Browser) -> None:
     """A group without a match is left out, and what was open is so again afterwards."""
     await record_groups(run)
@@ -330,6 +332,7 @@ async def test_runs_that_ended_alike_have_one_strip(run: Run, browser: Browser) 
         assert await seen.text("#plot .ends-of-all .keys") == "9 passed\n1 lost"
 
 
+@pytest.mark.long
 async def test_many_runs_have_a_strip_cells_and_a_histogram(run: Run, browser: Browser) -> None:
     """Each cell leads to its run, and how often each reward was stands below."""
     for number in range(37):

@@ -177,6 +177,7 @@ async def test_pictures_are_loaded_as_they_come_into_view(run: Run, browser: Bro
         assert name in seen.page.url
 
 
+@pytest.mark.long
 @BROWSER
 async def test_a_deep_link_opens_a_step_and_the_way_back_keeps_the_place(
     run: Run, browser: Browser

@@ -82,6 +82,7 @@ async def test_from_the_jobs_to_a_step_and_back(run: Run, browser: Browser) -> N
         await expect(page.get_by_role("link", name="First")).to_be_focused()
 
 
+@pytest.mark.long
 async def test_the_scrubber_shows_what_was_done_on_each_picture(run: Run, browser: Browser) -> None:
     """Pictures come from the server, one at a time, with the actions drawn where they were."""
     name = await run.add("walk", walk(), reward=1)
@@ -189,6 +190,7 @@ async def test_a_running_job_brings_itself_up_to_date(run: Run, browser: Browser
         await expect(seen.page.get_by_role("link", name="going")).to_be_focused()
 
 
+@pytest.mark.long
 async def test_sessions_without_a_job_are_listed(run: Run, browser: Browser) -> None:
     """What people did through a server is there beside the jobs, with a link to watch it."""
     await run.store.add_job(run.job)
@@ -245,6 +247,7 @@ async def test_what_was_interrupted_is_counted_shown_and_found(run: Run, browser
         await expect(seen.page.locator("#detail")).to_contain_text("operator")
 
 
+@pytest.mark.long
 async def test_a_report_has_what_was_interrupted_too(run: Run, browser: Browser) -> None:
     """The same page in one file, where a try that was repeated can be found as well."""
     await record_interruptions(run)

@@ -86,6 +86,7 @@ async def test_the_next_session_finds_a_page_ready(shared: Shared) -> None:
     await second.close()
 
 
+@pytest.mark.long
 @live
 @pytest.mark.anyio
 async def test_a_cancelled_opening_leaves_nothing_open(shared: Shared, tmp_path: Path) -> None:

@@ -41,15 +41,14 @@ class BareServer:
         folder: For the environment and the store.
         env_id: Which environment of Gymnasium it serves.
         most: How many steps an episode may have.
-        record: How its steps are recorded.
     """
 
-    def __init__(self, folder: Path, env_id: str, most: int, *, record: str = "durable") -> None:
+    def __init__(self, folder: Path, env_id: str, most: int) -> None:
         source = folder / "env.py"
         source.write_text(SERVED.format(id=env_id, most=most))
         command = ["-m", "hud_mcp", "serve", str(source), "--store", str(folder / "store.sqlite3")]
         self._process = subprocess.Popen(
-            [sys.executable, *command, "--record", record, "--log-level", "error"],
+            [sys.executable, *command, "--log-level", "error"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(ROOT)},

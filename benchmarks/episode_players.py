@@ -2,7 +2,7 @@
 
 It starts a server of its own, and then plays for as many seconds as each line of its input says.
 
-    python benchmarks/episode_players.py http|stdio [--record batched]
+    python benchmarks/episode_players.py http|stdio
 """
 
 import argparse
@@ -39,11 +39,11 @@ def act() -> dict[str, Any]:
 
 
 @contextmanager
-def http_server(record: str) -> Iterator[str]:
+def http_server() -> Iterator[str]:
     """The address of a server over HTTP, with its record in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         store = str(Path(folder) / "store.sqlite3")
-        command = [*SERVE, "--http", "127.0.0.1:0", "--record", record, "--store", store]
+        command = [*SERVE, "--http", "127.0.0.1:0", "--store", store]
         with subprocess.Popen(
             [sys.executable, *command],
             stdin=subprocess.DEVNULL,
@@ -63,9 +63,9 @@ def http_server(record: str) -> Iterator[str]:
                 process.terminate()
 
 
-def play_http(record: str) -> None:
+def play_http() -> None:
     """Episodes through the client, over HTTP."""
-    with http_server(record) as url, connect(url) as server:
+    with http_server() as url, connect(url) as server:
 
         def episode() -> int:
             steps, over = 0, False
@@ -85,12 +85,12 @@ def play_http(record: str) -> None:
             print(steps / took_s, episodes / took_s, flush=True)
 
 
-async def play_stdio(record: str) -> None:
+async def play_stdio() -> None:
     """Episodes through the official client of MCP, over stdio."""
     with tempfile.TemporaryDirectory() as folder:
         store = str(Path(folder) / "store.sqlite3")
         parameters = StdioServerParameters(
-            command=sys.executable, args=[*SERVE, "--record", record, "--store", store], cwd=folder
+            command=sys.executable, args=[*SERVE, "--store", store], cwd=folder
         )
         async with Client(stdio_client(parameters, errlog=SILENT)) as client:
             await timed(lambda: episode_over_mcp(client))
@@ -132,13 +132,12 @@ def main() -> None:
     """Play over the wire that is named."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("wire", choices=("http", "stdio"))
-    parser.add_argument("--record", default="durable")
     options = parser.parse_args()
     random.seed(0)
     if options.wire == "http":
-        play_http(options.record)
+        play_http()
     else:
-        anyio.run(play_stdio, options.record)
+        anyio.run(play_stdio)
 
 
 if __name__ == "__main__":

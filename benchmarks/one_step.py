@@ -1,7 +1,7 @@
-"""One CartPole step a call: our server over stdio, with both kinds of record, beside OpenEnv's.
+"""One CartPole step a call: our server over stdio, which records each, beside OpenEnv's.
 
 Each client is a bare loop over JSON. OpenEnv's server is reached over its WebSocket and keeps no
-record; ours records every step. The floor is a loop over JSON lines that commits a row a step:
+record. The floor is a loop over JSON lines that commits a row a step:
 what the disk alone leaves. The rounds take turns, so that what drifts on the machine drifts
 for all; a figure is the median of its rounds, and the ratios hold where the figures do not.
 
@@ -39,33 +39,25 @@ def main() -> None:
         "floor, one commit a step": [sys.executable, str(FLOOR), given],
     }
     theirs: dict[str, list[float]] = {name: [] for name in others}
-    ours: dict[str, list[tuple[float, float]]] = {"durable": [], "batched": []}
+    ours: list[tuple[float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
-        servers: dict[str, BareServer] = {}
-        for record in ours:
-            (Path(folder) / record).mkdir()
-            servers[record] = BareServer(
-                Path(folder) / record, "CartPole-v1", len(actions) + 1, record=record
-            )
-            servers[record].take(actions[:50])  # what loads with the first ones is not measured
+        server = BareServer(Path(folder), "CartPole-v1", len(actions) + 1)
+        server.take(actions[:50])  # what loads with the first ones is not measured
         for _ in range(options.rounds):
             for name, command in others.items():
                 done = subprocess.run(command, check=True, capture_output=True)
                 theirs[name].append(float(done.stdout))
-            for record, server in servers.items():
-                ours[record].append(server.take(actions))
-        for server in servers.values():
-            server.close()
+            ours.append(server.take(actions))
+        server.close()
     print("| server | steps/s | of OpenEnv's | CPU ms a step |\n|---|--:|--:|--:|")
     peer = theirs["OpenEnv"]
     for name, rounds in theirs.items():
         share = median(their / took for their, took in zip(peer, rounds, strict=True))
         print(f"| {name} | {options.steps / median(rounds):,.0f} | {share:.2f} | |")
-    for record, rounds in ours.items():
-        rate = options.steps / median(took for took, _ in rounds)
-        share = median(their / took for their, (took, _) in zip(peer, rounds, strict=True))
-        used_ms = 1e3 * median(used for _, used in rounds) / options.steps
-        print(f"| ours, {record} | {rate:,.0f} | {share:.2f} | {used_ms:.2f} |")
+    rate = options.steps / median(took for took, _ in ours)
+    share = median(their / took for their, (took, _) in zip(peer, ours, strict=True))
+    used_ms = 1e3 * median(used for _, used in ours) / options.steps
+    print(f"| ours | {rate:,.0f} | {share:.2f} | {used_ms:.2f} |")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ Every server runs from the start. Each round measures each of them, one after th
 drifts on the machine drifts for all. A figure is the median of its rounds, and the ratios hold
 where the figures do not. An episode is a question with its answer, and a step pushes a cart.
 The clients are OpenEnv's own and a bare WebSocket, which hides less of what a server costs.
-OpenEnv's server keeps no record; ours makes all durable before it replies, or batches steps.
+OpenEnv's server keeps no record; ours records each step before it replies.
 
     python benchmarks/openenv_face.py --openenv-python PATH [--rounds 3] [--seconds 0.6] [--json]
 """
@@ -31,8 +31,8 @@ START_S = 120.0
 GAMES = {"letters": "episodes", "pole": "steps"}
 KINDS = {"openenv": "OpenEnv's client", "bare": "bare WebSocket"}
 CLIENTS = (1, 16)
-SERVERS = ("durable", "batched", "OpenEnv")
-TARGETS = {"durable": 0.8, "batched": 1.2}
+SERVERS = ("ours", "OpenEnv")
+TARGETS = {"ours": 0.8}
 OPENENV = "0.10.0"
 
 Cell = tuple[str, str, int]
@@ -52,7 +52,7 @@ def command(server: str, game: str, port: int, folder: Path, python: str) -> lis
         return [python, str(HERE / "openenv_peer.py"), game, str(port)]
     source, store = f"{HERE / 'openenv_ours.py'}:{game}", folder / f"{server}-{game}.sqlite3"
     ours = [sys.executable, "-m", "hud_mcp", "serve", source, "--http", f"127.0.0.1:{port}"]
-    return [*ours, "--openenv", "--record", server, "--store", str(store), "--log-level", "error"]
+    return [*ours, "--openenv", "--store", str(store), "--log-level", "error"]
 
 
 @contextmanager
@@ -167,7 +167,7 @@ def measure(python: str, rounds: int, seconds: float, folder: Path) -> Figures:
         for turn in range(-1, rounds):  # the first round warms up
             for cell in cells:
                 game, kind, count = cell
-                for server in SERVERS[turn % 3 :] + SERVERS[: turn % 3]:
+                for server in SERVERS[turn % 2 :] + SERVERS[: turn % 2]:
                     port, process = started[server, game]
                     asked = {"url": f"http://127.0.0.1:{port}", "game": game, "kind": kind}
                     asked |= {"clients": count, "seconds": seconds if turn >= 0 else seconds / 4}

@@ -37,11 +37,8 @@ from hud_mcp.agents.agent import Agent
 AT_ONCE = 8
 PARTS = ("in-process", "workers", "command", "constants")
 PEER = "HUD's Taskset.run, keeps nothing"
-BATCHED = "evaluate, in process, batched"
-IN_PROCESS: dict[str, dict[str, Any]] = {
-    BATCHED: {"in_process": True, "record": "batched"},
-    "evaluate, in process, durable": {"in_process": True},
-}
+HERE = "evaluate, in process"
+IN_PROCESS: dict[str, dict[str, Any]] = {HERE: {"in_process": True}}
 SERVED: dict[str, dict[str, Any]] = {
     "evaluate, 1 server, SQLite": {},
     "evaluate, 1 worker, SQLite": {"workers": 1},
@@ -180,10 +177,9 @@ def measure(arguments: argparse.Namespace, made: Database | None) -> dict[str, l
     if "in-process" in arguments.part:
         ways += [(way, how, arguments.tasks) for way, how in IN_PROCESS.items()]
     if "command" in arguments.part:
-        batched = ("--in-process", "--record", "batched")
         ways.append(("hud-mcp eval, whole program", {}, arguments.served))
-        how = {"options": batched}
-        ways.append(("hud-mcp eval --in-process --record batched", how, arguments.tasks))
+        how = {"options": ("--in-process",)}
+        ways.append(("hud-mcp eval --in-process", how, arguments.tasks))
     if "workers" in arguments.part:
         ways += [(way, how, arguments.served) for way, how in SERVED.items()]
         ways += [(way, how, arguments.costly) for way, how in COSTLY.items()]
@@ -224,7 +220,7 @@ def show(figures: dict[str, Any]) -> None:
             f"; beside {one['job_s']:.1f} s"
         )
     for way, to, said in (
-        (BATCHED, PEER, "in process, batched / HUD's"),
+        (HERE, PEER, "in process / HUD's"),
         *(
             (f"{what}, 2 workers, {kind}", f"{what}, 1 worker, {kind}", f"{what}, 2 / 1, {kind}")
             for what in ("evaluate", "costly tasks")

@@ -33,7 +33,7 @@ from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
-from hud_mcp.task import RECORD_MODES, RecordMode, Task
+from hud_mcp.task import Task
 from hud_mcp.world import Opening, WorldSpec
 
 PAGE = "\n".join(f"- link 'Item {i} of the shop' [ref=e{i}]" for i in range(40))
@@ -107,7 +107,7 @@ class Round:
     writer_us: float
 
 
-async def measure(store: Store, count: int, seconds: float, record: RecordMode) -> Round:
+async def measure(store: Store, count: int, seconds: float) -> Round:
     """Let sessions look as often as they can."""
     environment = Environment("page", world=PageSpec())
 
@@ -118,7 +118,7 @@ async def measure(store: Store, count: int, seconds: float, record: RecordMode) 
         yield 1.0
 
     limits = Limits(sessions=64, sessions_per_caller=64)
-    sessions = Sessions([environment], store=store, limits=limits, record=record)
+    sessions = Sessions([environment], store=store, limits=limits)
     caller = Caller(connection="benchmark")
     started = [await sessions.start(TASK, caller=caller) for _ in range(count)]
     done = 0
@@ -140,16 +140,14 @@ async def measure(store: Store, count: int, seconds: float, record: RecordMode) 
     return Round(rate, 1e6 * loop_s / done, 1e6 * (all_s - loop_s) / done)
 
 
-async def compare(
-    places: dict[tuple[str, RecordMode], Callable[[], Store]], rounds: int, seconds: float
-) -> None:
-    """Measure every way to record in turn, and print the table."""
-    found: dict[tuple[tuple[str, RecordMode], int], list[Round]] = {
+async def compare(places: dict[str, Callable[[], Store]], rounds: int, seconds: float) -> None:
+    """Measure every store in turn, and print the table."""
+    found: dict[tuple[str, int], list[Round]] = {
         (place, count): [] for place in places for count in COUNTS
     }
     for _ in range(rounds):
         for (place, count), seen in found.items():
-            seen.append(await measure(places[place](), count, seconds, place[1]))
+            seen.append(await measure(places[place](), count, seconds))
     print("| sessions | record | steps/s | of those without | CPU µs a step: loop | writer |")
     print("|--:|---|--:|--:|--:|--:|")
     for count in COUNTS:
@@ -159,8 +157,7 @@ async def compare(
             share = median(r.rate / b.rate for r, b in zip(seen, bare, strict=True))
             rate = median(r.rate for r in seen)
             loop, writer = median(r.loop_us for r in seen), median(r.writer_us for r in seen)
-            named = ", ".join(place) if place[0] != "none" else place[0]
-            print(f"| {count} | {named} | {rate:,.0f} | {share:.2f} | {loop:.0f} | {writer:.0f} |")
+            print(f"| {count} | {place} | {rate:,.0f} | {share:.2f} | {loop:.0f} | {writer:.0f} |")
 
 
 async def lists(store: Store, trajectories: int, steps: int) -> None:
@@ -208,11 +205,8 @@ async def run(options: argparse.Namespace) -> None:
         kept: dict[str, Callable[[], Store]] = {"SQLite": lambda: Store(path / "store.sqlite3")}
         if options.url:
             kept["PostgreSQL"] = lambda: Store(options.url, screenshots=path / "screenshots")
-        places: dict[tuple[str, RecordMode], Callable[[], Store]] = {
-            ("none", "durable"): lambda: Dropped(path / "dropped.sqlite3"),
-            **{(name, mode): place for name, place in kept.items() for mode in RECORD_MODES},
-        }
-        await compare(places, options.rounds, options.seconds)
+        none = {"none": lambda: Dropped(path / "dropped.sqlite3")}
+        await compare({**none, **kept}, options.rounds, options.seconds)
         for name, place in kept.items():
             print(f"\n{name}: {options.trajectories} trajectories of {options.steps} steps")
             await lists(place(), options.trajectories, options.steps)

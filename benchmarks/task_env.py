@@ -46,7 +46,7 @@ env.close()
 """
 
 
-WIRES = tuple((wire, record) for wire in ("http", "stdio") for record in ("durable", "batched"))
+WIRES = ("http", "stdio")
 
 
 class Player:
@@ -76,9 +76,9 @@ class Player:
         return made
 
     @classmethod
-    def over(cls, wire: str, record: str) -> Self:
+    def over(cls, wire: str) -> Self:
         """One that plays over a wire, on a server that it starts."""
-        return cls([str(ROOT / "benchmarks/episode_players.py"), wire, "--record", record], ROOT)
+        return cls([str(ROOT / "benchmarks/episode_players.py"), wire], ROOT)
 
     def play(self, seconds: float) -> tuple[float, float]:
         """Steps and episodes a second."""
@@ -123,7 +123,7 @@ def main() -> None:
         players = {
             options.commit: Player.of_tree(extracted(options.commit, Path(folder).resolve())),
             "this tree": Player.of_tree(ROOT),
-            **{f"over {wire}, {record}": Player.over(wire, record) for wire, record in WIRES},
+            **{f"over {wire}": Player.over(wire) for wire in WIRES},
         }
         for player in players.values():
             player.play(1.0)  # what loads with the first episodes is not measured

@@ -13,7 +13,7 @@ from hud_mcp.environment import Environment as Declaration
 from hud_mcp.errors import GymMakeException, HudMcpError
 from hud_mcp.record import job as jobs
 from hud_mcp.record.job import Job
-from hud_mcp.task import RecordMode, Task
+from hud_mcp.task import Task
 from hud_mcp.types import CustomGym, Gym
 
 __all__ = ["CustomGym", "Gym", "GymMakeException", "connect", "make"]
@@ -26,7 +26,6 @@ async def make(
     job_id: str | None = None,
     url: str | None = None,
     metadata: dict[str, Any] | None = None,
-    record: RecordMode | None = None,
 ) -> Environment:
     """Create a live environment; the setup of its task has run.
 
@@ -41,8 +40,6 @@ async def make(
             token, before an `@` in the address or in `HUD_MCP_OPERATOR_TOKEN`; a HUD server at
             `tcp://` does not.
         metadata: Metadata of this instance; the record keeps it.
-        record: How to write its steps: `durable`, before the reply, or `batched`, within 50 ms. The
-            environment chooses by default.
 
     Returns:
         The environment; close it when the work is done.
@@ -55,7 +52,7 @@ async def make(
     """
     try:
         wanted = read_wanted(env_src)
-        return await _begin(wanted, url, job=job, job_id=job_id, metadata=metadata, record=record)
+        return await _begin(wanted, url, job=job, job_id=job_id, metadata=metadata)
     except HudMcpError as exc:
         raise GymMakeException(str(exc), {"exception": exc}) from exc
 
@@ -68,7 +65,6 @@ async def connect(
     job: Job | None = None,
     job_id: str | None = None,
     metadata: dict[str, Any] | None = None,
-    record: RecordMode | None = None,
 ) -> AsyncGenerator[Environment]:
     """Work on a task with your own loop, while the block runs.
 
@@ -82,7 +78,6 @@ async def connect(
         job: The job of the run; by default the active job, if there is one.
         job_id: Or its id.
         metadata: Metadata of this run; the record keeps it.
-        record: How to write its steps: `durable` or `batched`.
 
     Yields:
         The live environment: `prompt`, `step`, `evaluate`, and `answer`, which ends it. The end of
@@ -95,7 +90,7 @@ async def connect(
     If the block is cancelled or raises, the session ends without a grade, unless `evaluate` ran.
     """
     wanted, url = find_task(source, task)
-    live = await _begin(wanted, url, job=job, job_id=job_id, metadata=metadata, record=record)
+    live = await _begin(wanted, url, job=job, job_id=job_id, metadata=metadata)
     async with live:
         yield live
 
@@ -107,7 +102,6 @@ async def _begin(
     job: Job | None,
     job_id: str | None,
     metadata: dict[str, Any] | None,
-    record: RecordMode | None,
 ) -> Environment:
     """Connect to where it runs, and begin."""
     client: Client | None = None
@@ -120,8 +114,6 @@ async def _begin(
         asked = {"task": task.row, "job_id": job_id, "metadata": metadata}
         if current is not None:
             asked["job"] = current.model_dump(mode="json", exclude={"damage", "planned"})
-        if record is not None:
-            asked["record"] = record
         begun = await client.call("hud-mcp/start", asked)
     except BaseException:
         await _give_up(client)
@@ -133,7 +125,6 @@ async def _begin(
         metadata=dict(metadata or {}),
         build_data=_build_data(wanted),
         job_id=job_id,
-        record=record,
     )
 
 

@@ -7,7 +7,7 @@ the calls that set it up and grade it.
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import orjson
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
@@ -26,18 +26,10 @@ __all__ = [
     "DEFAULT_GYM",
     "FROM_JSON",
     "PROMPT",
-    "RECORD_MODES",
-    "RecordMode",
     "Task",
     "Validation",
     "default_task_id",
 ]
-
-RecordMode = Literal["durable", "batched"]
-"""How the steps of a task are recorded: each before its call is answered, or within 50 ms of
-that. An answer and a grade are always recorded first."""
-
-RECORD_MODES: tuple[RecordMode, ...] = get_args(RecordMode)
 
 PROMPT = "prompt"
 """What stands for the template of a task that has a prompt."""

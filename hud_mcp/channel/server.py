@@ -35,7 +35,6 @@ from hud_mcp.serving.signals import stop_signals
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
-from hud_mcp.task import RecordMode
 
 __all__ = ["CHANNEL_LIMITS", "Channel", "bind", "serve"]
 
@@ -70,8 +69,6 @@ class Channel:
             more than HUD's own limit. Arguments and answers may be as long as a frame, unless
             the limits of the sessions say otherwise: what they are by default is MCP's.
         connections: How many there may be at once, streams included.
-        record: How steps are written where the sessions are its own, one of `RECORD_MODES`; None
-            for the environment's choice.
     """
 
     def __init__(
@@ -86,15 +83,11 @@ class Channel:
         first_s: float = _FIRST_S,
         frame_bytes: int | None = None,
         connections: int = _CONNECTIONS,
-        record: RecordMode | None = None,
     ) -> None:
-        if record is not None and sessions is not None:
-            raise HudMcpError("The sessions have their own `record`; set it there.")
         if token is not None and token == operator_token:
             raise HudMcpError("Clients have the operator's token; give them another one.")
         self.environment = environment
         self._sessions = sessions
-        self._record: RecordMode | None = record
         self._closes_sessions = closes_sessions or sessions is None
         self._token = token
         self._operator_token = operator_token
@@ -122,9 +115,7 @@ class Channel:
         """
         self._endpoints.check()
         if self._sessions is None:
-            self._sessions = Sessions(
-                [self.environment], store=Store(), limits=CHANNEL_LIMITS, record=self._record
-            )
+            self._sessions = Sessions([self.environment], store=Store(), limits=CHANNEL_LIMITS)
         limits = self._sessions.limits
         is_given = "argument_bytes" in limits.model_fields_set
         argument_bytes = limits.argument_bytes if is_given else FRAME_BYTES

@@ -13,7 +13,7 @@ from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.limits import read_limits
 from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import raise_file_limit
-from hud_mcp.cli.recording import record_option, store_option
+from hud_mcp.cli.recording import no_record_option, store_option
 from hud_mcp.cli.serving import leave, private_stdout
 from hud_mcp.cli.sources import load, only_environment
 from hud_mcp.cli.startup import without_collecting
@@ -66,7 +66,7 @@ def command() -> None:
 )
 @allow_option
 @store_option
-@record_option
+@no_record_option
 @click.option("--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
 @click.option(
     "--idle",
@@ -125,7 +125,6 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
         limits=limits,
         local_hosts=read_hosts(options["allow"]),
         job_id=options["job"],
-        record=options["record"],
     )
 
     def announce(port: int) -> None:

@@ -28,7 +28,7 @@ from hud_mcp.cli.models import (
 from hud_mcp.cli.output import asks_here, cell, make_console
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.progress import Progress
-from hud_mcp.cli.recording import in_store, record_option, store_option
+from hud_mcp.cli.recording import in_store, no_record_option, store_option
 from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.cli.watching import job_page
 from hud_mcp.cli.where import where_options, with_room
@@ -62,7 +62,7 @@ _GROUPS = {
         "group", "seed", "max_concurrent", "max_steps", "timeout", "retries", "workers", "ray",
         "in_process", "resume",
     ),
-    "Record and report": ("name", "store", "record", "image", "report_path", "view", "verbose"),
+    "Record and report": ("name", "store", "image", "report_path", "view", "verbose"),
 }  # fmt: skip
 
 
@@ -160,7 +160,7 @@ _GROUPS = {
 @where_options
 @allow_option
 @store_option
-@record_option
+@no_record_option
 @click.option(
     "--report",
     "report_path",
@@ -281,7 +281,7 @@ async def _evaluate(
     report = _place_of_report(options["report_path"], store, job)
     log_path = report.with_suffix(".log")
     progress = Progress(console, len(prepared.planned), group=job.group, verbose=options["verbose"])
-    evaluation = Evaluation(store, prepared, record=options["record"])
+    evaluation = Evaluation(store, prepared)
     if prepared.planned:
         make_private_file(log_path)
         watch = Watch(progress.on_start, progress.on_end, progress.on_death, progress.on_note)

@@ -1,4 +1,4 @@
-"""The options that say where a record is, and how steps are recorded."""
+"""The options that say where a record is."""
 
 import shlex
 from collections.abc import Callable
@@ -7,20 +7,26 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hud_mcp.record.place import STORE_VARIABLE, is_store_named
-from hud_mcp.task import RECORD_MODES
 
 if TYPE_CHECKING:
     from hud_mcp.store import Store
 
-__all__ = ["in_store", "is_there", "record_option", "store_option"]
+__all__ = ["in_store", "is_there", "no_record_option", "store_option"]
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
-record_option = click.option(
-    "--record",
-    type=click.Choice(RECORD_MODES),
-    show_default="as the environment says, else durable",
-    help="Write each step before its reply, or within 50 ms.",
+
+def _refuse_record(_context: click.Context, _option: click.Parameter, given: str | None) -> None:
+    """Say that `--record` is needed no more."""
+    if given is not None:
+        raise click.UsageError(
+            "There is no --record any more: every step is written before its reply, and waits "
+            "for no disk. Leave it out."
+        )
+
+
+no_record_option = click.option(
+    "--record", hidden=True, expose_value=False, callback=_refuse_record
 )
 
 

@@ -15,7 +15,7 @@ from hud_mcp.cli.greeting import configured_arguments, is_watched
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.monitoring import monitoring_options
-from hud_mcp.cli.recording import record_option, store_option
+from hud_mcp.cli.recording import no_record_option, store_option
 from hud_mcp.cli.replicas import refuse_alone, replica_options
 from hud_mcp.cli.serving import run
 from hud_mcp.cli.tokens import token_file_option
@@ -32,7 +32,7 @@ _LAST_PORT = 65_535
 _GROUPS = {
     "Tasks": ("tasksets", "split", "python", "allow", "tries", "limits", "quotas", "reload"),
     "HTTP": ("http", "tokens", "token_file", "hosts", "public_url", "operator_token_file"),
-    "Record": ("store", "record", "reward", "image"),
+    "Record": ("store", "reward", "image"),
     "Live pages": ("live", "live_log"),
     "Other protocols": ("openenv", "channel", "channel_token"),
     "Monitoring": ("metrics", "metrics_token", "traces", "log_format", "log_level"),
@@ -122,7 +122,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 )
 @allow_option
 @store_option
-@record_option
+@no_record_option
 @click.option(
     "--reward",
     type=click.Choice(["hidden", "on_submit", "per_step"]),

@@ -154,7 +154,6 @@ async def _open_sessions(options: dict[str, Any], bridges: AsyncExitStack) -> An
         job_id=options["job"],
         tries=options["tries"],
         local_hosts=read_hosts(options["allow"]),
-        record=options["record"],
         reloads=options["reload"],
     )
 

@@ -19,7 +19,7 @@ from hud_mcp.observation import Observation, TaskResult
 from hud_mcp.outcome import Cause
 from hud_mcp.plugins.hud.operation_json import call_problem
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.task import RecordMode, Task
+from hud_mcp.task import Task
 
 __all__ = ["Environment", "Observation", "Step", "TaskResult"]
 
@@ -97,7 +97,6 @@ class Environment:
         metadata: dict[str, Any] | None = None,
         build_data: dict[str, Any] | None = None,
         job_id: str | None = None,
-        record: RecordMode | None = None,
     ) -> None:
         self.metadata: dict[str, Any] = metadata if metadata is not None else {}
         self.client = client
@@ -113,7 +112,6 @@ class Environment:
         self.trajectory = ""
         self._session = ""
         self._job_id = job_id
-        self._record: RecordMode | None = record
         self._is_new = True
         self._closed = False
         self._take(begun)
@@ -227,8 +225,6 @@ class Environment:
             SessionEnded, EnvironmentFailed: As for `step`.
         """
         asked = {"calls": _rows(configs), "job_id": self._job_id, "unused": self._is_new}
-        if self._record is not None:
-            asked["record"] = self._record
         reply = await self._call("hud-mcp/reset", asked)
         self._take(reply)
         self._is_new = False

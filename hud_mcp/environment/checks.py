@@ -8,7 +8,6 @@ from typing import Any
 from hud_mcp.arguments import source_line
 from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.needs import Needs
-from hud_mcp.task import RECORD_MODES
 from hud_mcp.world import WorldSpec
 
 __all__ = [
@@ -16,7 +15,6 @@ __all__ = [
     "check_hook",
     "check_name",
     "check_needs",
-    "check_record_mode",
     "check_reward_policy",
     "check_v5_keywords",
     "check_world",
@@ -135,17 +133,4 @@ def check_reward_policy(reward: str | None, where: str) -> None:
         raise InvalidEnvironment(
             f"{where}: reward={reward!r} is not a reward policy; choose one of "
             f"{', '.join(REWARD_POLICIES)}."
-        )
-
-
-def check_record_mode(record: str | None, where: str) -> None:
-    """Refuse what is no way to record.
-
-    Raises:
-        InvalidEnvironment: There is no such way.
-    """
-    if record is not None and record not in RECORD_MODES:
-        raise InvalidEnvironment(
-            f"{where}: record={record!r} is no way to record; choose one of "
-            f"{', '.join(RECORD_MODES)}."
         )

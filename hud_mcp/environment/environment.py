@@ -19,7 +19,6 @@ from hud_mcp.environment.checks import (
     check_hook,
     check_name,
     check_needs,
-    check_record_mode,
     check_reward_policy,
     check_v5_keywords,
     check_world,
@@ -30,7 +29,7 @@ from hud_mcp.function import Phase
 from hud_mcp.hidden_paths import hide
 from hud_mcp.loading.digest_inputs import freeze_folder, imported_files
 from hud_mcp.needs import Needs
-from hud_mcp.task import RecordMode, Task
+from hud_mcp.task import Task
 from hud_mcp.template import Template
 from hud_mcp.world import WorldSpec
 from hud_mcp.worlds.none import NoWorld
@@ -56,7 +55,6 @@ class Environment(Declarations):
             by a parameter annotated with `Context`.
         reward: When agents see the reward, instead of the server's policy: one of
             `REWARD_POLICIES`.
-        record: The default way to write steps of its sessions: one of `RECORD_MODES`.
         context_selector: Picks the context of each task that sets none.
         seed: The seed of tasks that set none; random for each task by default.
         needs: The resources that one session needs; by default those of its world.
@@ -80,7 +78,6 @@ class Environment(Declarations):
         world: WorldSpec | None = None,
         contexts: ContextSpace | None = None,
         reward: str | None = None,
-        record: RecordMode | None = None,
         context_selector: "ContextSelector | None" = None,
         seed: int | None = None,
         needs: Needs | None = None,
@@ -95,14 +92,12 @@ class Environment(Declarations):
         check_v5_keywords(v5)
         check_name(name, where)
         check_reward_policy(reward, where)
-        check_record_mode(record, where)
         check_world(world, where)
         check_needs(needs, where)
         super().__init__(name, world if world is not None else NoWorld())
         self.version = version
         self.context_space = self.world.context_space | (contexts or ContextSpace())
         self.reward = reward
-        self.record: RecordMode | None = record
         self.context_selector = context_selector
         self.seed = seed
         self._needs = needs

@@ -15,7 +15,7 @@ from hud_mcp.observation import Screenshot
 from hud_mcp.record.model_use import ModelUse, sum_told
 from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.recorded_turn import RecordedTurn
-from hud_mcp.task import RecordMode, Task
+from hud_mcp.task import Task
 
 __all__ = [
     "BEHIND",
@@ -245,10 +245,10 @@ class Record(Value):
     receipt: Receipt | None = None
     started_at: datetime
     ended_at: datetime | None = None
-    record: RecordMode = Field(
+    record: str = Field(
         default="durable",
-        description="How its steps were written. Where `batched`, a server that died before an "
-        "answer may have lost the last ones, and with them the session.",
+        description="How its steps were written. Version 0.1 also wrote `batched` ones: the last "
+        "may be missing where its server died before an answer.",
     )
     foreign: bool = Field(
         default=False,

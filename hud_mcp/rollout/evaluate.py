@@ -27,7 +27,7 @@ from hud_mcp.serving.secrecy import keep_to_itself
 from hud_mcp.store import opened_store
 from hud_mcp.store.opening import Place
 from hud_mcp.store.permissions import make_private_file, make_private_folder
-from hud_mcp.task import RecordMode, Task
+from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
 
 __all__ = ["JobProgress", "evaluate"]
@@ -80,7 +80,6 @@ async def evaluate(
     protocol: str | None = None,
     allow: Sequence[str] = (),
     image: ImageFormat = DEFAULT_FORMAT,
-    record: RecordMode | None = None,
     isolated: bool = False,
     in_process: bool = False,
     workers: int | Literal["auto"] | None = None,
@@ -121,7 +120,6 @@ async def evaluate(
         protocol: The benchmark whose authors' protocol the runs follow.
         allow: Hosts of this machine or of a private network that rows may open.
         image: The format of pictures.
-        record: How to write steps: `durable` or `batched`.
         isolated: Whether each run of an agent in Python gets its own process, with only the
             credential of its session. The agent must be a function or a class of a module.
         in_process: Whether the environments run in this process too. Short runs are several times
@@ -190,7 +188,7 @@ async def evaluate(
             )
             prepared = await begin_job(opened, request)
         await _run(
-            Evaluation(opened, prepared, agent=solver, record=record),
+            Evaluation(opened, prepared, agent=solver),
             report_folder(opened) / f"{prepared.job.id}.log",
             on_progress,
         )

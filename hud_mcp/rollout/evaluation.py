@@ -30,7 +30,6 @@ from hud_mcp.rollout.run import Runs, Watch
 from hud_mcp.rollout.served import Served, served
 from hud_mcp.rollout.session_ids import SessionIds
 from hud_mcp.store import Store
-from hud_mcp.task import RecordMode
 
 __all__ = ["Evaluation", "report_folder"]
 
@@ -54,7 +53,6 @@ class Evaluation:
         store: Where it is recorded.
         prepared: The job, and what is to be run of it.
         agent: Who works on it, where that is an object of this process; else its options say.
-        record: How steps are written, one of `RECORD_MODES`; None for the environments' choice.
 
     Attributes:
         prepared: The job, and what is to be run of it.
@@ -68,14 +66,12 @@ class Evaluation:
         prepared: Prepared,
         *,
         agent: Solver | None = None,
-        record: RecordMode | None = None,
     ) -> None:
         self.prepared = prepared
         self.lost: str | None = None
         self.cut_off = 0
         self._store = store
         self._agent = agent
-        self._record: RecordMode | None = record
         self._runs: Runs | None = None
         self._model: ModelAgent | None = None
 
@@ -103,7 +99,6 @@ class Evaluation:
                     served(
                         self.prepared,
                         self._store,
-                        record=self._record,
                         folder=Path(folder),
                         log=log,
                         watch=watch,

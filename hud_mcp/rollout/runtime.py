@@ -28,7 +28,7 @@ from hud_mcp.rollout.link import stopped_at_the_end
 from hud_mcp.serving.listening import LOOPBACK, port_of
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
-from hud_mcp.task import RecordMode, Task
+from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
 
 __all__ = ["LocalRuntime", "Placement", "Runtime", "SubprocessRuntime", "started_by"]
@@ -61,7 +61,6 @@ class LocalRuntime:
     Args:
         source: A source as `hud-mcp serve` takes it, or an `Environment`; by default each task's
             environment is found by its name.
-        record: How steps are written, one of `RECORD_MODES`; None for the environments' choice.
 
     Raises:
         InvalidTask: The source is something else.
@@ -72,8 +71,6 @@ class LocalRuntime:
     def __init__(
         self,
         source: str | Path | Environment | None = None,
-        *,
-        record: RecordMode | None = None,
     ) -> None:
         if source is not None and not isinstance(source, str | Path | Environment):  # pyright: ignore[reportUnnecessaryIsInstance]  # HUD's takes functions
             raise InvalidTask(
@@ -81,7 +78,6 @@ class LocalRuntime:
                 "function that builds one first, and give what it returns."
             )
         self._source = source
-        self._record: RecordMode | None = record
 
     @asynccontextmanager
     async def serve(self, tasks: Taskset, job: Job) -> AsyncGenerator[Mapping[str, Place]]:
@@ -93,7 +89,6 @@ class LocalRuntime:
             limits=CHANNEL_LIMITS,
             job_id=job.id,
             resumes=False,
-            record=self._record,
         )
         token = secrets.token_hex(16)
         places: dict[str, Place] = {}
@@ -120,7 +115,6 @@ class SubprocessRuntime:
     Args:
         source: A source of one environment, as `hud-mcp serve` takes it.
         ready_timeout: Seconds that it may take to start.
-        record: How steps are written, one of `RECORD_MODES`; None for the environment's choice.
     """
 
     knows_rows = True
@@ -130,10 +124,8 @@ class SubprocessRuntime:
         source: str | Path,
         *,
         ready_timeout: float = _READY_S,
-        record: RecordMode | None = None,
     ) -> None:
         self._source = str(source)
-        self._record: RecordMode | None = record
         self._ready_s = ready_timeout
 
     @asynccontextmanager
@@ -154,8 +146,6 @@ class SubprocessRuntime:
                 tasks.environment_names[0], "--taskset", str(rows), "--store", _own_store(job).url,
                 "--job", job.id,
             ]  # fmt: skip
-            if self._record is not None:
-                command += ["--record", self._record]
             async with _process(command, token) as process:
                 port = await self._read_port(process)
                 yield {tasks.environment_names[0]: Place("127.0.0.1", port, token)}

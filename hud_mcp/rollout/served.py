@@ -31,7 +31,6 @@ from hud_mcp.rollout.server import AnyServer, RunServer, run_server
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
-from hud_mcp.task import RecordMode
 from hud_mcp.taskset import Taskset
 
 __all__ = ["Served", "check_store", "served", "share_out"]
@@ -69,7 +68,6 @@ class _Job:
 
     prepared: Prepared
     store: Store
-    record: RecordMode | None
     folder: Path
     log: TextIO
     watch: Watch
@@ -85,7 +83,6 @@ class _Job:
         return [
             *("--image", how.image, *_room(how.max_concurrent)),
             *(text for host in how.allow for text in ("--allow", host)),
-            *(("--record", self.record) if self.record else ()),
         ]
 
 
@@ -94,7 +91,6 @@ async def served(
     prepared: Prepared,
     store: Store,
     *,
-    record: RecordMode | None,
     folder: Path,
     log: TextIO,
     watch: Watch,
@@ -104,7 +100,6 @@ async def served(
     Args:
         prepared: The job.
         store: Where it is recorded.
-        record: How steps are written; None for the environments' choice.
         folder: An empty one, for files of the job.
         log: Where servers write what they have to say.
         watch: Who is told of their deaths.
@@ -113,7 +108,7 @@ async def served(
         EnvironmentFailed: A server does not start; the text has the end of its log.
         HudMcpError: A cluster cannot run the job.
     """
-    job = _Job(prepared, store, record, folder, log, watch)
+    job = _Job(prepared, store, folder, log, watch)
     if prepared.how.in_process:
         kind = _in_process(job)
     elif prepared.how.ray is not None:
@@ -135,7 +130,6 @@ async def _in_process(job: _Job) -> AsyncGenerator[Served]:
         limits=_limits(how.max_concurrent),
         job_id=job.prepared.job.id,
         local_hosts=how.allow,
-        record=job.record,
     )
     is_model = how.model is not None
     async with local_server(

@@ -62,7 +62,6 @@ class Core:
         spec: The same.
         journal: What it writes.
         strain: What the machine's load did to it.
-        record: The beginning and the end of that.
         life: The parts that use its world.
         prompt: What its template asks; None until it does.
         failure: Why it could not be resumed, where its record could not be written.
@@ -107,7 +106,6 @@ class Core:
             spec.trajectory_id,
             owed,
             post=self.post,
-            record=spec.record,
             on_written=self._tell,
         )
         attempt = stored.attempt if stored is not None else None
@@ -358,7 +356,7 @@ class Core:
         number = self.state.life
         try:
             if number > self.life.number:
-                await self.journal.flush()  # steps that were batched are in it too
+                await self.journal.flush()  # what is owed is in what is read next
                 self._stored = await self._store.load_session(self.spec.trajectory_id)
                 self.life = self._new_life(number)
         except HudMcpError as exc:

@@ -9,13 +9,7 @@ from typing import Any, cast
 
 from hud_mcp.record.values import SNAPSHOT, TrajectoryStep
 
-__all__ = ["BATCHED", "Durability", "durability_notes"]
-
-BATCHED = (
-    "Its steps were recorded in batches. Had its server died before the answer, the session would "
-    "have been lost."
-)
-"""What the receipt says of a session whose steps were not awaited."""
+__all__ = ["Durability", "durability_notes"]
 
 _MOST_NOTES = 10
 _MOST_NAMED = 20

@@ -15,7 +15,7 @@ from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
-from hud_mcp.task import RecordMode, Task
+from hud_mcp.task import Task
 from hud_mcp.world import Shared
 
 __all__ = ["SessionFactory"]
@@ -31,7 +31,6 @@ class SessionFactory:
         shared: What their worlds share.
         limits: What bounds them.
         reward_policy: Who sees rewards; None for the templates' and environments' own.
-        record: How steps are written; None for the environments' own.
         local_hosts: Hosts that any row may open, of this machine and of private networks too.
         changes: Is told what they record.
     """
@@ -45,7 +44,6 @@ class SessionFactory:
         shared: Shared,
         limits: Limits,
         reward_policy: str | None,
-        record: RecordMode | None,
         local_hosts: Iterable[str],
         changes: Changes,
     ) -> None:
@@ -55,7 +53,6 @@ class SessionFactory:
         self._shared = shared
         self._limits = limits
         self._reward_policy = reward_policy
-        self._record: RecordMode | None = record
         self._local_hosts = tuple(local_hosts)
         self._changes = changes
         self._setups: GroupSetups = service("group setups")(store)
@@ -70,7 +67,6 @@ class SessionFactory:
         job_id: str | None,
         provisional: bool = False,
         session_id: str | None = None,
-        record: RecordMode | None = None,
     ) -> Session:
         """Make a new session.
 
@@ -94,7 +90,6 @@ class SessionFactory:
             tries=count.tries,
             local_hosts=self._local_hosts,
             program=self._reaper.watch(),
-            record=record or self._record or environment.record or "durable",
             group_setup=self._setups.of(task, environment, caller.principal, job_id),
             changes=self._changes,
         )

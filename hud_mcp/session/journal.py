@@ -12,7 +12,6 @@ from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep
 from hud_mcp.record.values import BEHIND
 from hud_mcp.session.draft import Draft
-from hud_mcp.session.durability import BATCHED
 from hud_mcp.session.writes import Writes
 from hud_mcp.store import Store
 
@@ -106,7 +105,6 @@ class Journal:
                 live_token=live_token,
                 start_key=start_key,
                 tries=tries,
-                record=self._writes.record,
             )
             self._beginning = asyncio.ensure_future(writing)
         self.attempt = await asyncio.shield(self._beginning)
@@ -133,16 +131,13 @@ class Journal:
         self._owed.mark(facts)
 
     async def add(self, draft: Draft) -> None:
-        """Make a step durable; one that may wait, within 50 ms, unless a crash comes before.
+        """Make a step durable.
 
         Raises:
             StoreFailed: It was not written; it is kept, and written with the next one.
             SessionTaken: Another server runs the session; nothing is written here any more.
         """
         self._owed.add(draft)
-        if self._writes.may_wait(draft):
-            self._writes.write_soon()
-            return
         try:
             if not self._writes.commit():
                 await self._writes.flush(whole=False)
@@ -220,13 +215,12 @@ class Journal:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every step is written, or will be as soon as a write is waited for."""
+        """Whether every step is written."""
         return self._writes.is_complete
 
     def notes(self) -> tuple[str, ...]:
         """What a receipt says of how the session was recorded."""
-        batched = (BATCHED,) if self._writes.record == "batched" and self.count else ()
-        return (*self._owed.notes(), *batched)
+        return self._owed.notes()
 
     async def end(self, receipt: Receipt) -> Receipt | None:
         """Make the end durable, with everything that is still owed.

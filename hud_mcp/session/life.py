@@ -26,7 +26,7 @@ from hud_mcp.session.operated import OperatorCalls
 from hud_mcp.session.quick import QuickActions
 from hud_mcp.session.steps import Steps
 from hud_mcp.store.stored_session import StoredSession
-from hud_mcp.task import RecordMode, Task
+from hud_mcp.task import Task
 from hud_mcp.template_process import runs_apart
 from hud_mcp.world import Opening, Shared
 
@@ -55,7 +55,6 @@ class SessionSpec:
         start_key: By what the starts of its task are counted.
         tries: How many of them there may be; None for any number.
         local_hosts: Hosts that any row may open, of this machine and of private networks too.
-        record: How its steps are written.
         group_setup: The setup that it shares with its group; None where it runs its own.
     """
 
@@ -76,7 +75,6 @@ class SessionSpec:
     start_key: str
     tries: int | None
     local_hosts: tuple[str, ...]
-    record: RecordMode
     group_setup: GroupSetup | None = None
 
     @property

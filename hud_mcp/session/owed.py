@@ -32,7 +32,6 @@ class Owed:
         first_line: The number of the first of these lines.
         facts: What is owed of what decides how it goes on, by name.
         receipt: The end, where it is known and not written.
-        size_bytes: How large the steps are, with their pictures and snapshots.
         deaths: The calls since the last step that stands, each of which met a dead world.
         snapshot_step: After which step the last snapshot was taken; None without one.
         is_behind: Whether something may have been done in the world that no step and no
@@ -55,7 +54,6 @@ class Owed:
         self.facts: dict[str, bool | int] = {}
         self._has_ended = False
         self.receipt: Receipt | None = None
-        self.size_bytes = 0
         self.count = len(recorded)
         self.changed = max((step.index + 1 for step in recorded if step.changes_world), default=0)
         self.deaths: list[TrajectoryStep] = trail(recorded)
@@ -82,7 +80,6 @@ class Owed:
         shot = draft.observation.image if draft.observation else None
         step = draft.step(self.count, self._durability.of_step(self.count))
         self.steps.append(NewStep(step, shot, draft.answers, draft.snapshot))
-        self.size_bytes += _size_bytes(self.steps[-1])
         self._before = (self.changed, self.deaths, self.snapshot_step, self.is_behind)
         self.deaths = [*self.deaths, step] if step.undone else []
         if step.changes_world:
@@ -95,14 +92,13 @@ class Owed:
     def withdraw(self) -> None:
         """Take the last step back, if it is still owed: what it says was not done."""
         if self.steps:
-            self.size_bytes -= _size_bytes(self.steps.pop())
+            self.steps.pop()
             self.count -= 1
             self.changed, self.deaths, self.snapshot_step, self.is_behind = self._before
 
     def drop(self, count: int) -> None:
         """Forget the first steps: they are written."""
         del self.steps[:count]
-        self.size_bytes = sum(_size_bytes(owed) for owed in self.steps)
 
     def log(self, line: str) -> None:
         """Owe a line of the log, while there is room."""
@@ -150,9 +146,3 @@ class Owed:
         self.facts.clear()
         self._room = 0
         self.receipt = None
-
-
-def _size_bytes(owed: NewStep) -> int:
-    """Roughly how much memory a step takes while it waits."""
-    shot = 0 if owed.screenshot is None else len(owed.screenshot.data)
-    return shot + len(owed.snapshot or b"") + len(owed.step.observation_text or "")

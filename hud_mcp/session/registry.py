@@ -23,7 +23,7 @@ from hud_mcp.session.starts import Start, Starts
 from hud_mcp.session.sweep import Sweep
 from hud_mcp.store import Store
 from hud_mcp.store.lease import LEASE_S
-from hud_mcp.task import RecordMode, Task
+from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
 from hud_mcp.world import Shared
 
@@ -47,8 +47,6 @@ class Sessions:
             not, only sessions that are asked for are resumed.
         local_hosts: Hosts that the row of any task may open, of this machine and of private
             networks too; a row that is not the user's own may name no others of those.
-        record: How steps are written, one of `RECORD_MODES`; None for the environments' own
-            choice, then `durable`.
         reloads: Whether `replace` is going to be called: clients are told that lists change.
 
     Attributes:
@@ -77,7 +75,6 @@ class Sessions:
         tries: int | None = None,
         resumes: bool = True,
         local_hosts: Iterable[str] = (),
-        record: RecordMode | None = None,
         reloads: bool = False,
     ) -> None:
         self._catalogue = catalogue = Catalogue(environments, tasksets)
@@ -92,7 +89,6 @@ class Sessions:
         self.limits = limits = limits or Limits()
         self.reward_policy = reward_policy
         self.job_id = job_id
-        self.record: RecordMode | None = record
         self.reloads = reloads
         self.changes = Changes()
         self._live_base: str | None = None
@@ -111,7 +107,6 @@ class Sessions:
             shared=self._shared,
             limits=limits,
             reward_policy=reward_policy,
-            record=record,
             local_hosts=local_hosts,
             changes=self.changes,
         )
@@ -200,7 +195,6 @@ class Sessions:
         job_id: str | None = None,
         named_job_id: str | None = None,
         environment: Environment | None = None,
-        record: RecordMode | None = None,
     ) -> Session:
         """Start a session and return it with its prompt.
 
@@ -218,7 +212,6 @@ class Sessions:
             named_job_id: The same, of a job that its caller has named: it is no other place to
                 try a task in once more.
             environment: The task's, where it is none of the catalogue's.
-            record: How its steps are written, in place of the registry's.
 
         Raises:
             InvalidTask, InvalidContext: The task does not fit its environment, or another id is
@@ -244,7 +237,6 @@ class Sessions:
             counted_in=job_id or self.job_id,
             provisional=provisional,
             session_id=session_id,
-            record=record,
             first=first,
         )
         if session_id is None or drawn:

@@ -41,7 +41,7 @@ from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.stepped import Stepped
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
-from hud_mcp.task import RecordMode, Task
+from hud_mcp.task import Task
 from hud_mcp.template import Prompt
 from hud_mcp.world import Shared
 
@@ -67,7 +67,6 @@ class Session(SessionCalls):
         start_key: By what the starts of its task are counted.
         tries: How many of them there may be; None for any number.
         program: A task that is cancelled with the whole event loop alone; None where none is.
-        record: How its steps are written; of a session that goes on, as before.
         changes: Is told what is recorded; None for nobody.
         group_setup: The setup that it shares with its group; None where it runs its own.
 
@@ -96,7 +95,6 @@ class Session(SessionCalls):
         start_key: str = "",
         tries: int | None = None,
         program: "asyncio.Task[None] | None" = None,
-        record: RecordMode = "durable",
         changes: Changes | None = None,
         group_setup: GroupSetup | None = None,
     ) -> None:
@@ -123,7 +121,6 @@ class Session(SessionCalls):
             start_key=start_key,
             tries=tries,
             local_hosts=tuple(local_hosts),
-            record=record if begun is None else begun.record,
             group_setup=group_setup,
         )
         core = Core(

@@ -17,7 +17,7 @@ from hud_mcp.session.search import Search
 from hud_mcp.session.session import Session
 from hud_mcp.session.turns import Turns
 from hud_mcp.store import Store
-from hud_mcp.task import RecordMode, Task
+from hud_mcp.task import Task
 
 __all__ = ["Start", "Starts"]
 
@@ -43,7 +43,6 @@ class Start:
         counted_in: The job in which it is counted how often its task was started, or None.
         provisional: Whether it expires early until somebody acts on it.
         session_id: The id that its caller chose; None where one is to be drawn.
-        record: How its steps are written; None for the process's own choice.
         first: Whether its caller says that no start with this id was made before.
     """
 
@@ -54,7 +53,6 @@ class Start:
     counted_in: str | None = None
     provisional: bool = False
     session_id: str | None = None
-    record: RecordMode | None = None
     first: bool = False
 
 
@@ -97,7 +95,6 @@ class Starts:
             job_id=start.job_id,
             provisional=start.provisional,
             session_id=start.session_id,
-            record=start.record,
         )
         try:
             await session.start()

@@ -2,8 +2,8 @@
 
 Start with `store.py`, what is written and by whom, and `archive.py`, what there is to read.
 What every call writes is in `changes.py`. `database.py` is what that runs on: `writer.py` makes
-writes durable, `soon.py` begins those that may wait a moment, `lease.py` says which server process
-owns which session. `sql/` has the tables, the statements and the migrations.
+writes durable, `lease.py` says which server process owns which session. `sql/` has the tables,
+the statements and the migrations.
 """
 
 from hud_mcp.record.place import default_store_url

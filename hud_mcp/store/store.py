@@ -8,7 +8,7 @@ is first used.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -40,9 +40,8 @@ from hud_mcp.store.lease import LEASE_S
 from hud_mcp.store.new_step import NewStep
 from hud_mcp.store.new_turn import NewTurn
 from hud_mcp.store.screenshots import mark_for
-from hud_mcp.store.soon import Soon
 from hud_mcp.store.stored_session import WaitingSession
-from hud_mcp.task import RecordMode, Task
+from hud_mcp.task import Task
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -95,7 +94,6 @@ class Store(Archive):
             database, folder, None if url is None else service("object store")(url, folder)
         )
         self.writes_late = writes_late
-        self._soon = Soon()
         self._start_rule = start_rule
         self._growth = Growth()
         self._mark = mark_for(self.screenshots, database.url)
@@ -176,7 +174,6 @@ class Store(Archive):
         live_token: str | None = None,
         start_key: str = "",
         tries: int | None = None,
-        record: RecordMode = "durable",
         token_digest: str | None = None,
     ) -> "asyncio.Future[int]":
         """Record the beginning of a session of this server, with its prompt if that is known.
@@ -190,7 +187,6 @@ class Store(Archive):
             live_token: The token of its live page.
             start_key: The key that counts starts; the default is the session's own id.
             tries: The largest number of starts; None for any number.
-            record: How its steps are written.
             token_digest: The digest of the caller's token; None without one.
 
         Returns:
@@ -213,7 +209,7 @@ class Store(Archive):
             environment_digest=environment_digest,
             live_token=live_token,
             start_key=start_key or secret_digest,
-            record=record,
+            record="durable",
             token_digest=token_digest,
         )
         if self.writes_late:
@@ -358,10 +354,6 @@ class Store(Archive):
         return self._database.write(
             lambda c: sql.turns.add_turns(c, trajectory_id, new, before_step)
         )
-
-    def soon(self, begin: Callable[[], None]) -> None:
-        """Call a function in 25 ms, together with the functions of other sessions."""
-        self._soon.add(begin)
 
     async def add_logs(
         self,

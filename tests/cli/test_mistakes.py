@@ -294,3 +294,13 @@ def test_a_token_that_is_too_short_is_named_by_where_it_was_given(tmp_path: Path
         assert str(said) in error
         assert "at least 8 characters" in error
         assert ("--token-file" in error) == (said == file)
+
+
+@pytest.mark.parametrize("command", [("serve",), ("eval",), ("channel", "serve")], ids=" ".join)
+def test_record_is_told_to_be_needed_no_more(command: tuple[str, ...]) -> None:
+    """A command line of before fails with what to do; the help does not show the option."""
+    result = run(*command, "letter_count", "--record", "batched")
+    assert result.exit_code == 2
+    assert "every step is written before its reply" in result.output
+    assert "Leave it out" in result.output
+    assert "--record" not in run(*command, "--help").output

@@ -409,7 +409,7 @@ async def test_a_picture_and_a_result_are_written_as_json_and_read_back(here: Pl
 def test_the_signatures_are_those_of_the_documents() -> None:
     """As document 000 writes them."""
     assert hud_mcp.gym.make.__kwdefaults__ == {
-        "job": None, "job_id": None, "url": None, "metadata": None, "record": None
+        "job": None, "job_id": None, "url": None, "metadata": None
     }  # fmt: skip
     for name, parameters in (
         ("step", ["actions"]),
@@ -424,17 +424,3 @@ def test_the_signatures_are_those_of_the_documents() -> None:
         assert list(signature.parameters) == ["self", *parameters]
         assert all(signature.parameters[p].default is None for p in parameters)
     assert list(TaskResult.model_fields)[:3] == ["observation", "reward", "terminated"]
-
-
-async def test_a_live_environment_says_how_it_is_recorded(place: Place) -> None:
-    """Wherever it runs; what it did is there whole."""
-    env = await place.make(bench_task(setup=("put", "a")), record="batched")
-    for _ in range(3):
-        await env.step()
-    await env.evaluate()
-    await env.reset()
-    await env.close()
-    recorded = await place.record(env)
-    assert recorded.record == "batched"
-    kinds = [step.kind for step in recorded.steps]
-    assert kinds[:4] == ["step", "step", "step", "evaluate"]

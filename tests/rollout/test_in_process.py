@@ -54,11 +54,10 @@ async def reads(agent: Agent) -> str | None:
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("record", ["durable", "batched"])
-async def test_both_ways_to_run_record_the_same(rows: Path, record: str) -> None:
+async def test_both_ways_to_run_record_the_same(rows: Path) -> None:
     """Rewards, outcomes, seeds and counts are those of a server in a process of its own."""
-    here = await evaluate(str(rows), reads, seed=3, in_process=True, record=record)
-    there = await evaluate(str(rows), reads, seed=3, record=record)
+    here = await evaluate(str(rows), reads, seed=3, in_process=True)
+    there = await evaluate(str(rows), reads, seed=3)
 
     assert [run.reward for run in here.runs] == [float(i != 7) for i in range(12)]
     figures = [await job.statistics() for job in (here, there)]

@@ -165,23 +165,6 @@ async def test_a_taskset_runs_the_same_wherever_it_is_placed(
     assert {t.reward for t in recorded} <= {1.0}
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("where", ["here", "process"])
-async def test_a_runtime_says_how_its_runs_are_recorded(
-    words: Environment, source: str, where: str
-) -> None:
-    """In this process and in another one; by default, each step before its reply."""
-    make = LocalRuntime if where == "here" else SubprocessRuntime
-    modes: list[str] = []
-    with anyio.fail_after(BOUND_S):
-        for options in ({}, {"record": "batched"}):
-            task = words.templates["backwards"](word="tea")
-            job = await task.run(Solver(), runtime=make(source, **options))  # type: ignore[arg-type]
-            modes += [run.record for run in await job.load_trajectories()]
-            assert job.reward == 1.0
-    assert modes == ["durable", "batched"]
-
-
 async def test_a_task_runs_alone_and_into_a_job_that_goes_on(words: Environment) -> None:
     """`job=` gathers runs of several calls; without a runtime, a shipped environment is found."""
     with anyio.fail_after(BOUND_S):

@@ -44,7 +44,6 @@ def test_a_policy_gradient_learns_through_the_environment() -> None:
 def test_a_policy_gradient_learns_through_the_client(tmp_path: Path) -> None:
     """The returns of CartPole over HTTP, with a token, are four times a random policy's."""
     token = "a-token-of-thirty-two-characters"
-    options = ("--token", token, "--record", "batched")
-    with http_server(tmp_path / "server", ["gym:CartPole-v1"], *options) as server:
+    with http_server(tmp_path / "server", ["gym:CartPole-v1"], "--token", token) as server:
         printed = curve("policy_gradient_client.py", "--url", server.url, "--token", token)
     assert learnt(*printed)

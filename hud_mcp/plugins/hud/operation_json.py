@@ -13,7 +13,6 @@ from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.measuring import FINAL_RESPONSE
 from hud_mcp.session.receipts import ended_text
 from hud_mcp.session.session import Session, Stepped
-from hud_mcp.task import RECORD_MODES, RecordMode
 
 __all__ = [
     "Json",
@@ -22,7 +21,6 @@ __all__ = [
     "is_unused",
     "read_cause",
     "read_look",
-    "read_record",
     "read_text",
     "tell_step",
 ]
@@ -92,17 +90,6 @@ def read_look(params: Mapping[str, Any], session: Session) -> Look:
     except (ValidationError, TypeError) as exc:
         raise InvalidTask(f"look: {exc}") from None
     return look if session.environment.world.has_screen else look.model_copy(update={"image": None})
-
-
-def read_record(params: Mapping[str, Any]) -> RecordMode | None:
-    """How steps are to be written; None where nothing was given."""
-    given = params.get("record")
-    if given is None:
-        return None
-    if given not in RECORD_MODES:
-        modes = ", ".join(RECORD_MODES)
-        raise InvalidTask(f"record: expected one of {modes}, got {given!r:.60}.")
-    return given
 
 
 def read_text(params: Mapping[str, Any], name: str) -> str | None:

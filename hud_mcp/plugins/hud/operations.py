@@ -31,7 +31,6 @@ from hud_mcp.plugins.hud.operation_json import (
     is_unused,
     read_cause,
     read_look,
-    read_record,
     read_text,
     tell_step,
 )
@@ -42,7 +41,7 @@ from hud_mcp.session.receipts import NEXT, digest, ended_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
-from hud_mcp.task import RecordMode, Task
+from hud_mcp.task import Task
 from hud_mcp.world import Addressed
 
 __all__ = ["OPERATIONS", "Operations"]
@@ -132,7 +131,6 @@ class Operations:
             task,
             await self._job_id(params),
             session_id=read_text(params, "session"),
-            record=read_record(params),
         )
         metadata = params.get("metadata")
         if metadata:
@@ -205,7 +203,7 @@ class Operations:
             return {**self._begun(session), **shown}
         if session is not None:
             await session.conclude()
-        session = await self._begin(task, read_text(params, "job_id"), record=read_record(params))
+        session = await self._begin(task, read_text(params, "job_id"))
         shown = (
             tell_step(await session.step((), read_look(params, session)))
             if calls is None
@@ -288,7 +286,6 @@ class Operations:
         job_id: str | None,
         *,
         session_id: str | None = None,
-        record: RecordMode | None = None,
     ) -> Session:
         drawn = session_id is None
         session_id = session_id or f"sess-{secrets.token_hex(16)}"
@@ -301,7 +298,6 @@ class Operations:
             drawn=drawn,
             job_id=job_id,
             environment=self._environment,
-            record=record,
         )
 
     def _begun(self, session: Session) -> Json:

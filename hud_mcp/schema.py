@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 import orjson
 from pydantic_core import ErrorDetails
 
-__all__ = ["fault_words", "plain_field", "plain_schema", "read_texts", "such_as"]
+__all__ = ["TextReader", "fault_words", "plain_field", "plain_schema", "read_texts", "such_as"]
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -166,41 +166,83 @@ def plain_field(schema: Schema) -> dict[str, Any]:
 
 
 def read_texts(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """Read what came as its JSON text where a schema has no texts, at any depth.
+    """Read the fields of an object as `TextReader` does.
+
+    Args:
+        given: The fields of an object, as a client sent them.
+        schema: The JSON schema of the object.
+    """
+    return TextReader(schema).read(given)
+
+
+class TextReader:
+    """Reads what came as its JSON text where a schema has no texts, at any depth.
 
     A text stays a text wherever the schema admits one, even if it looks like JSON. A whole number
     that came as 5.0 becomes 5, and one object alone where a list is asked becomes a list of one.
     What can be read as nothing that the schema admits stays as it came, for its reader to refuse.
 
     Args:
-        given: The fields of an object, as a client sent them.
-        schema: The JSON schema of the object.
+        schema: The JSON schema of an object; what is found in it is kept for the next reading.
     """
-    return cast("dict[str, Any]", _read(dict(given), schema, schema.get("$defs", {}), 0))
+
+    def __init__(self, schema: Schema) -> None:
+        self._root = _Node(schema, schema.get("$defs", {}))
+
+    def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Read the fields of an object, as a client sent them."""
+        return cast("dict[str, Any]", self._root.read(dict(given), 0))
 
 
-def _read(value: Any, schema: Any, definitions: Schema, depth: int) -> Any:
-    schema = _resolved(schema, definitions)
-    kinds = _kinds(schema, definitions)
-    if kinds is not None:
-        value = _of_kinds(value, kinds)
-    if depth > _MOST_DEPTH or not isinstance(value, dict | list):
-        return value
-    schema = _chosen(schema, _kind(value), definitions)
-    if isinstance(value, dict):
-        fields: Schema = schema.get("properties", {})
-        rest = schema.get("additionalProperties")
-        known = cast("dict[str, Any]", value)
-        return {
-            name: _read(each, fields.get(name, rest), definitions, depth + 1)
-            for name, each in known.items()
-        }
-    places: list[Any] = schema.get("prefixItems", [])
-    items = schema.get("items")
-    return [
-        _read(each, places[i] if i < len(places) else items, definitions, depth + 1)
-        for i, each in enumerate(cast("list[Any]", value))
-    ]
+class _Node:
+    """One place of a schema; the places inside it are made as values come for them."""
+
+    __slots__ = ("_definitions", "_inside", "_kinds", "_odd", "_schema")
+
+    def __init__(self, schema: Any, definitions: Schema) -> None:
+        self._schema = _resolved(schema, definitions)
+        self._definitions = definitions
+        self._kinds = _kinds(self._schema, definitions)
+        self._odd = _odd_types(self._kinds)
+        self._inside: dict[str | int, _Node] = {}
+
+    def read(self, value: Any, depth: int) -> Any:
+        if self._kinds is not None and type(value) in self._odd:
+            value = _of_kinds(value, self._kinds)
+        if depth > _MOST_DEPTH or not isinstance(value, dict | list):
+            return cast("Any", value)
+        if isinstance(value, dict):
+            known = cast("dict[str, Any]", value)
+            return {name: self._at(name).read(each, depth + 1) for name, each in known.items()}
+        several = cast("list[Any]", value)
+        return [self._at(i).read(each, depth + 1) for i, each in enumerate(several)]
+
+    def _at(self, place: str | int) -> "_Node":
+        """The place of a field or of an item; all that the schema does not name share one."""
+        found = self._inside.get(place)
+        if found is not None:
+            return found
+        is_field = isinstance(place, str)
+        schema = _chosen(self._schema, "object" if is_field else "array", self._definitions)
+        if isinstance(place, str):
+            rest, named = schema.get("additionalProperties"), schema.get("properties", {})
+            known = place in named
+        else:
+            rest, named = schema.get("items"), schema.get("prefixItems", [])
+            known = place < len(named)
+        key = place if known else ("" if is_field else -1)
+        node = self._inside.get(key)
+        if node is None:
+            node = self._inside[key] = _Node(named[place] if known else rest, self._definitions)
+        return node
+
+
+def _odd_types(kinds: frozenset[str] | None) -> frozenset[type]:
+    """The types of values that may be read as something else, where these kinds are asked."""
+    if kinds is None:
+        return frozenset()
+    odd = {str: "string" not in kinds, float: "number" not in kinds, dict: "array" in kinds}
+    return frozenset(kind for kind, is_odd in odd.items() if is_odd)
 
 
 def _of_kinds(value: Any, kinds: frozenset[str]) -> Any:

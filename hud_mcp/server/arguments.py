@@ -13,7 +13,7 @@ import orjson
 
 from hud_mcp.absent import is_empty
 from hud_mcp.errors import InvalidTask, LimitReached, clipped, did_you_mean
-from hud_mcp.schema import read_texts, such_as
+from hud_mcp.schema import TextReader, such_as
 from hud_mcp.server.schemas import object_schema
 
 __all__ = ["Argument", "Arguments", "check_size"]
@@ -98,13 +98,12 @@ class Arguments:
             if argument.schema is not None
         }
 
-        self._read_by = {
-            "properties": {
-                name: {**(argument.schema or {}), "type": argument.kind}
-                for name, argument in arguments.items()
-                if argument.kind is not None and not argument.has_parser
-            }
+        read = {
+            name: {**(argument.schema or {}), "type": argument.kind}
+            for name, argument in arguments.items()
+            if argument.kind is not None and not argument.has_parser
         }
+        self._texts = TextReader({"properties": read})
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -129,7 +128,7 @@ class Arguments:
             for name, value in given.items()
             if name in self._required or self._is_given(name, value)
         }
-        kept = read_texts(kept, self._read_by)
+        kept = self._texts.read(kept)
         wrong = [self._problem(name, value) for name, value in kept.items()]
         wrong += [f"{name!r} is required" for name in self._required if kept.get(name) is None]
         found = [w for w in wrong if w][:_MOST_PROBLEMS]

@@ -42,8 +42,9 @@ class Write:
 
     def copy_files(self) -> None:
         """Copy the files to where they lie elsewhere too. It blocks."""
-        for path, data in self.files if self.copy is not None else ():
-            self.copy(path, data)
+        if self.copy is not None:
+            for path, data in self.files:
+                self.copy(path, data)
 
 
 def tell(ended: list[tuple[Write, Any, Exception | None]]) -> None:

@@ -145,14 +145,15 @@ class Writer:
         Returns:
             Whether the thread has ended in time.
         """
-        with anyio.CancelScope(shield=True):
-            if self._copying:
+        if self._copying:
+            with anyio.CancelScope(shield=True):
                 await asyncio.wait(self._copying, timeout=within_s)
-            with self._lock:
-                thread = self._thread
-                if thread is None:
-                    return not self._copying
-                self._queue.put("end")
+        with self._lock:
+            thread = self._thread
+            if thread is None:
+                return not self._copying
+            self._queue.put("end")
+        with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(thread.join, within_s)
         return not thread.is_alive()
 

@@ -178,7 +178,7 @@ class Gymnasium(WorldSpec):
         """
         return self._probe.spaces
 
-    @property
+    @cached_property
     def custom_actions(self) -> dict[str, dict[str, Any]]:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
         """What `custom` takes: from a name to the JSON schema of its arguments."""
         one = self.action_schema

@@ -18,13 +18,11 @@ from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session import effects as do
 from hud_mcp.session.changes import Changes
 from hud_mcp.session.deaths import DiedAgain
-from hud_mcp.session.durability import Durability
 from hud_mcp.session.events import Closed, Event, Examined, NotBack, Recorded, Resumed, Staged
 from hud_mcp.session.executor import Executor, Rest
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.life import Life, SessionSpec
 from hud_mcp.session.once import Once
-from hud_mcp.session.owed import Owed
 from hud_mcp.session.patience import in_patience
 from hud_mcp.session.phase import Phase
 from hud_mcp.session.receipts import died_text
@@ -33,7 +31,6 @@ from hud_mcp.session.replay import WorldLost, submitted_answer
 from hud_mcp.session.session_end import SessionEnd, died_again, unread
 from hud_mcp.session.state import State
 from hud_mcp.session.strain import Strain
-from hud_mcp.session.writes import Writes
 from hud_mcp.store import Store
 from hud_mcp.store.characters import storable
 from hud_mcp.store.stored_session import SessionFacts, StoredSession
@@ -81,7 +78,6 @@ class Core:
         program: "asyncio.Task[None] | None",
         changes: Changes,
     ) -> None:
-        begun = stored.trajectory if stored is not None else None
         self.spec = spec
         self.prompt: Prompt | None = None
         self.failure: HudMcpError | None = None
@@ -94,22 +90,14 @@ class Core:
         self._program = program
         self._changes = changes
         self._opening: Opening | None = None
-        self._durability = Durability(begun.steps if begun is not None else ())
-        owed = Owed(
-            begun.steps if begun is not None else (),
-            log_lines=spec.limits.log_lines,
-            lines=stored.lines if stored is not None else 0,
-            durability=self._durability,
-        )
-        writes = Writes(
+        self.journal = Journal(
             store,
             spec.trajectory_id,
-            owed,
             post=self.post,
+            log_lines=spec.limits.log_lines,
+            stored=stored,
             on_written=self._tell,
         )
-        attempt = stored.attempt if stored is not None else None
-        self.journal = Journal(store, spec.trajectory_id, writes, attempt=attempt)
         log = self.journal.log
         self.strain = Strain(
             shared.contention,
@@ -128,7 +116,6 @@ class Core:
             number,
             self.spec,
             journal=self.journal,
-            durability=self._durability,
             post=self.post,
             shared=self._shared,
             program=self._program,

@@ -1,19 +1,26 @@
 """One session's record: its beginning, its steps and its log, its snapshots, its end.
 
-What could not be written is owed, and made good with the next write: a full disk loses nothing.
+A step is owed from the moment that it is numbered. What could not be written is made good with the
+next write: a full disk loses nothing.
 """
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime
 
 import anyio
 
 from hud_mcp.errors import SessionTaken, StoreFailed
-from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep
+from hud_mcp.record.trajectory import Receipt, TrajectoryStep, utc_now
 from hud_mcp.record.values import BEHIND
+from hud_mcp.session.deaths import trail
 from hud_mcp.session.draft import Draft
-from hud_mcp.session.writes import Writes
-from hud_mcp.store import Store
+from hud_mcp.session.events import TakenOver
+from hud_mcp.session.executor import Post
+from hud_mcp.session.snapshot_notes import SnapshotNotes
+from hud_mcp.store import NewStep, Store
+from hud_mcp.store.stored_session import StoredSession
 
 __all__ = ["Journal"]
 
@@ -26,133 +33,127 @@ class Journal:
     Args:
         store: Where to.
         trajectory_id: The record's id.
-        writes: Brings its steps and its log there.
-        attempt: The how manieth start of its task it is, where that is known.
+        post: Is told where another server has taken the session over.
+        log_lines: How many lines of log are kept.
+        stored: The record, where another server process began it.
+        on_written: Called whenever steps have been written.
 
     Attributes:
-        attempt: The same, once that is known.
+        attempt: The how manieth start of its task it is, once that is known.
+        snapshots: What is known of the session's snapshots; it is recorded with the steps.
+        count: How many steps there are, written or not.
+        changed: How many there are up to the last one that may have changed the world.
+        deaths: The calls since the last step that stands, each of which met a dead world.
+        snapshot_step: After which step the last snapshot was taken; None without one.
+        is_behind: Whether something may have been done that no step and no snapshot has.
+        taken: Whether another server has taken the session over: nothing is written from then on.
     """
 
     def __init__(
-        self, store: Store, trajectory_id: str, writes: Writes, *, attempt: int | None = None
+        self,
+        store: Store,
+        trajectory_id: str,
+        *,
+        post: Post,
+        log_lines: int,
+        stored: StoredSession | None = None,
+        on_written: Callable[[], None] = lambda: None,
     ) -> None:
+        recorded = stored.trajectory.steps if stored is not None else ()
         self._store = store
         self._id = trajectory_id
-        self._writes = writes
-        self._owed = writes.owed
+        self._post = post
+        self._on_written = on_written
+        self._lock = asyncio.Lock()  # of whoever writes what is owed
         self._beginning: asyncio.Future[int] | None = None
-        self.attempt = attempt
+        self._handed_over: asyncio.Future[None] | None = None
+        self._steps: list[NewStep] = []
+        self._lines: list[tuple[datetime, str]] = []
+        self._first_line = stored.lines if stored is not None else 0
+        self._room = max(0, log_lines - self._first_line)
+        self._facts: dict[str, bool | int] = {}
+        self._receipt: Receipt | None = None
+        self._has_ended = False
+        self.attempt = stored.attempt if stored is not None else None
+        self.snapshots = SnapshotNotes(recorded)
+        self.count = len(recorded)
+        self.changed = max((step.index + 1 for step in recorded if step.changes_world), default=0)
+        self.deaths: list[TrajectoryStep] = trail(recorded)
+        self.snapshot_step: int | None = None
+        self.is_behind = False
+        self.taken = False
+        self._before = (self.changed, self.deaths, self.snapshot_step, self.is_behind)
+
+    # What is owed.
 
     @property
-    def count(self) -> int:
-        """How many steps there are, written or not."""
-        return self._owed.count
+    def is_complete(self) -> bool:
+        """Whether every step is written."""
+        return not self._steps
 
     @property
-    def taken(self) -> bool:
-        """Whether another server has taken the session over: nothing is written from then on."""
-        return self._writes.taken
+    def is_written(self) -> bool:
+        """Whether nothing is left to be written: no step, no line, no fact and no end."""
+        return not (self._steps or self._lines or self._facts or self._receipt)
 
     @property
-    def changed(self) -> int:
-        """How many steps there are up to the last one that may have changed the world."""
-        return self._owed.changed
+    def is_idle(self) -> bool:
+        """Whether nothing is owed and nothing is being written: the next write needs no turn."""
+        writes = self._handed_over is not None or self._lock.locked()
+        return self.is_written and not (writes or self.taken)
 
     @property
-    def deaths(self) -> list[TrajectoryStep]:
-        """The calls since the last step that stands, each of which met a dead world."""
-        return self._owed.deaths
-
-    @property
-    def snapshot_step(self) -> int | None:
-        """After which step the last snapshot was taken; None without one."""
-        return self._owed.snapshot_step
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether something may have been done that no step and no snapshot has."""
-        return self._owed.is_behind
-
-    async def begin(
-        self,
-        begun: Trajectory,
-        *,
-        secret_digest: str,
-        principal: str | None,
-        token_digest: str | None,
-        reward_policy: str,
-        environment_digest: str,
-        live_token: str | None,
-        start_key: str = "",
-        tries: int | None = None,
-    ) -> None:
-        """Make the beginning durable, once: what a second call is given changes nothing.
-
-        It happens even if the wait is cancelled.
-
-        Raises:
-            LimitReached: It is a start too many. It was not written, and will not be.
-            StoreFailed: The same, for another reason.
-        """
-        if self._beginning is None:
-            writing = self._store.add_session(
-                begun,
-                secret_digest=secret_digest,
-                principal=principal,
-                token_digest=token_digest,
-                reward_policy=reward_policy,
-                environment_digest=environment_digest,
-                live_token=live_token,
-                start_key=start_key,
-                tries=tries,
-            )
-            self._beginning = asyncio.ensure_future(writing)
-        self.attempt = await asyncio.shield(self._beginning)
-
-    async def save_prompt(self, prompt: str) -> None:
-        """Make durable what the session asks.
-
-        Raises:
-            StoreFailed: It was not written.
-            SessionTaken: The same; another server runs the session.
-        """
-        await self._store.set_prompt(self._id, prompt)
-
-    async def keep_handle(self, handle: bytes) -> None:
-        """Make durable what the world is found by; raises as `save_prompt` does."""
-        await self._store.set_handle(self._id, handle)
+    def owes(self) -> bool:
+        """Whether the end is known and not written."""
+        return self._receipt is not None
 
     def log(self, line: str) -> None:
-        """Add a line to the log; it is written with the next step, or at the end."""
-        self._owed.log(line)
+        """Add a line to the log, while there is room; it is written with the next step."""
+        if self._room > 0:
+            self._room -= 1
+            more = " … the log is full; later lines are dropped" if self._room == 0 else ""
+            self._lines.append((utc_now(), line + more))
 
     def mark(self, **facts: bool | int) -> None:
-        """Owe facts of `SessionFacts`; they are written with the next step, or at the end."""
-        self._owed.mark(facts)
+        """Owe facts of `SessionFacts`; nothing follows from them once it has ended."""
+        if not self._has_ended:
+            self._facts.update(facts)
 
-    async def add(self, draft: Draft) -> None:
-        """Make a step durable.
+    def owe(self, draft: Draft) -> None:
+        """Number a step, and keep it to be written with the next one."""
+        shot = draft.observation.image if draft.observation else None
+        step = draft.step(self.count, self.snapshots.of_step(self.count))
+        self._steps.append(NewStep(step, shot, draft.answers, draft.snapshot))
+        self._before = (self.changed, self.deaths, self.snapshot_step, self.is_behind)
+        self.deaths = [*self.deaths, step] if step.undone else []
+        if step.changes_world:
+            self.changed = step.index + 1
+        if draft.snapshot is not None:
+            self.snapshot_step, self.is_behind = self.count, False
+        self.count += 1
 
-        Raises:
-            StoreFailed: It was not written; it is kept, and written with the next one.
-            SessionTaken: Another server runs the session; nothing is written here any more.
-        """
-        self._owed.add(draft)
-        try:
-            if not self._writes.commit():
-                await self._writes.flush(whole=False)
-        except StoreFailed as exc:
-            raise StoreFailed(
-                f"This call was performed, but not recorded. {exc} The server records it with "
-                "the next call; do not repeat its actions."
-            ) from exc
+    def withdraw(self) -> None:
+        """Take the last step back, if it is not written yet: what it says was not done."""
+        if self._steps:
+            self._steps.pop()
+            self.count -= 1
+            self.changed, self.deaths, self.snapshot_step, self.is_behind = self._before
 
-    async def keep(self, draft: Draft) -> None:
-        """Make a step durable whose call has failed; where that fails too, with the next one."""
-        try:
-            await self.add(draft)
-        except (StoreFailed, SessionTaken) as exc:
-            logger.warning("%s", exc)
+    def restore(self, snapshot_step: int | None) -> None:
+        """Say after which step the snapshot was taken that the world was restored from."""
+        self.snapshot_step = snapshot_step
+
+    def give_up(self) -> None:
+        """Write nothing any more: what is owed here is not the truth of the record."""
+        self.taken = True
+        self._steps.clear()
+        self._lines.clear()
+        self._facts.clear()
+        self._room = 0
+        self._receipt = None
+        self._post(TakenOver())
+
+    # The beginning.
 
     @property
     def has_begun(self) -> bool:
@@ -162,68 +163,189 @@ class Journal:
             return False
         return begun.exception() is None
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is owed and nothing is being written: the next write needs no turn."""
-        return self._writes.is_idle
+    async def begin(self, add: Callable[[Store], Awaitable[int]]) -> None:
+        """Record the beginning, once: what a second call is given changes nothing.
+
+        It happens even if the wait is cancelled.
+
+        Args:
+            add: Adds the session to the store, and gives the number of its start.
+
+        Raises:
+            LimitReached: It is a start too many. It was not written, and will not be.
+            StoreFailed: The same, for another reason.
+        """
+        if self._beginning is None:
+            self._beginning = asyncio.ensure_future(add(self._store))
+        self.attempt = await asyncio.shield(self._beginning)
+
+    async def save_prompt(self, prompt: str) -> None:
+        """Record what the session asks.
+
+        Raises:
+            StoreFailed: It was not written.
+            SessionTaken: The same; another server runs the session.
+        """
+        await self._store.set_prompt(self._id, prompt)
+
+    async def keep_handle(self, handle: bytes) -> None:
+        """Record what the world is found by; raises as `save_prompt` does."""
+        await self._store.set_handle(self._id, handle)
+
+    # Steps and the log.
+
+    async def add(self, draft: Draft) -> None:
+        """Record a step: it survives the death of the process when this returns.
+
+        Raises:
+            StoreFailed: It was not written; it is kept, and written with the next one.
+            SessionTaken: Another server runs the session; nothing is written here any more.
+        """
+        self.owe(draft)
+        if self._commit():
+            return
+        try:
+            await self._flush(whole=False)
+        except StoreFailed as exc:
+            raise StoreFailed(
+                f"This call was performed, but not recorded. {exc} The server records it with "
+                "the next call; do not repeat its actions."
+            ) from exc
+
+    async def keep(self, draft: Draft) -> None:
+        """Record a step whose call has failed; where that fails too, with the next one."""
+        try:
+            await self.add(draft)
+        except (StoreFailed, SessionTaken) as exc:
+            logger.warning("%s", exc)
+
+    async def flush(self) -> None:
+        """Write what is owed of steps, facts and the log, without a step more.
+
+        Raises:
+            StoreFailed: It was not written; it is kept, and written with the next step.
+            SessionTaken: Another server runs the session.
+        """
+        await self._flush(whole=True)
+
+    def _commit(self) -> bool:
+        """Commit the one step that is owed, without a wait; return whether that was done."""
+        if len(self._steps) != 1 or self._lines or self._facts or self._lock.locked():
+            return False
+        if self._handed_over is not None or self.taken:
+            return False
+        if not self._store.commit_step(self._id, self._steps[0]):
+            return False
+        self._drop(1)
+        return True
+
+    async def _flush(self, *, whole: bool) -> None:
+        """Write every step, then the facts and the log; also where the wait is cancelled.
+
+        Args:
+            whole: Whether a log that cannot be written is an error: a recorded step stands
+                without it.
+        """
+        # Shielded: what was performed is recorded, also where its request was cancelled.
+        with anyio.CancelScope(shield=True):
+            async with self._lock:
+                if self._handed_over is not None:
+                    await asyncio.wait({self._handed_over})
+                while steps := tuple(self._steps):
+                    try:
+                        await self._store.write_steps(self._id, steps)
+                    except SessionTaken:
+                        self.give_up()
+                        raise
+                    self._drop(len(steps))
+                try:
+                    await self._write_words()
+                except StoreFailed:
+                    if whole:
+                        raise  # else it is kept, and the next write tries again
+
+    async def _write_words(self) -> None:
+        """Write the facts and the lines of the log that are owed."""
+        if facts := dict(self._facts):
+            await self._store.mark(self._id, facts)
+            self._facts = {name: v for name, v in self._facts.items() if facts.get(name) != v}
+        if lines := list(self._lines):
+            await self._store.add_logs(self._id, lines, first=self._first_line)
+            del self._lines[: len(lines)]
+            self._first_line += len(lines)
+
+    def _drop(self, count: int) -> None:
+        """Forget the first steps that are owed: they are written."""
+        del self._steps[:count]
+        self._on_written()
 
     def hand_over(self, draft: Draft) -> "asyncio.Future[None]":
         """Have the step that answers written, while the journal is idle, and wait for nothing.
 
         Returns:
-            What ends once it is durable, or with the error; the step is withdrawn then. It is
+            What ends once it is recorded, or with the error; the step is withdrawn then. It is
             this journal's: only callbacks are added to it.
         """
-        self._owed.add(draft)
-        return self._writes.hand_over()
+        self.owe(draft)
+        try:
+            self._handed_over = self._store.write_steps(self._id, tuple(self._steps))
+        except BaseException:
+            self.withdraw()
+            raise
+        self._handed_over.add_done_callback(self._conclude_handed_over)
+        return self._handed_over
 
-    def hand_over_end(self, receipt: Receipt) -> "asyncio.Future[Receipt]":
-        """Have the end written, while the journal is idle, and wait for nothing.
-
-        Returns:
-            What ends once it is durable, with the receipt that stands; or with the error. The end
-            is owed then.
-        """
-        self._owed.end(receipt)
-        writing = self._store.end_session(self._id, receipt)
-        writing.add_done_callback(self._handed_over_end)
-        return writing
-
-    def _handed_over_end(self, done: "asyncio.Future[Receipt]") -> None:
+    def _conclude_handed_over(self, done: "asyncio.Future[None]") -> None:
+        self._handed_over = None
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         if error is None:
-            self._owed.drop_end()
+            self._drop(1)
         elif isinstance(error, SessionTaken):
-            self._writes.give_up()
+            self.give_up()
+        else:
+            self.withdraw()
 
-    def owe(self, draft: Draft) -> None:
-        """Keep a step, to be written with the next one."""
-        self._owed.add(draft)
+    # Snapshots without a step.
 
-    def withdraw(self) -> None:
-        """Take the last step back, if it is not written yet: what it says was not done."""
-        self._owed.withdraw()
+    async def fall_behind(self) -> None:
+        """Record that something is about to be done that no step will repeat.
 
-    def restore(self, snapshot_step: int | None) -> None:
-        """Say after which step the snapshot was taken that the world was restored from."""
-        self._owed.mark_snapshot(snapshot_step)
+        Raises:
+            StoreFailed: It was not written, so nothing may be done.
+            SessionTaken: Another server runs the session.
+        """
+        await self.flush()
+        await self._put_snapshot(BEHIND, b"")
+        self.snapshot_step, self.is_behind = None, True
 
-    @property
-    def is_written(self) -> bool:
-        """Whether nothing is left to be written: no step, no line and no end."""
-        return self._owed.is_empty
+    async def catch_up(self, snapshot: bytes) -> None:
+        """Record a snapshot that was taken after the last step, and has all that was done.
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether every step is written."""
-        return self._writes.is_complete
+        Raises:
+            StoreFailed: It was not written.
+            SessionTaken: Another server runs the session.
+        """
+        await self.flush()
+        self.is_behind = False  # before the wait: what begins meanwhile says so anew
+        try:
+            await self._put_snapshot(self.count - 1, snapshot)
+        except BaseException:
+            self.is_behind = True
+            raise
+        self.snapshot_step = self.count - 1
 
-    def notes(self) -> tuple[str, ...]:
-        """What a receipt says of how the session was recorded."""
-        return self._owed.notes()
+    async def _put_snapshot(self, step: int, data: bytes) -> None:
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._store.put_snapshot(self._id, step, data)
+            except SessionTaken:
+                self.give_up()
+                raise
+
+    # The end.
 
     async def end(self, receipt: Receipt) -> Receipt | None:
-        """Make the end durable, with everything that is still owed.
+        """Record the end, with everything that is still owed.
 
         Returns:
             The receipt that stands: another server may have ended the session before. None where
@@ -234,80 +356,8 @@ class Journal:
         """
         if self.taken:
             return None
-        self._owed.end(receipt)
+        self._owe_end(receipt)
         return await self.flush_end()
-
-    async def leave(self) -> None:
-        """Write what was logged after the end, and what is still owed.
-
-        Raises:
-            StoreFailed: It was not written.
-        """
-        try:
-            await self.flush_end()
-            await self._writes.flush()
-        except SessionTaken:
-            logger.debug("the end of the log is the other server's")
-
-    async def release(self) -> None:
-        """Let go of the session, so that another server can resume it, if none does already.
-
-        Raises:
-            StoreFailed: It is still this server's.
-        """
-        if not self.taken:
-            await self._store.release_session(self._id, flushed=not self._owed.steps)
-
-    async def flush(self) -> None:
-        """Write what was logged now, without a step.
-
-        Raises:
-            StoreFailed: It was not written; it is kept, and written with the next step.
-            SessionTaken: Another server runs the session.
-        """
-        await self._writes.flush()
-
-    async def fall_behind(self) -> None:
-        """Make it durable that something is about to be done that no step will repeat.
-
-        Raises:
-            StoreFailed: It was not written, so nothing may be done.
-            SessionTaken: Another server runs the session.
-        """
-        await self._writes.flush()
-        await self._put_snapshot(BEHIND, b"")
-        self._owed.mark_behind(is_behind=True)
-        self._owed.mark_snapshot(None)
-
-    async def catch_up(self, snapshot: bytes) -> None:
-        """Make a snapshot durable that was taken after the last step, and has all that was done.
-
-        Raises:
-            StoreFailed: It was not written.
-            SessionTaken: Another server runs the session.
-        """
-        await self._writes.flush()
-        # Before the wait: what begins meanwhile says so anew.
-        self._owed.mark_behind(is_behind=False)
-        try:
-            await self._put_snapshot(self.count - 1, snapshot)
-        except BaseException:
-            self._owed.mark_behind(is_behind=True)
-            raise
-        self._owed.mark_snapshot(self.count - 1)
-
-    async def _put_snapshot(self, step: int, data: bytes) -> None:
-        with anyio.CancelScope(shield=True):
-            try:
-                await self._store.put_snapshot(self._id, step, data)
-            except SessionTaken:
-                self._writes.give_up()
-                raise
-
-    @property
-    def owes(self) -> bool:
-        """Whether the end is known and not written."""
-        return self._owed.receipt is not None
 
     async def flush_end(self) -> Receipt | None:
         """Write the end, if it is still owed.
@@ -319,11 +369,11 @@ class Journal:
             StoreFailed: It still cannot be written.
             SessionTaken: Another server runs the session; its end is decided there.
         """
-        receipt = self._owed.receipt
+        receipt = self._receipt
         if receipt is None:
             return None
         try:
-            await self._writes.flush()
+            await self.flush()
             # Not the attribute: another flush may have written it meanwhile.
             stands = await self._store.end_session(self._id, receipt)
         except StoreFailed as exc:
@@ -332,7 +382,50 @@ class Journal:
                 "try again."
             ) from None
         except SessionTaken:
-            self._writes.give_up()
+            self.give_up()
             raise
-        self._owed.drop_end()
+        self._receipt = None
         return stands
+
+    def hand_over_end(self, receipt: Receipt) -> "asyncio.Future[Receipt]":
+        """Have the end written, while the journal is idle, and wait for nothing.
+
+        Returns:
+            What ends once it is durable, with the receipt that stands; or with the error. The end
+            is owed then.
+        """
+        self._owe_end(receipt)
+        writing = self._store.end_session(self._id, receipt)
+        writing.add_done_callback(self._conclude_end)
+        return writing
+
+    def _owe_end(self, receipt: Receipt) -> None:
+        self._receipt, self._has_ended = receipt, True
+
+    def _conclude_end(self, done: "asyncio.Future[Receipt]") -> None:
+        error = asyncio.CancelledError() if done.cancelled() else done.exception()
+        if error is None:
+            self._receipt = None
+        elif isinstance(error, SessionTaken):
+            self.give_up()
+
+    async def leave(self) -> None:
+        """Write what was logged after the end, and what is still owed.
+
+        Raises:
+            StoreFailed: It was not written.
+        """
+        try:
+            await self.flush_end()
+            await self.flush()
+        except SessionTaken:
+            logger.debug("the end of the log is the other server's")
+
+    async def release(self) -> None:
+        """Let go of the session, so that another server can resume it, if none does already.
+
+        Raises:
+            StoreFailed: It is still this server's.
+        """
+        if not self.taken:
+            await self._store.release_session(self._id, flushed=self.is_complete)

@@ -15,7 +15,6 @@ from hud_mcp.session.attempts import Attempts
 from hud_mcp.session.commands import Commands
 from hud_mcp.session.direct import DirectAccess
 from hud_mcp.session.driver import Driver
-from hud_mcp.session.durability import Durability
 from hud_mcp.session.executor import Post
 from hud_mcp.session.group_setup import GroupSetup
 from hud_mcp.session.journal import Journal
@@ -133,7 +132,6 @@ class Life:
         number: How many there were before.
         spec: What the session is made of.
         journal: Takes every step.
-        durability: Takes what is known of the world's snapshots.
         post: Is told what happens in it.
         shared: The process's shared services.
         program: A task that is cancelled with the whole event loop alone; None where none is.
@@ -159,7 +157,6 @@ class Life:
         spec: SessionSpec,
         *,
         journal: Journal,
-        durability: Durability,
         post: Post,
         shared: Shared,
         program: "asyncio.Task[None] | None",
@@ -169,7 +166,7 @@ class Life:
         self.measuring = measuring = Measuring(keeps_history=spec.task.prompt is not None)
         self.template = environment.template_of(spec.task, measuring)
         self.world = LiveWorld(
-            environment, replayable=spec.replayable, log=log, durability=durability
+            environment, replayable=spec.replayable, log=log, snapshots=journal.snapshots
         )
         if number == 0 and spec.group_setup is not None:  # later ones are as the record says
             self.world.group_setup = spec.group_setup.of_session(spec.trajectory_id)

@@ -21,11 +21,11 @@ from hud_mcp.environment.calls import CallTemplate
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
 from hud_mcp.observation import Look, Observation, Screenshot, fit_screenshot, fitted_size
 from hud_mcp.session.deaths import standing
-from hud_mcp.session.durability import Durability
 from hud_mcp.session.group_setup import GroupSetup
 from hud_mcp.session.play import Play
 from hud_mcp.session.pointer import Pointer, aimed, in_picture_pixels
 from hud_mcp.session.replay import can_resume, rebuild
+from hud_mcp.session.snapshot_notes import SnapshotNotes
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 from hud_mcp.template import Template
@@ -67,7 +67,7 @@ class LiveWorld:
         environment: Whose world it is.
         replayable: Whether the same actions and looks give the same state again.
         log: Takes a line for the session's log.
-        durability: Takes what is known of its snapshots.
+        snapshots: Takes what is known of its snapshots.
 
     Attributes:
         scale: How many of the world's pixels are one of the picture that the agent was shown.
@@ -84,9 +84,9 @@ class LiveWorld:
         *,
         replayable: bool,
         log: Callable[[str], None],
-        durability: Durability | None = None,
+        snapshots: SnapshotNotes | None = None,
     ) -> None:
-        self._durability = durability or Durability()
+        self._snapshots = snapshots or SnapshotNotes()
         self._environment = environment
         self._replayable = replayable
         self._log = log
@@ -336,11 +336,11 @@ class LiveWorld:
             self._take_failure(after, f"{type(exc).__name__}: {exc}.")
             return None
         left_out = world.left_out if isinstance(world, RestorableInPart) else ()
-        self._durability.leave_out(after, left_out)
+        self._snapshots.leave_out(after, left_out)
         return data
 
     def _take_failure(self, after: int, why: str) -> None:
-        self._durability.fail(after, why)
+        self._snapshots.fail(after, why)
         self._log(f"no snapshot after step {after}: {why}")
 
     @property

@@ -10,9 +10,9 @@ from hud_mcp import __version__
 from hud_mcp.grade import Outcome, cause_of
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session.caller import Caller
-from hud_mcp.session.durability import durability_notes
 from hud_mcp.session.replay import submitted_answer
 from hud_mcp.session.session_end import SessionEnd
+from hud_mcp.session.snapshot_notes import snapshot_notes
 from hud_mcp.session.strain import Strain
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
@@ -113,7 +113,7 @@ def receipt_of_stored(stored: StoredSession, end: SessionEnd) -> Receipt:
         started_at=begun.started_at,
         ended_at=utc_now(),
         attempt=stored.attempt,
-        notes=durability_notes(begun.steps),
+        notes=snapshot_notes(begun.steps),
     )
 
 

@@ -39,15 +39,17 @@ class RecordEnds:
         """
         spec = self._spec
         await self._journal.begin(
-            spec.begun(prompt),
-            secret_digest=spec.secret_digest,
-            principal=spec.principal,
-            token_digest=spec.token_digest,
-            reward_policy=spec.reward_policy,
-            environment_digest=spec.environment.digest,
-            live_token=spec.live_token,
-            start_key=spec.start_key,
-            tries=spec.tries,
+            lambda store: store.add_session(
+                spec.begun(prompt),
+                secret_digest=spec.secret_digest,
+                principal=spec.principal,
+                token_digest=spec.token_digest,
+                reward_policy=spec.reward_policy,
+                environment_digest=spec.environment.digest,
+                live_token=spec.live_token,
+                start_key=spec.start_key,
+                tries=spec.tries,
+            )
         )
 
     def log_rest(self) -> None:
@@ -116,6 +118,6 @@ class RecordEnds:
             started_at=spec.started_at,
             ended_at=utc_now(),
             attempt=self._journal.attempt,
-            notes=(*self._journal.notes(), *self._strain.notes()),
+            notes=(*self._journal.snapshots.notes(), *self._strain.notes()),
             strain=self._strain,
         )

@@ -284,8 +284,6 @@ class NewSteps:
         session_id: The session.
         rows: The steps.
         answered_at: When the last one answered; None where it does not.
-        unflushed: Whether steps may follow that are told before they are written; None where
-            that stays as it is.
         grown_bytes: How much the session has stored that its row does not say yet; 0 to say it
             later.
     """
@@ -294,20 +292,16 @@ class NewSteps:
     session_id: str
     rows: Sequence[StepRow]
     answered_at: datetime | None = None
-    unflushed: bool | None = None
     grown_bytes: int = 0
 
     @classmethod
-    def of(
-        cls, session_id: str, steps: Sequence[NewStep], *, unflushed: bool | None = None
-    ) -> "NewSteps":
+    def of(cls, session_id: str, steps: Sequence[NewStep]) -> "NewSteps":
         """The change that adds some steps; only the last may answer."""
         last = steps[-1]
         return cls(
             session_id,
             [StepRow.of(new.step, new.snapshot) for new in steps],
             answered_at=last.step.ended_at if last.answers else None,
-            unflushed=unflushed,
         )
 
     def make(self, driver: "Driver", lease: Lease) -> None:
@@ -335,9 +329,6 @@ class NewSteps:
         statements = driver.statements
         answers = [each.answer(lease) for each in changes if each.answered_at is not None]
         _all(driver, statements.set_answered, answers)
-        marked = [each for each in changes if each.answered_at is None]
-        marks = [each.mark(lease) for each in marked if each.unflushed is not None]
-        _all(driver, statements.set_unflushed, marks)
         grown = [each.growth(lease) for each in changes if each.grown_bytes]
         driver.run_many(statements.add_bytes, grown)
         snapshots = [found for each in changes for found in each.state()]
@@ -349,14 +340,11 @@ class NewSteps:
 
     def answer(self, lease: Lease) -> dict[str, Any]:
         """What the statement is given that says when the session was answered."""
-        return {**self.mark(lease), "new_answered_at": self.answered_at}
-
-    def mark(self, lease: Lease) -> dict[str, Any]:
-        """What the statement is given that says whether unwritten steps may follow."""
         return {
             "session_id": self.session_id,
             "server": lease.server_id,
-            "new_unflushed": bool(self.unflushed),
+            "new_answered_at": self.answered_at,
+            "new_unflushed": False,  # its steps are written with it
         }
 
     def growth(self, lease: Lease) -> dict[str, Any]:

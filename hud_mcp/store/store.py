@@ -284,22 +284,18 @@ class Store(Archive):
         """
         await self.write_steps(trajectory_id, [NewStep(step, screenshot, answers, snapshot)])
 
-    def write_steps(
-        self, trajectory_id: str, steps: Sequence[NewStep], *, unflushed: bool | None = None
-    ) -> "asyncio.Future[None]":
+    def write_steps(self, trajectory_id: str, steps: Sequence[NewStep]) -> "asyncio.Future[None]":
         """Record steps of one session together, in order; each as `add_step` does.
 
         Args:
             trajectory_id: The record's id.
             steps: At least one; only the last may answer.
-            unflushed: Whether later steps may be answered before they are written. If the server
-                dies before an answer or a release, the session is lost. None changes nothing.
 
         Returns:
             A future that ends once the steps are durable. They are written even if nobody
             awaits it.
         """
-        change = NewSteps.of(trajectory_id, steps, unflushed=unflushed)
+        change = NewSteps.of(trajectory_id, steps)
         pictures = sum(len(new.screenshot.data) for new in steps if new.screenshot is not None)
         change = self._growth.said_by(change)
         files = [

@@ -258,9 +258,7 @@ class Slow(Store):
         self.go_on: asyncio.Event | None = None
         self.fails = False
 
-    def write_steps(
-        self, trajectory_id: str, steps: Sequence[NewStep], *, unflushed: bool | None = None
-    ) -> "asyncio.Future[None]":
+    def write_steps(self, trajectory_id: str, steps: Sequence[NewStep]) -> "asyncio.Future[None]":
         """Write them once they may be."""
         self.asked.set()
         go_on, fails = self.go_on, self.fails
@@ -270,7 +268,7 @@ class Slow(Store):
                 await go_on.wait()
             if fails:
                 raise StoreFailed("The disk is full.")
-            await super(Slow, self).write_steps(trajectory_id, steps, unflushed=unflushed)
+            await super(Slow, self).write_steps(trajectory_id, steps)
 
         return asyncio.ensure_future(write())
 

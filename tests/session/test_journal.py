@@ -12,9 +12,7 @@ from hud_mcp import Store, Task
 from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt, Trajectory
 from hud_mcp.session.journal import Journal
-from hud_mcp.session.owed import Owed
 from hud_mcp.session.state import State
-from hud_mcp.session.writes import Writes
 
 pytestmark = pytest.mark.anyio
 
@@ -42,8 +40,7 @@ async def test_an_end_may_be_flushed_by_several_at_once(tmp_path: Path) -> None:
     begun = Trajectory(id="traj-1", environment="e", task=TASK, started_at=AT)
     with anyio.fail_after(PATIENCE_S):
         await store.add_session(begun, secret_digest="digest", principal=None)
-        writes = Writes(store, "traj-1", Owed(log_lines=1000), post=lambda _event: State())
-        journal = Journal(store, "traj-1", writes)
+        journal = Journal(store, "traj-1", post=lambda _event: State(), log_lines=1000)
         async with anyio.create_task_group() as group:
             group.start_soon(journal.end, RECEIPT)
             for i in range(50):

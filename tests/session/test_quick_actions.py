@@ -21,6 +21,7 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.worlds.gymnasium import pace
 
 pytestmark = pytest.mark.anyio
 
@@ -44,6 +45,13 @@ async def served(place: Path, *, most: int = 500) -> AsyncGenerator[Sessions]:
     )
     async with opened(sessions):
         yield sessions
+
+
+@pytest.fixture(autouse=True)
+def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step is short to its world, however busy the machine is."""
+    for bound in ("_AT_ONCE_S", "_LONG_S"):
+        monkeypatch.setattr(pace, bound, PATIENCE_S)
 
 
 @pytest.fixture

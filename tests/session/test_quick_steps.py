@@ -224,9 +224,7 @@ class Held(Store):
         self.asked = anyio.Event()
         self.go_on: asyncio.Event | None = None
 
-    def write_steps(
-        self, trajectory_id: str, steps: Any, *, unflushed: bool | None = None
-    ) -> "asyncio.Future[None]":
+    def write_steps(self, trajectory_id: str, steps: Any) -> "asyncio.Future[None]":
         """Write them once they may be."""
         self.asked.set()
         go_on = self.go_on
@@ -234,7 +232,7 @@ class Held(Store):
         async def write() -> None:
             if go_on is not None:
                 await go_on.wait()
-            await super(Held, self).write_steps(trajectory_id, steps, unflushed=unflushed)
+            await super(Held, self).write_steps(trajectory_id, steps)
 
         return asyncio.ensure_future(write())
 

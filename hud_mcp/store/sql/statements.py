@@ -91,7 +91,7 @@ class Statements:
         insert_session: Adds a session with the number of its start, which it returns.
         insert_step: Adds a step to a session that goes on and is this server's.
         is_mine: Whether a session goes on and is this server's.
-        set_prompt, set_unflushed, set_answered, set_ended, add_bytes: Change such a session.
+        set_prompt, set_answered, set_ended, add_bytes: Change such a session.
         put_snapshot: Adds or replaces a session's snapshot.
         delete_snapshot: Removes it, where the session was not answered.
     """
@@ -110,7 +110,6 @@ class Statements:
         self.insert_step = statement(_insert_step, "step", "row", "took_s")
         self.is_mine = statement(lambda given: select(sessions.c.id).where(*_mine(given)))
         self.set_prompt = statement(_change("prompt"), "new_prompt")
-        self.set_unflushed = statement(_change("unflushed"), "new_unflushed")
         answered = _change("answered_at", "unflushed")
         self.set_answered = statement(answered, "new_answered_at", "new_unflushed")
         ended = _change("receipt", "ended_at", adds=("stored_bytes",))

@@ -9,14 +9,14 @@ from typing import Any, cast
 
 from hud_mcp.record.values import SNAPSHOT, TrajectoryStep
 
-__all__ = ["Durability", "durability_notes"]
+__all__ = ["SnapshotNotes", "snapshot_notes"]
 
 _MOST_NOTES = 10
 _MOST_NAMED = 20
 _MOST_CHARS = 300
 
 
-class Durability:
+class SnapshotNotes:
     """What is known of a session's snapshots.
 
     Args:
@@ -97,8 +97,8 @@ class Durability:
                 self._more += 1
 
 
-def durability_notes(steps: Iterable[TrajectoryStep]) -> tuple[str, ...]:
+def snapshot_notes(steps: Iterable[TrajectoryStep]) -> tuple[str, ...]:
     """What a receipt says of the snapshots of some recorded steps."""
-    durability = Durability()
-    durability.restore(steps)
-    return durability.notes()
+    notes = SnapshotNotes()
+    notes.restore(steps)
+    return notes.notes()

@@ -44,6 +44,9 @@ _HAS_FOCUS = """e => {
   return !!active && (active === e || e.contains(active));
 }"""
 
+_AFTER_HANDLERS = "(_, key) => window[key] && window[key].soon()"
+"""Returns once what the handlers of an event have posted is done."""
+
 _GUARD_KEYS = """(element, key) => {
   const tracker = window[key];
   if (!tracker) return;
@@ -250,6 +253,7 @@ async def _type_into(tab: Tab, element: "ElementHandle", text: str) -> bool:
                 await element.select_text(timeout=FILL_BOUND_MS * tab.patience())
             except libraries.PlaywrightError:
                 return False  # filling it says what is wrong with it
+            await element.evaluate(_AFTER_HANDLERS, TRACKER)  # one may give the focus away
             await tab.page.keyboard.type(text)
         finally:
             other = await disarm(tab, frame)

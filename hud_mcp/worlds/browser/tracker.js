@@ -217,6 +217,8 @@
     const steps = clock() - state.scrolledAt < STEP_MS * patience;
     return (!state.roams && (glides || steps)) || children().some(c => c.glides(patience));
   };
+  state.lastScroll = () => Math.max(
+    state.roams ? -1e9 : state.scrolledAt, ...children().map(c => c.lastScroll()));
   state.glideDue = () => Math.max(state.scrollDue, ...children().map(c => c.glideDue()));
   const isSmooth = () => {  // the root's style holds, also in quirks mode, where the body scrolls
     const { scrollingElement: box, documentElement: root } = document;
@@ -355,6 +357,7 @@
   state.watched = () => state.observed || children().some(c => c.watched());
   state.restlessNow = () => state.restless || children().some(c => c.restlessNow());
   const soon = () => new Promise(done => later(done, 0));  // after what handlers have posted
+  state.soon = soon;
   // Whether a frame was drawn; a machine that is busy draws none for a while.
   state.next = () => new Promise(done => {
     frame(() => done(true));
@@ -371,8 +374,13 @@
     if (fresh) await soon();
     let frames = late || isSmooth() ? LATE_FRAMES : fresh && state.watched() ? 1 : 0;
     let since = start - 100;  // what a handler asked for a moment ago
+    let scrolled = start - 100, drawn = 2;  // frames since then: a script scrolls once in each
     for (;;) {
       const age = clock() - start;
+      if (state.lastScroll() > scrolled) {
+        scrolled = state.lastScroll();
+        drawn = 0;
+      }
       if (state.glideDue() > since) {
         frames = LATE_FRAMES;
         since = clock();
@@ -380,11 +388,13 @@
       if (state.leaving) return 'leaving';
       if (age > bound) { state.giveUp(); return 'busy'; }
       const enough = age > (state.restlessNow() ? RESTLESS_MS : 4 * RESTLESS_MS) * patience;
-      if (!state.glides(patience) && !state.waiting(ignored) && (enough || frames <= 0)) return 'quiet';
+      const rests = drawn >= 2 && !state.glides(patience) && !state.waiting(ignored);
+      if (rests && (enough || frames <= 0)) return 'quiet';
       const before = clock();
       const wasDrawn = await state.next();
       await soon();
       frames = state.stillFor() < clock() - before ? 1 : frames - wasDrawn;
+      drawn += wasDrawn;
     }
   };
   Object.defineProperty(window, KEY, { value: state, enumerable: false });

@@ -210,7 +210,7 @@ class _Node:
         if self._kinds is not None and type(value) in self._odd:
             value = _of_kinds(value, self._kinds)
         if depth > _MOST_DEPTH or not isinstance(value, dict | list):
-            return cast("Any", value)
+            return value
         if isinstance(value, dict):
             known = cast("dict[str, Any]", value)
             return {name: self._at(name).read(each, depth + 1) for name, each in known.items()}

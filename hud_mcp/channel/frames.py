@@ -123,11 +123,11 @@ class FrameReader:
     @property
     def has_begun(self) -> bool:
         """Whether a frame has come in part."""
-        return bool(self._lines)
+        return self._lines.has_begun
 
     async def _line(self, first_s: float | None) -> bytes | Overlong | None:
         async with asyncio.timeout(first_s):
-            while not self._lines:
+            while not self._lines.has_begun:
                 if not await self._more():
                     return None
         if (line := self._lines.take()) is not None:  # nearly always: one timer a frame

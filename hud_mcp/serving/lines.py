@@ -43,13 +43,18 @@ class LineBuffer:
         """Whether what comes belongs to a line that is not wanted."""
         return self._is_dropping
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether a line has come in part; what is blank before it is dropped."""
+        self._skip_blank()
+        return bool(self._held)
+
     def feed(self, data: bytes) -> None:
         """Take in a chunk."""
         if self._is_dropping:
             _, newline, data = data.partition(b"\n")
             self._is_dropping = not newline
         self._held += data
-        self._skip_blank()
 
     def take(self) -> bytes | Overlong | None:
         """Remove and return the next line, without its line feed.
@@ -58,6 +63,7 @@ class LineBuffer:
             The line. An `Overlong`, once, in place of one over the bound, as soon as that is
             known: the rest of it is dropped as it comes. None where no line is complete.
         """
+        self._skip_blank()  # not after a line: who takes the stream over is given every byte
         end = self._held.find(b"\n", self._searched)
         if end < 0:
             self._searched = len(self._held)
@@ -66,7 +72,6 @@ class LineBuffer:
         line = bytes(self._held[: min(end, _HEAD_BYTES) if is_long else end])
         del self._held[: end + 1]
         self._searched = 0
-        self._skip_blank()
         return Overlong(line) if is_long else line
 
     def take_rest(self) -> bytes:

@@ -92,7 +92,7 @@ async def test_a_peer_may_say_everything_and_end_before_it_is_answered(
         writer.write(hashlib.sha256(await reader.read()).digest())
         writer.close()
 
-    said = os.urandom(60_000)
+    said = b"\n \r\n" + os.urandom(60_000)
     async with service(serve) as far, wire(port, hello=False) as peer:
         publish(env, far)
         peer.send(b'{"method":"tunnel.open","params":{"capability":"it"}}\n' + said)

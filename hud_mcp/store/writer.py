@@ -129,6 +129,8 @@ class Writer:
             self._put(write)
         elif isinstance(error, Exception):
             conclude([(write, None, self._told(error))])
+        else:  # the event loop ends
+            write.waiting.cancel()
 
     def _put(self, write: Write) -> None:
         with self._lock:
@@ -145,13 +147,19 @@ class Writer:
         Returns:
             Whether the thread has ended in time.
         """
-        if self._copying:
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        # Those of a loop that has ended are no longer to be waited for.
+        copying = {each for each in self._copying if each.get_loop() is loop}
+        if copying:
             with anyio.CancelScope(shield=True):
-                await asyncio.wait(self._copying, timeout=within_s)
+                await asyncio.wait(copying, timeout=within_s)
+        if within_s is not None:
+            within_s = max(0.0, within_s - (loop.time() - began_s))
         with self._lock:
             thread = self._thread
             if thread is None:
-                return not self._copying
+                return all(each.done() for each in copying)
             self._queue.put("end")
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(thread.join, within_s)

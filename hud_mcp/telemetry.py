@@ -6,6 +6,7 @@ empty list: what listens is named by the command that serves, and lies above.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, cast
 
@@ -14,8 +15,8 @@ __all__ = [
     "Span",
     "add",
     "following",
-    "is_heard",
     "listen",
+    "listeners",
     "span",
     "timed",
 ]
@@ -53,23 +54,19 @@ class Listener(Protocol):
         ...
 
 
-_listeners: list[Listener] = []
+listeners: list[Listener] = []
+"""Who listens. What costs something to tell is told only where this is not empty."""
 
 
 def listen(listener: Listener) -> Callable[[], None]:
     """Have something told from now on; return what ends that."""
-    _listeners.append(listener)
+    listeners.append(listener)
 
     def leave() -> None:
-        if listener in _listeners:
-            _listeners.remove(listener)
+        if listener in listeners:
+            listeners.remove(listener)
 
     return leave
-
-
-def is_heard() -> bool:
-    """Whether anybody listens."""
-    return bool(_listeners)
 
 
 class Span:
@@ -97,7 +94,7 @@ class Span:
 
     def start(self, *, current: bool = False) -> None:
         """Begin it."""
-        self._ends = [each.begin(self, current=current) for each in _listeners]
+        self._ends = [each.begin(self, current=current) for each in listeners]
 
     def say(self, **attributes: Any) -> None:
         """Tell more of it."""
@@ -132,47 +129,28 @@ class Span:
         self.end(error)
 
 
-class _Unheard(Span):
-    """What is told to nobody."""
-
-    __slots__ = ()
-
-    def start(self, *, current: bool = False) -> None:
-        pass
-
-    def say(self, **attributes: Any) -> None:
-        pass
-
-    def fail(self, error: str) -> None:
-        pass
-
-    def drop(self, *, unless: bool = False) -> None:
-        pass
-
-    def end(self, error: BaseException | None = None) -> None:
-        pass
+_NOBODY = nullcontext[None]()
 
 
-_UNHEARD = _Unheard("", {})
+def span(name: str, **attributes: Any) -> AbstractContextManager[Span | None]:
+    """Something that begins with the body of a `with`, and ends with it.
 
-
-def span(name: str, **attributes: Any) -> Span:
-    """Something that begins with the body of a `with`, and ends with it."""
-    return Span(name, attributes) if _listeners else _UNHEARD
+    The `with` gives the span, or None where nobody listens.
+    """
+    return Span(name, attributes) if listeners else _NOBODY
 
 
 def add(name: str, amount: int = 1, **labels: Any) -> None:
     """Say that something has happened so many times; a gauge goes down by a negative amount."""
-    for each in _listeners:
+    for each in listeners:
         each.add(name, amount, labels)
 
 
 def timed(waiting: "asyncio.Future[T]", name: str, **attributes: Any) -> "asyncio.Future[T]":
     """Tell of something that goes on until a future is done; return the future."""
-    if _listeners:
-        one = Span(name, attributes)
-        one.start()
-        waiting.add_done_callback(lambda done: one.end(_error_of(done)))
+    one = Span(name, attributes)
+    one.start()
+    waiting.add_done_callback(lambda done: one.end(_error_of(done)))
     return waiting
 
 
@@ -191,9 +169,9 @@ def following(run: RunT, name: str | None = None, **attributes: Any) -> RunT:
     Returns:
         The same as `run`, or `run` itself where nobody listens.
     """
-    if not _listeners:
+    if not listeners:
         return run
-    origins = [(each, each.origin()) for each in _listeners]
+    origins = [(each, each.origin()) for each in listeners]
 
     async def followed(*given: Any) -> Any:
         left = [each.follow(origin) for each, origin in origins if origin is not None]

@@ -62,11 +62,12 @@ class Calls:
                 call = Call(self.sessions, caller, taken, _unheard, self._image, dict(meta or {}))
                 return await tool.run(call)
             except HudMcpError as exc:
-                span.fail(type(exc).__name__)
+                if span is not None:
+                    span.fail(type(exc).__name__)
                 wait_s = exc.retry_after_s if isinstance(exc, LimitReached) else None
                 text, kind = told_to(caller, str(exc)), type(exc).__name__
                 return error_result(text, kind=kind, retry_after_s=wait_s)
 
 
-async def _unheard(_seconds: float, _message: str) -> None:
+async def _unheard(_done: float, _total: float | None, _message: str | None) -> None:
     """Nobody waits for signs of life here: a WebSocket has its own."""

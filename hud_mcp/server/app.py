@@ -6,7 +6,7 @@ wrong in one must reach the model as text.
 
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Container, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Container, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Protocol, cast
@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 import mcp_types as types
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.caching import CacheHint
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
@@ -54,7 +54,7 @@ Context = ServerRequestContext[str, Any]
 _LASTING_MS = 60_000
 """How long a client may take a list for what it is."""
 
-_INTRODUCTIONS = frozenset({"initialize", "server/discover"})
+_BEGINNINGS = frozenset({"initialize", "server/discover"})
 """What a client asks first, of either era."""
 
 
@@ -127,7 +127,8 @@ def build_server(
         on_completion=surface.complete,
     )
     trace_where_seen(server)
-    server.middleware.extend([explain_envelope, surface.introduce])
+    introduce = cast("ServerMiddleware[Any]", surface.introduce)
+    server.middleware.extend([explain_envelope, introduce])
     return server
 
 
@@ -143,23 +144,17 @@ def caller_of(ctx: Context) -> Caller:
     The session header is only believed on the 2025-era leg of HTTP, where the SDK has
     checked it; on modern requests a client may send anything.
     """
-    caller = caller_of_token(get_access_token())
-    if (only := _only_session(ctx)) is not None:
-        caller = caller.only(digest(only))
+    token = get_access_token()
+    caller = Caller() if token is None else caller_of_token(token)
     if ctx.request is None:
-        return replace(caller, connection=ctx.lifespan_context)
-    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        return caller
-    known = ctx.request.scope.get(CONNECTION)  # of a connection that another replica opened
-    header = known or ctx.request.headers.get("mcp-session-id")
-    return replace(caller, connection=f"{HTTP}{header}") if header else caller
-
-
-def _only_session(ctx: Context) -> str | None:
-    """The session that a request says is the only one it may be about."""
+        caller = replace(caller, connection=ctx.lifespan_context)
+    elif ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        known = ctx.request.scope.get(CONNECTION)  # of a connection that another replica opened
+        if header := known or ctx.request.headers.get("mcp-session-id"):
+            caller = replace(caller, connection=f"{HTTP}{header}")
     meta = (ctx.params or {}).get("_meta")
     only = cast("Mapping[str, Any]", meta).get(ONLY) if isinstance(meta, Mapping) else None
-    return only if isinstance(only, str) else None
+    return caller.only(digest(only)) if isinstance(only, str) else caller
 
 
 class _Surface:
@@ -218,13 +213,14 @@ class _Surface:
         self.instructions = "\n".join([instructions(self.view), *sessions.notes()])
         self._agents_instructions = instructions(agents_view)
 
-    async def introduce(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+    def introduce(self, ctx: Context, call_next: CallNext) -> Awaitable[HandlerResult]:
         """What a connection begins with: to an agent of one session, only what it can do."""
-        result = await call_next(ctx)
         if ctx.method == "tools/list" and self._sessions.reloads:
             self._lists.note(ctx, caller_of(ctx))
-        if ctx.method not in _INTRODUCTIONS:
-            return result
+        return self._introduced(ctx, call_next) if ctx.method in _BEGINNINGS else call_next(ctx)
+
+    async def _introduced(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        result = await call_next(ctx)
         told: dict[str, Any] = introduced(_plain(result))
         if self._sessions.reloads:
             told = changing(told) | {"instructions": self.instructions}
@@ -239,48 +235,41 @@ class _Surface:
         _refuse_cursor(params)
         return self._agents_listed if caller_of(ctx).is_agent else self._listed
 
-    async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
+    def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Awaitable[Any]:
         name = params.name
         meta = cast("Mapping[str, Any]", params.meta or {})
-        if (hidden := self._hidden_of(name, meta)) is not None:
-            return await _perform(hidden, name, params.arguments or {})
-        return await self._call_tool(ctx, params, meta)
-
-    async def _call_tool(
-        self, ctx: Context, params: types.CallToolRequestParams, meta: Mapping[str, Any]
-    ) -> Any:
-        name = params.name
+        hidden = self._hidden
+        if hidden is not None and name in hidden.names and hidden.admits(meta.get(CREDENTIAL)):
+            return _perform(hidden, name, params.arguments or {})
         caller = caller_of(ctx)
-        if caller.has_session_token:
-            self._note_called(caller.session or "")
-        tool = (self._agent_tools if caller.is_agent else self._tools).get(name)
+        tools = self._tools
+        if caller.session is not None:
+            tools = self._agent_tools
+            self._note_called(caller, caller.session)
+        tool = tools.get(name)
         if tool is None:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name}")
         call = Call(
             sessions=self._sessions,
             caller=caller,
             arguments=params.arguments or {},
-            progress=_progress(ctx),
+            progress=ctx.session.report_progress,
             image=self._image,
             meta=meta,
         )
-        result = await perform_call(call, tool, begins=name in self._begins)
-        if not self._marks:
-            return result
+        performing = perform_call(call, tool, begins=name in self._begins)
+        return self._marked(performing) if self._marks else performing
+
+    async def _marked(self, performing: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+        result = await performing
         beside: Mapping[str, Any] = result.get("_meta") or {}
         return {**result, "_meta": {**beside, **self._marks}}
 
-    def _note_called(self, key: str) -> None:
-        """Note that the agent itself works on a session, for whoever runs it."""
-        session = self._sessions.roster.get(key)
+    def _note_called(self, caller: Caller, key: str) -> None:
+        """Note that the agent itself works on its session, for whoever runs it."""
+        session = self._sessions.roster.get(key) if caller.has_session_token else None
         if session is not None:
             session.mark_called()
-
-    def _hidden_of(self, name: str, meta: Mapping[str, Any]) -> HiddenTools | None:
-        """What performs a hidden tool, if the caller may call it; to others it does not exist."""
-        if self._hidden is None or name not in self._hidden.names:
-            return None
-        return self._hidden if self._hidden.admits(meta.get(CREDENTIAL)) else None
 
     async def list_prompts(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -370,10 +359,3 @@ def _plain(result: HandlerResult) -> dict[str, Any]:
     if isinstance(result, BaseModel):
         return result.model_dump(by_alias=True, mode="json", exclude_none=True)
     return dict(result or {})
-
-
-def _progress(ctx: Context) -> Any:
-    async def report(done: float, message: str) -> None:
-        await ctx.session.report_progress(done, None, message)
-
-    return report

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -26,19 +27,20 @@ why an action was refused, stands in `_meta`."""
 _HEARTBEAT_S = 5.0
 """Hosts give up on a silent call after a minute or so, and wait on after a sign of life."""
 
-Progress = Callable[[float, str], Awaitable[None]]
+Progress = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Takes how far a call is, of how much, and what it does."""
 ChoiceT = TypeVar("ChoiceT", bound=str)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Call:
     """One tool call.
 
     Attributes:
         sessions: The registry.
         caller: Who calls.
-        arguments: Those that were given; `null` and `""` are already left out where the
-            argument is optional.
+        arguments: Those that were given; once they are read, without `null` and `""` where
+            the argument is optional.
         progress: Reports a sign of life.
         image: The format of pictures, unless the call names one.
         meta: What came beside the arguments, for programs.
@@ -98,36 +100,30 @@ class Call:
             max_text_chars=self.sessions.limits.observation_chars,
         )
 
-    def heartbeat(self, message: str) -> "_Heartbeat":
-        """Report progress every few seconds while the body of a `with` runs."""
-        return _Heartbeat(self.progress, message)
+    @contextmanager
+    def heartbeat(self, message: str) -> Generator[None]:
+        """Report progress every few seconds while the body of a `with` runs.
 
+        The task that reports begins with the first sign of life: most calls end before it.
+        """
+        loop = asyncio.get_running_loop()
+        tasks: list[asyncio.Task[None]] = []
+        timer = loop.call_later(
+            _HEARTBEAT_S, lambda: tasks.append(loop.create_task(self._beat(message)))
+        )
+        try:
+            yield
+        finally:
+            timer.cancel()
+            for task in tasks:
+                task.cancel()
 
-class _Heartbeat:
-    """Signs of life. The task that gives them begins with the first: most calls end before."""
-
-    def __init__(self, progress: Progress, message: str) -> None:
-        self._progress = progress
-        self._message = message
-        self._task: asyncio.Task[None] | None = None
-
-    def __enter__(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(_HEARTBEAT_S, self._begin)
-
-    def __exit__(self, *exc: object) -> None:
-        self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-
-    def _begin(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._beat(), name="heartbeat")
-
-    async def _beat(self) -> None:
+    async def _beat(self, message: str) -> None:
         seconds = 0.0
         while True:
             seconds += _HEARTBEAT_S
             try:
-                await self._progress(seconds, f"{self._message} ({seconds:g} s)")
+                await self.progress(seconds, None, f"{message} ({seconds:g} s)")
             except Exception as exc:  # noqa: BLE001  # the call goes on; its reply will say more
                 logger.warning("no sign of life could be sent: %s", exc)
                 return

@@ -5,7 +5,6 @@ out. Whatever else is wrong is named in this server's words, over every transpor
 """
 
 from collections.abc import Container
-from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -16,7 +15,7 @@ from pydantic import ValidationError
 from hud_mcp.errors import clipped
 from hud_mcp.schema import fault_words
 
-__all__ = ["NOT_INITIALIZED", "explain_envelope", "tidied"]
+__all__ = ["NOT_INITIALIZED", "explain_envelope", "is_untidy", "tidied"]
 
 Json: TypeAlias = dict[str, Any]
 
@@ -30,6 +29,11 @@ NOT_INITIALIZED = (
     "This connection is not initialized. Send `initialize` first, with protocolVersion, "
     "capabilities and clientInfo; then notifications/initialized."
 )
+
+
+def is_untidy(body: bytes) -> bool:
+    """Whether a message may have in its params what counts as absent."""
+    return b"[]" in body or b"[ ]" in body or b"null" in body
 
 
 def tidied(params: Any) -> Any:
@@ -74,8 +78,6 @@ async def explain_envelope(
     Raises:
         MCPError: -32602 with the part of the envelope that is wrong, or what has to come first.
     """
-    if ctx.params is not None:
-        ctx = replace(ctx, params=tidied(ctx.params))
     try:
         return await call_next(ctx)
     except ValidationError as exc:

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hud_mcp.errors import clipped
 from hud_mcp.loading.json_lines import escape_separators
-from hud_mcp.server.envelope import tidied
+from hud_mcp.server.envelope import is_untidy, tidied
 from hud_mcp.server.stdio.frames import NoMessage, Request, error_frame, read_message
 
 __all__ = ["Forms"]
@@ -102,7 +102,7 @@ class _Asked:
             return body
         if isinstance(message, Request):
             self.id = message.id
-        if b"[]" not in body and b"null" not in body:
+        if not is_untidy(body):
             return body
         given = cast("dict[str, Any]", orjson.loads(body))
         params = tidied(given.get("params"))

@@ -63,5 +63,5 @@ class LocalTools:
         return found.trajectory_id, found.receipt
 
 
-async def _no_progress(_done: float, _message: str) -> None:
+async def _no_progress(_done: float, _total: float | None, _message: str | None) -> None:
     """Who calls from the same process needs no sign of life."""

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import Any, Protocol
 
 from hud_mcp import telemetry
@@ -41,7 +40,7 @@ class AnyTool(Protocol):
         ...
 
 
-async def perform_call(call: Call, tool: AnyTool, *, begins: bool) -> dict[str, Any]:
+def perform_call(call: Call, tool: AnyTool, *, begins: bool) -> Awaitable[dict[str, Any]]:
     """Read a call's arguments, and perform it; whatever goes wrong is told in the reply.
 
     Args:
@@ -49,8 +48,34 @@ async def perform_call(call: Call, tool: AnyTool, *, begins: bool) -> dict[str, 
         tool: What is called.
         begins: Whether it begins a session.
     """
-    with telemetry.span("call", tool=tool.name) as span:
-        reply = await _perform(call, tool, span, begins=begins)
+    if telemetry.listeners:
+        return _perform_heard(call, tool, begins=begins)
+    return _perform(call, tool, None, begins=begins)
+
+
+async def _perform_heard(call: Call, tool: AnyTool, *, begins: bool) -> dict[str, Any]:
+    with telemetry.Span("call", {"tool": tool.name}) as span:
+        return await _perform(call, tool, span, begins=begins)
+
+
+async def _perform(
+    call: Call, tool: AnyTool, span: telemetry.Span | None, *, begins: bool
+) -> dict[str, Any]:
+    try:
+        limit = call.sessions.limits.argument_bytes
+        call.arguments = tool.parse(call.arguments, max_bytes=limit)
+        if MODEL in call.meta:
+            reply = await perform_reported(call, tool.run, begins=begins)
+        else:
+            reply = await tool.run(call)
+    except (Exception, BaseExceptionGroup) as exc:  # a model must be told something
+        # A task group somewhere below wraps what its body raised.
+        found = (sole_cause(exc) or exc) if isinstance(exc, BaseExceptionGroup) else exc
+        if span is not None:
+            span.fail(type(found).__name__)
+        if not isinstance(found, HudMcpError):
+            logger.exception("tool %s failed", tool.name)
+        reply = _failure(call, tool, found)
     if reply.get("isError") and not call.sessions.takes_new:
         # It may have failed for that: another server knows what was done, and does the rest.
         meta: dict[str, Any] = reply.get("_meta") or {}
@@ -58,30 +83,11 @@ async def perform_call(call: Call, tool: AnyTool, *, begins: bool) -> dict[str, 
     return reply
 
 
-async def _perform(
-    call: Call, tool: AnyTool, span: telemetry.Span, *, begins: bool
-) -> dict[str, Any]:
-    try:
-        limit = call.sessions.limits.argument_bytes
-        call = replace(call, arguments=tool.parse(call.arguments, max_bytes=limit))
-        if MODEL in call.meta:
-            return await perform_reported(call, tool.run, begins=begins)
-        return await tool.run(call)
-    except HudMcpError as exc:
-        span.fail(type(exc).__name__)
-        wait_s = exc.retry_after_s if isinstance(exc, LimitReached) else None
-        # A program goes by the class: it calls again, or raises it.
-        kind = type(exc).__name__
-        return error_result(told_to(call.caller, str(exc)), kind=kind, retry_after_s=wait_s)
-    except BaseExceptionGroup as group:
-        # A task group somewhere below wraps what its body raised.
-        inner = sole_cause(group)
-        span.fail(type(inner or group).__name__)
-        if isinstance(inner, HudMcpError):
-            return error_result(told_to(call.caller, str(inner)), kind=type(inner).__name__)
-        logger.exception("tool %s failed", tool.name)
+def _failure(call: Call, tool: AnyTool, exc: BaseException) -> dict[str, Any]:
+    """Tell what went wrong; a program goes by the class: it calls again, or raises it."""
+    if not isinstance(exc, HudMcpError):
         return error_result(f"{tool.name} failed inside the server; its log says why.")
-    except Exception as exc:  # the boundary of a tool call: a model must be told something
-        span.fail(type(exc).__name__)
-        logger.exception("tool %s failed", tool.name)
-        return error_result(f"{tool.name} failed inside the server; its log says why.")
+    wait_s = exc.retry_after_s if isinstance(exc, LimitReached) else None
+    return error_result(
+        told_to(call.caller, str(exc)), kind=type(exc).__name__, retry_after_s=wait_s
+    )

@@ -1,10 +1,10 @@
 """The SDK's own middleware, which traces, where somebody can see the traces."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.lowlevel import Server
 from opentelemetry.context import attach, detach
 from opentelemetry.propagate import extract
@@ -21,9 +21,12 @@ def trace_where_seen(server: Server[Any]) -> None:
     """
     standard = tuple(server.middleware)
 
+    def trace(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Awaitable[HandlerResult]:
+        is_set_up = not isinstance(get_tracer_provider(), ProxyTracerProvider)
+        is_seen = is_set_up or "traceparent" in (ctx.meta or ())
+        return traced(ctx, call_next) if is_seen else call_next(ctx)
+
     async def traced(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        if not _is_seen(ctx.meta):
-            return await call_next(ctx)
         for middleware in reversed(standard):
             call_next = partial(middleware, call_next=call_next)
         # What `_meta` says goes before it, as the SDK looks there.
@@ -34,10 +37,4 @@ def trace_where_seen(server: Server[Any]) -> None:
             if token is not None:
                 detach(token)
 
-    server.middleware[:] = [traced]
-
-
-def _is_seen(meta: Mapping[str, Any] | None) -> bool:
-    if meta and "traceparent" in meta:
-        return True
-    return not isinstance(get_tracer_provider(), ProxyTracerProvider)
+    server.middleware[:] = [cast("ServerMiddleware[Any]", trace)]

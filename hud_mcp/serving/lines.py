@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 __all__ = ["LineBuffer", "Overlong"]
 
 _HEAD_BYTES: Final = 1024
+_BLANKS: Final = (b"\n", b"\r", b"\t", b" ")
 _BLANK: Final = re.compile(rb"[\n\r\t ]*")
 
 
@@ -63,7 +64,8 @@ class LineBuffer:
             The line. An `Overlong`, once, in place of one over the bound, as soon as that is
             known: the rest of it is dropped as it comes. None where no line is complete.
         """
-        self._skip_blank()  # not after a line: who takes the stream over is given every byte
+        if self._held[:1] in _BLANKS:
+            self._skip_blank()  # not after a line: who takes the stream over is given every byte
         end = self._held.find(b"\n", self._searched)
         if end < 0:
             self._searched = len(self._held)
@@ -95,7 +97,7 @@ class LineBuffer:
         self._searched = 0
 
     def _skip_blank(self) -> None:
-        if self._held and self._held[0] in b"\n\r\t ":
-            blank = _BLANK.match(self._held)
-            del self._held[: blank.end() if blank else 0]
+        blank = _BLANK.match(self._held)
+        if blank is not None and blank.end():
+            del self._held[: blank.end()]
             self._searched = 0

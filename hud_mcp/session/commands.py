@@ -40,7 +40,7 @@ class _Command:
     limit_s: float
     finished: Once = field(default_factory=Once)
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    waits: telemetry.Span = field(default_factory=lambda: telemetry.span("queue"))
+    waits: telemetry.Span | None = None
     result: Any = None
     error: BaseException | None = None
 
@@ -175,7 +175,9 @@ class Commands:
                 "their replies, then call again."
             )
         command = _Command(telemetry.following(run), limit_s)
-        command.waits.start()
+        if telemetry.listeners:
+            command.waits = telemetry.Span("queue", {})
+            command.waits.start()
         self._queue.append(command)
         self._go_on()
         return command
@@ -202,13 +204,15 @@ class Commands:
         while self._queue:
             command = self._queue.pop(0)
             command.error = why or CallCutOff()
-            command.waits.end(command.error)
+            if command.waits is not None:
+                command.waits.end(command.error)
             command.finished.set()
 
     async def _work(self) -> None:
         while self._queue and self._performs:
             command = self._queue.pop(0)
-            command.waits.end()
+            if command.waits is not None:
+                command.waits.end()
             try:
                 if not command.scope.cancel_called:
                     with command.scope:

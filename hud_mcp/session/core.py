@@ -193,7 +193,7 @@ class Core:
 
     def _count_end(self) -> None:
         receipt = self.state.receipt
-        if receipt is not None and telemetry.is_heard():
+        if receipt is not None and telemetry.listeners:
             telemetry.add(
                 "ended",
                 environment=self.spec.environment.name,

@@ -201,7 +201,8 @@ class Steps:
         end = next(answers, len(actions))
         try:
             with telemetry.span("act", environment=self._environment.name) as span:
-                span.say(actions=[each.type for each in actions[:end]])
+                if span is not None:
+                    span.say(actions=[each.type for each in actions[:end]])
                 await self._world.act(actions[:end], draft.add)
         except ActionFailed as exc:
             draft.fail(which_failed(actions, draft.performed, exc), interrupted=False)

@@ -123,7 +123,8 @@ class Database:
             nothing was written, and `SessionTaken` where another server owns the session.
         """
         write = Write(change, files, copy)
-        return telemetry.timed(self._writer.write(write), "store")
+        writing = self._writer.write(write)
+        return telemetry.timed(writing, "store") if telemetry.listeners else writing
 
     def commit_step(self, session_id: str, row: StepRow) -> bool:
         """Commit a step on the running event loop's own connection, and wait for nothing.
@@ -131,7 +132,9 @@ class Database:
         Returns:
             Whether it was committed. Else nothing was, and `write` takes it.
         """
-        with telemetry.span("store") as span:
+        if not telemetry.listeners:
+            return self._writer.commit_step(session_id, row)
+        with telemetry.Span("store", {}) as span:
             done = self._writer.commit_step(session_id, row)
             span.drop(unless=done)
             return done

@@ -62,14 +62,19 @@ class Input:
             self._watched = False
         elif wanted and not self._watched and not self._in_thread:
             try:
-                self._loop.add_reader(self._fd, self._context.run, self._take_chunk)
+                self._loop.add_reader(self._fd, self._context.run, self._take)
                 self._watched = True
             except (OSError, NotImplementedError):
                 self._in_thread = True
                 threading.Thread(target=self._read_in_thread, daemon=True).start()
 
-    def _take_chunk(self) -> None:
-        self._deliver(self._read())
+    def _take(self) -> None:
+        """Take what is there now; nothing more is delivered once the input is closed."""
+        data = self._read()
+        if data:
+            self._on_data(data)
+        elif data is not None:
+            self._end()
 
     def _read(self) -> bytes | None:
         """A chunk; nothing at the end; None where there is nothing yet."""
@@ -92,10 +97,13 @@ class Input:
             return
         if data:
             self._on_data(data)
+            self._regulate()
         elif data is not None:
-            self._closed = True
-            self._on_end()
-        self._regulate()
+            self._end()
+
+    def _end(self) -> None:
+        self.close()
+        self._on_end()
 
 
 class Output:

@@ -90,7 +90,8 @@ class Dispatcher:
         self._lines.feed(data)
         while (line := self._lines.take()) is not None:
             self._take(line)
-        self._regulate()
+        if self._output.full:
+            self._regulate()
 
     def end(self) -> None:
         """Take in the end of the input."""
@@ -101,7 +102,7 @@ class Dispatcher:
 
     async def finish(self) -> None:
         """Wait until nothing is left to do but the streams of `subscriptions/listen`."""
-        while self._backlog or self._busy:
+        while self._backlog or len(self._running) > self._listening:
             self._released.clear()
             await self._released.wait()
 
@@ -123,11 +124,6 @@ class Dispatcher:
             self._answer(in_flight, None)
         if self._era is not None:
             await asyncio.wait({asyncio.create_task(self._era.close())}, timeout=timeout_s)
-
-    @property
-    def _busy(self) -> int:
-        """How many messages are handled, beside the streams that listen."""
-        return len(self._running) - self._listening
 
     # -- in
 
@@ -171,7 +167,7 @@ class Dispatcher:
             if in_flight is not None and (
                 in_flight.task is None or in_flight.method != "initialize"
             ):
-                in_flight.shut()
+                in_flight.is_open = False
                 in_flight.cancel()
                 if in_flight.task is None:  # it waits, and is passed over
                     del self._by_id[request_id]
@@ -180,6 +176,10 @@ class Dispatcher:
     # -- flow
 
     def _enqueue(self, in_flight: InFlight) -> None:
+        """Start a message, or let it wait behind those that came before it."""
+        if not self._backlog and self._may_start():
+            self._start(in_flight)
+            return
         self._backlog.append(in_flight)
         self._backlog_bytes += in_flight.size_bytes + _ENTRY_BYTES
         self._advance()
@@ -189,7 +189,8 @@ class Dispatcher:
             self.is_open
             and not self._closing
             and self._era_type is not None
-            and self._busy < self._limits.max_in_flight
+            # The streams that listen have a bound of their own.
+            and len(self._running) - self._listening < self._limits.max_in_flight
             and not self._initializing
             and not self._output.full
         )
@@ -209,7 +210,7 @@ class Dispatcher:
     def _start(self, in_flight: InFlight) -> None:
         if self._era is None:
             self._era = (self._era_type or HandshakeEra)(self._server, self._state, self.peer)
-        in_flight.start(self._era.transport)
+        in_flight.transport = self._era.transport
         if in_flight.request_id is not None:
             if in_flight.method == _LISTEN:
                 if self._listening >= self._limits.max_in_flight:
@@ -222,25 +223,34 @@ class Dispatcher:
         self._running.add(in_flight)
         handling = self._handle(self._era, in_flight)
         loop = asyncio.get_running_loop()
-        in_flight.run_in(loop.create_task(handling, context=self._context.copy()))
+        in_flight.task = loop.create_task(handling, context=self._context.copy())
 
     # -- out
 
     async def _handle(self, era: Era, in_flight: InFlight) -> None:
+        message = in_flight.message
         try:
             with in_flight.scope:
-                self._answer(in_flight, await _outcome(era, in_flight))
+                try:
+                    if isinstance(message, Request):
+                        result = await era.answer(in_flight, message)
+                        self._answer(in_flight, result_frame(message.id, result))
+                    else:
+                        await era.observe(in_flight, message)
+                except Exception as error:  # noqa: BLE001 - a handler's failure is its answer
+                    self._answer(in_flight, _failure(message, error))
                 if self._output.full:  # keep the slot: whoever is slow gets less, not more
                     await self._output.drain()
         finally:
-            self._answer(in_flight, None)
+            if in_flight.is_open:
+                self._answer(in_flight, None)
             self._release(in_flight)
 
     def _answer(self, in_flight: InFlight, frame: bytes | None) -> None:
-        """Write the one answer of a request, unless it has one or may have none."""
+        """Write the one answer of a request, unless it may have none."""
         if not in_flight.is_open:
             return
-        in_flight.shut()
+        in_flight.is_open = False
         if in_flight.request_id is None:
             return
         if frame is not None:
@@ -259,19 +269,8 @@ class Dispatcher:
             elif in_flight.method == "initialize":
                 self._initializing = False
         self._released.set()
-        self._advance()
-
-
-async def _outcome(era: Era, in_flight: InFlight) -> bytes | None:
-    """Handle one message and write its answer's frame; a notification has none."""
-    message = in_flight.message
-    try:
-        if isinstance(message, Request):
-            return result_frame(message.id, await era.answer(in_flight, message))
-        await era.observe(in_flight, message)
-    except Exception as error:  # noqa: BLE001 - a handler's failure becomes its answer here
-        return _failure(message, error)
-    return None
+        if self._backlog:
+            self._advance()
 
 
 def _failure(message: Request | Notification, error: Exception) -> bytes | None:

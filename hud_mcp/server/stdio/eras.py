@@ -4,6 +4,7 @@ A client's first request chooses the era. When a message is handled, and what be
 result, is decided elsewhere (`dispatcher`).
 """
 
+from collections.abc import Awaitable
 from typing import Any, TypeAlias
 
 from mcp.server.connection import Connection
@@ -32,7 +33,7 @@ class HandshakeEra:
         self._connection = Connection.for_loop(peer)
         self._runner = ServerRunner(server, self._connection, state)
 
-    async def answer(self, in_flight: _Context, request: Request) -> JsonObject:
+    def answer(self, in_flight: _Context, request: Request) -> Awaitable[JsonObject]:
         """Handle a request; its result, or what the SDK or a handler raised."""
         if request.method != "initialize" and _has_envelope(request.params):
             text = (
@@ -40,7 +41,7 @@ class HandshakeEra:
                 f"{LATEST_MODERN_VERSION} envelope are not accepted on it"
             )
             raise MCPError(INVALID_REQUEST, text)
-        return await self._runner.on_request(in_flight, request.method, request.params)
+        return self._runner.on_request(in_flight, request.method, request.params)
 
     async def observe(self, in_flight: _Context, notification: Notification) -> None:
         """Handle a notification."""
@@ -62,7 +63,7 @@ class EnvelopeEra:
         self._state = state
         self._on_request = modern_on_request(server, state)
 
-    async def answer(self, in_flight: _Context, request: Request) -> JsonObject:
+    def answer(self, in_flight: _Context, request: Request) -> Awaitable[JsonObject]:
         """Handle a request; its result, or what the SDK or a handler raised."""
         method, params = request.method, request.params
         if method == "initialize":
@@ -74,7 +75,7 @@ class EnvelopeEra:
         route = classify_inbound_request({"method": method, "params": params})
         if isinstance(route, InboundLadderRejection):
             raise MCPError(route.code, route.message, route.data)
-        return await self._on_request(in_flight, method, params)
+        return self._on_request(in_flight, method, params)
 
     async def observe(self, in_flight: _Context, notification: Notification) -> None:
         """Handle a notification under a connection of no one in particular."""

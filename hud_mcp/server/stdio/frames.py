@@ -15,7 +15,7 @@ from mcp_types import INVALID_REQUEST, PARSE_ERROR, RequestId
 from pydantic_core import to_jsonable_python
 
 from hud_mcp.loading.json_lines import escape_separators
-from hud_mcp.server.envelope import tidied
+from hud_mcp.server.envelope import is_untidy, tidied
 
 JsonObject: TypeAlias = dict[str, Any]
 
@@ -144,34 +144,42 @@ def read_message(line: bytes) -> Message | NoMessage | None:
         kind = _BATCH if isinstance(body, list) else "no JSON object"
         return NoMessage(None, INVALID_REQUEST, f"Invalid request: the message is {kind}")
     members = cast("JsonObject", body)
+    method, params = members.get("method"), members.get("params")
+    if is_untidy(line):
+        params = tidied(params)
+    takes = params is None or isinstance(params, dict)
+    if takes and isinstance(method, str) and members.get("jsonrpc") == "2.0":
+        if "id" not in members:
+            return Notification(method, params)
+        message_id = as_request_id(members["id"])
+        if message_id is not None:
+            return Request(message_id, method, params)
+    return _no_request(members, has_params=takes)
+
+
+def _no_request(members: JsonObject, *, has_params: bool) -> Response | NoMessage | None:
+    """Read a response, or say what is wrong."""
     message_id = as_request_id(members.get("id"))
+    result, error = members.get("result"), members.get("error")
     if "method" not in members and ("result" in members or "error" in members):
-        return _response(message_id, members)
-    method, params = members.get("method"), tidied(members.get("params"))
+        if isinstance(error, dict):
+            return Response(message_id, None, cast("JsonObject", error))
+        return (
+            Response(message_id, cast("JsonObject", result), None)
+            if isinstance(result, dict)
+            else None
+        )
     if "method" not in members:
         problem = "it has no method"
     elif members.get("jsonrpc") != "2.0":
         problem = "jsonrpc is not '2.0'"
-    elif not isinstance(method, str):
+    elif not isinstance(members["method"], str):
         problem = "method is not a string"
-    elif params is not None and not isinstance(params, dict):
+    elif not has_params:
         problem = "params is not an object"
-    elif "id" not in members:
-        return Notification(method, cast("JsonObject | None", params))
-    elif message_id is None:
-        problem = "id is neither a string nor an integer"
     else:
-        return Request(message_id, method, cast("JsonObject | None", params))
+        problem = "id is neither a string nor an integer"
     return NoMessage(message_id, INVALID_REQUEST, f"Invalid request: {problem}")
-
-
-def _response(message_id: RequestId | None, members: JsonObject) -> Response | None:
-    result, error = members.get("result"), members.get("error")
-    if isinstance(error, dict):
-        return Response(message_id, None, cast("JsonObject", error))
-    return (
-        Response(message_id, cast("JsonObject", result), None) if isinstance(result, dict) else None
-    )
 
 
 def result_frame(request_id: RequestId, result: Mapping[str, Any]) -> bytes:

@@ -128,18 +128,6 @@ class InFlight:
         self.task: asyncio.Task[None] | None = None
         self._peer = peer
 
-    def start(self, transport: TransportContext) -> None:
-        """Say what the era allows it, as it is started."""
-        self.transport = transport
-
-    def run_in(self, task: "asyncio.Task[None]") -> None:
-        """Say which task runs its handler."""
-        self.task = task
-
-    def shut(self) -> None:
-        """Have nothing more sent on its behalf."""
-        self.is_open = False
-
     @property
     def can_send_request(self) -> bool:
         """Whether the client may be asked on its behalf: never in the modern era."""

@@ -23,7 +23,6 @@ from hud_mcp.clipping import clip_repr
 from hud_mcp.context import Context
 from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean, shorten_choices
 from hud_mcp.schema import fault_words, plain_schema, read_texts
-from hud_mcp.world.live import World
 
 __all__ = [
     "Arguments",
@@ -285,9 +284,10 @@ def _field(name: str, hint: Any, default: Any) -> tuple[Any, Any]:
 
 def is_world(hint: type) -> bool:
     """Whether a parameter of this type receives the session's world."""
-    if hint is World or getattr(hint, "_is_protocol", False):
-        return hint is World
-    return all(callable(getattr(hint, name, None)) for name in ("act", "observe", "close"))
+    is_protocol = getattr(hint, "_is_protocol", False)
+    return not is_protocol and all(
+        callable(getattr(hint, name, None)) for name in ("act", "observe", "close")
+    )
 
 
 def withhold_answers(schema: Mapping[str, Any]) -> None:

@@ -14,7 +14,11 @@ from hud_mcp.errors import NotInstalled
 
 __all__ = ["BUILT_IN", "Plugin", "plugins", "service"]
 
-BUILT_IN = ("hud_mcp.plugins.operate.plugin", "hud_mcp.plugins.view.plugin")
+BUILT_IN = (
+    "hud_mcp.plugins.hud.plugin",
+    "hud_mcp.plugins.operate.plugin",
+    "hud_mcp.plugins.view.plugin",
+)
 """The modules that hold a `PLUGIN`. No other module of the core names a plugin."""
 
 

@@ -75,7 +75,7 @@ LAYERS = (
         "show.turns",
         "store",
     ),
-    ("session", "credential", "template_process"),
+    ("session", "credential"),
     (
         "server",
         "show",

@@ -29,7 +29,7 @@ ALLOWED = {
     "session/log.py": "the streams of a process",
     "serving/deadline.py": "a thread's name",
     "store/sql/lane.py": "a connection of the driver's",
-    "template_process/runner.py": "a module of the import system",
+    "plugins/hud/template_process/runner.py": "a module of the import system",
     "testing/contract.py": "a function that is made",
     "worlds/controller/functions.py": "the same",
     "worlds/desktop/vnc.py": "the objects of vncdotool",

@@ -72,7 +72,7 @@ ALLOWED = {
     "session.pointer.Pointer.note": "the same",
     "session.driver.Driver.note_closed": "the same",
     "session.steps.Steps._note": "the same",
-    "template_process.namespaces.": "the words of Linux: a namespace is entered, orphans adopted",
+    "plugins.hud.template_process.namespaces.": "the words of Linux again",
     "worlds.browser.clipboard.": "a clipboard's content is exchanged for another one's",
     "worlds.browser.hands.": "keys and buttons are held down",
     "worlds.browser.keys.": "the same",

@@ -5,7 +5,10 @@ import anyio.lowlevel
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.world import Opening, Restorable, Shared, World
+from hud_mcp.action import Action, ActionEffect, WaitAction
+from hud_mcp.errors import ActionFailed
+from hud_mcp.observation import Look, Observation
+from hud_mcp.world import Opening, Shared, World, as_world
 from hud_mcp.worlds.none import EmptyWorld, NoWorld
 
 pytestmark = pytest.mark.anyio
@@ -150,11 +153,82 @@ async def test_a_service_that_opens_while_all_are_closed_is_closed_too() -> None
     assert service.closed == 1
 
 
-def test_the_protocols_tell_worlds_from_what_is_none() -> None:
-    """An empty world is a world, and not one that can be restored."""
-    assert isinstance(EmptyWorld(), World)
-    assert not isinstance(EmptyWorld(), Restorable)
-    assert not isinstance(NoWorld(), World)
+class Counter:
+    """An author's world that derives from nothing; it has some of the members that it may have."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.died: str | None = None
+
+    async def act(self, action: Action) -> ActionEffect:
+        """Count up to two, and refuse the rest."""
+        del action
+        if self.count == 2:
+            raise ActionFailed("It counts to two.")
+        self.count += 1
+        return ActionEffect(reward=self.count)
+
+    async def observe(self, look: Look) -> Observation:
+        """The count."""
+        del look
+        return Observation(text=str(self.count))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def snapshot(self) -> bytes:
+        """The count."""
+        return bytes([self.count])
+
+    async def restore(self, data: bytes) -> None:
+        """Take a count up."""
+        self.count = data[0]
+
+
+async def test_a_world_has_a_default_for_whatever_it_lacks() -> None:
+    """A session asks every world the same, and never what it can."""
+    world = EmptyWorld()
+    assert as_world(world) is world.unwrapped is world
+    assert await world.snapshot() is await world.snapshot_setup() is await world.handle() is None
+    assert world.died is world.screen_size() is None
+    assert world.explain() == ""
+    assert (await world.urls(), world.left_out) == ({}, ())
+    await world.stop_agent()
+    await world.measure_screen()
+    assert not await world.is_dead()
+    await world.close()
+    assert await world.is_dead(), "by a look"
+    with pytest.raises(NotImplementedError):
+        await world.restore(b"")
+
+
+async def test_an_authors_world_that_derives_from_nothing_is_completed() -> None:
+    """Its own members are used, the others have the defaults; templates get the author's object."""
+    own = Counter()
+    world = as_world(own)
+    assert isinstance(world, World)
+    assert world.unwrapped is own
+    done: list[ActionEffect] = []
+    refusal = await world.act_all([WaitAction(time=1)] * 3, done.append)
+    assert ([each.reward for each in done], str(refusal)) == ([1, 2], "It counts to two.")
+    assert (await world.observe(Look())).text == "2"
+    await world.restore(b"\1")
+    assert await world.snapshot() == b"\1"
+    assert await world.handle() is None
+    assert (world.died, await world.is_dead()) == (None, False)
+    own.died = "gone"
+    assert (world.died, await world.is_dead()) == ("gone", True)
+
+
+def test_a_class_that_lacks_what_every_world_has_cannot_be_made() -> None:
+    """The error names what is missing."""
+
+    class Half(World):
+        async def act(self, action: Action) -> ActionEffect:
+            return ActionEffect(info={"action": action.type})
+
+    with pytest.raises(TypeError, match=r"close.*observe"):
+        Half()  # pyright: ignore[reportAbstractUsage]
 
 
 async def test_an_opening_needs_no_options() -> None:

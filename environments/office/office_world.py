@@ -16,13 +16,14 @@ from hud_mcp import (
     Look,
     Observation,
     Opening,
+    World,
     WorldSpec,
 )
 
 __all__ = ["Office", "OfficeWorld"]
 
 
-class OfficeWorld:
+class OfficeWorld(World):
     """One desk: a private database, and one customer.
 
     All that happens is in the database, the conversation too, so that the same calls on the same

@@ -22,11 +22,10 @@ from hud_mcp.contention import Contention
 from hud_mcp.grade import Outcome, read_grade
 from hud_mcp.session.events import EndedItself, EndWanted, Finished
 from hud_mcp.session.executor import Post
-from hud_mcp.session.live_world import LiveWorld
+from hud_mcp.session.live_world import LiveWorld, Play, first_prompt
 from hud_mcp.session.log import clean_context
 from hud_mcp.session.once import Once
 from hud_mcp.session.patience import PATIENCE_S, done_now
-from hud_mcp.session.play import Play, first_prompt
 from hud_mcp.session.session_end import LEFT_BY_PROGRAM, SessionEnd
 from hud_mcp.session.thrown import (
     PARKED,

@@ -26,7 +26,6 @@ from hud_mcp.session.quick import QuickActions
 from hud_mcp.session.steps import Steps
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
-from hud_mcp.template_process import runs_apart
 from hud_mcp.world import Opening, Shared
 
 __all__ = ["Life", "SessionSpec"]
@@ -118,7 +117,7 @@ class SessionSpec:
             handle=(stored.snapshot or None) if stored is not None else None,
             allow=task_hosts(task),
             is_trusted=task.source is None,
-            apart=runs_apart(environment, environment.template_of(task)),
+            apart=environment.world.runs_apart(environment.template_of(task)),
             local_hosts=self.local_hosts,
             names_targets=task.prompt is not None,
             principal=self.principal,

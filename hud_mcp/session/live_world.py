@@ -6,49 +6,32 @@ whatever the world's own are.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
-from typing import cast
+from typing import Any, TypeAlias
 
 import anyio
 import anyio.to_thread
 
 from hud_mcp import telemetry
-from hud_mcp.action import Action, ActionEffect, scale_action
+from hud_mcp.action import Action, ActionEffect
 from hud_mcp.clipping import clip_text
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import CallTemplate
-from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
+from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidTemplate, SessionEnded
 from hud_mcp.observation import Look, Observation, Screenshot, fit_screenshot, fitted_size
 from hud_mcp.session.deaths import standing
 from hud_mcp.session.group_setup import GroupSetup
-from hud_mcp.session.play import Play
-from hud_mcp.session.pointer import Pointer, aimed, in_picture_pixels
+from hud_mcp.session.pointer import Pointer, in_picture_pixels
 from hud_mcp.session.replay import can_resume, rebuild
 from hud_mcp.session.snapshot_notes import SnapshotNotes
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
-from hud_mcp.template import Template
-from hud_mcp.template_process import TemplateProcess
+from hud_mcp.template import Prompt, Template, read_prompt
 from hud_mcp.tool import Tool
-from hud_mcp.world import (
-    ActsAtOnce,
-    ActsNow,
-    Elsewhere,
-    Explained,
-    Mortal,
-    Opening,
-    Placed,
-    Restorable,
-    RestorableInPart,
-    Screened,
-    SharedService,
-    Stoppable,
-    World,
-    current_world,
-)
+from hud_mcp.world import Opening, SharedService, World, as_world, current_world
 
-__all__ = ["LiveWorld"]
+__all__ = ["LiveWorld", "Play", "first_prompt"]
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +41,24 @@ _ASK_S = 5.0
 """How long a world may take to show whether it lives."""
 _RECORD_QUALITY = 60
 """JPEG quality of pictures that only the record keeps."""
+
+Play: TypeAlias = AsyncGenerator[Any, Any]
+"""A template that runs on a world."""
+
+
+async def first_prompt(play: Play, template: Template) -> Prompt:
+    """Run a template to its prompt.
+
+    Raises:
+        InvalidTemplate: It has none.
+    """
+    try:
+        value = await anext(play)
+    except StopAsyncIteration:
+        raise InvalidTemplate(
+            f"{template.where}: {template.noun} ended without yielding a prompt."
+        ) from None
+    return read_prompt(value, where=template.where)
 
 
 class LiveWorld:
@@ -73,7 +74,6 @@ class LiveWorld:
         scale: How many of the world's pixels are one of the picture that the agent was shown.
         latest: The picture of the last observation, or None.
         services: What the session's tools have opened, by name; closed with the world.
-        template_process: The template's own process, which uses it; closed before it.
         pointer: Where the pointer was put last.
         group_setup: The setup that it shares with its group, or None.
     """
@@ -91,9 +91,9 @@ class LiveWorld:
         self._replayable = replayable
         self._log = log
         self._world: World | None = None
+        self._has_screen = False
         self._tools_replay = True
         self.services: dict[str, SharedService] = {}
-        self.template_process: TemplateProcess | None = None
         self.scale = 1.0
         self.latest: Screenshot | None = None
         self.pointer = Pointer()
@@ -109,26 +109,21 @@ class LiveWorld:
         if self.group_setup is not None and isinstance(template, CallTemplate):
             again = partial(self._open, opening)
             world = await self.group_setup.apply(world, template, reopen=again, log=self._log)
-            return template.ask(world)
-        context = self._environment.context_space.fill(task.context)
-        if not (opening.apart and isinstance(world, Placed) and world.place is not None):
-            return template.run(task.args, world, context)
-        process = self.template_process = TemplateProcess(
-            self._environment,
+            return template.ask(world.unwrapped)
+        return world.begin_template(
             template,
+            source=self._environment.source or self._environment.file,
             args=task.args,
-            context=context,
-            place=world.place,
-            shared=opening.shared,
+            context=self._environment.context_space.fill(task.context),
         )
-        return process
 
     async def _open(self, opening: Opening) -> World:
         """Open it, in place of one that is open."""
         await self.close()
         with telemetry.span("open", environment=self._environment.name):
-            world = self._world = await self._environment.world.open(opening)
-        current_world.set(world)
+            world = self._world = as_world(await self._environment.world.open(opening))
+        self._has_screen = self._environment.world.has_screen
+        current_world.set(world.unwrapped)
         return world
 
     @property
@@ -144,8 +139,7 @@ class LiveWorld:
     @property
     def is_empty(self) -> bool:
         """Whether closing it waits for nothing."""
-        bare = self.template_process is None and not self.services
-        return self._world is None or (self.opens_nothing and bare)
+        return self._world is None or (self.opens_nothing and not self.services)
 
     def drop(self) -> None:
         """Forget a world of which nothing is open."""
@@ -153,13 +147,6 @@ class LiveWorld:
 
     async def close(self) -> None:
         """Close it, if it is open. It may be called twice."""
-        if self.template_process is not None:
-            try:
-                await self.template_process.aclose()
-            finally:
-                self.template_process = None
-                await self.close()
-            return
         world, self._world = self._world, None
         services, self.services = list(self.services.values()), {}
         if services:
@@ -170,16 +157,18 @@ class LiveWorld:
 
     async def handle(self) -> bytes | None:
         """Return what a world that lives elsewhere is found by; None for any other."""
-        world = self._world
-        return await cast("Elsewhere", world).handle() if _is(world, Elsewhere) else None
+        return None if self._world is None else await self._world.handle()
 
     @property
-    def live(self) -> World:
-        """The world itself.
+    def live(self) -> Any:
+        """The author's own world, for templates, tools and functions.
 
         Raises:
             SessionEnded: It is not open.
         """
+        return self._opened().unwrapped
+
+    def _opened(self) -> World:
         if self._world is None:
             raise SessionEnded("The world of this session is closed.")
         return self._world
@@ -187,45 +176,46 @@ class LiveWorld:
     @property
     def died(self) -> str | None:
         """Why it is broken, where it says so without being asked to do anything."""
-        world = self._world
-        return cast("Mortal", world).died if _is(world, Mortal) else None
+        return None if self._world is None else self._world.died
 
     @property
     def screen_size(self) -> tuple[int, int] | None:
         """Width and height of the agent's next picture, in its pixels; None if not known yet."""
         if self.latest is not None:
             return self.latest.width_px, self.latest.height_px
-        world = self._world
-        size = cast("Screened", world).screen_size() if _is(world, Screened) else None
+        size = None if self._world is None else self._world.screen_size()
         return None if size is None else fitted_size(*size, Look().max_edge_px)
+
+    async def measure_screen(self) -> None:
+        """Have it find out how large its screen is, where it can; else that stays unknown."""
+        try:
+            await self._opened().measure_screen()
+        except HudMcpError as exc:  # raised from here, it would end the session
+            logger.info("a screen is not measured: %s", exc)
 
     def explain(self, prompt: str) -> str:
         """What the world tells of its rules before a look; empty where it tells nothing."""
-        world = self._world
-        return cast("Explained", world).explain(prompt) if _is(world, Explained) else ""
+        return "" if self._world is None else self._world.explain(prompt)
 
     async def is_dead(self) -> bool:
         """Whether it can be used no more. One that does not say in time counts as alive."""
-        if self._world is None or self.died is not None:
+        if self._world is None:
             return True
-        if isinstance(self._world, Mortal):
-            return False
-        look = asyncio.ensure_future(self._world.observe(Look()))
+        asked = asyncio.ensure_future(self._world.is_dead())
         try:
-            done, _ = await asyncio.wait({look}, timeout=_ASK_S)
+            done, _ = await asyncio.wait({asked}, timeout=_ASK_S)
         finally:
-            look.cancel()
+            asked.cancel()
         if not done:
-            look.add_done_callback(lambda late: late.cancelled() or late.exception())
+            asked.add_done_callback(lambda late: late.cancelled() or late.exception())
             return False
-        return not look.cancelled() and isinstance(look.exception(), EnvironmentFailed)
+        return not asked.cancelled() and asked.exception() is None and asked.result()
 
     async def stop_agent(self) -> None:
         """Stop what the agent left running, before grading; an answer is taken in any case."""
-        world = self._world
-        if _is(world, Stoppable):
+        if self._world is not None:
             try:
-                await cast("Stoppable", world).stop_agent()
+                await self._world.stop_agent()
             except HudMcpError as exc:
                 self._log(f"what the agent left running was not stopped: {exc}")
 
@@ -236,10 +226,10 @@ class LiveWorld:
             actions: None of them an answer, or aimed at where the pointer is.
             look: What is observed then.
         """
-        world = self._world
-        if not (self._environment.world.is_quick and self.replays and _is(world, ActsNow)):
+        if self._world is None or not (self._environment.world.is_quick and self.replays):
             return False
-        return cast("ActsNow", world).acts_now(actions, self._recorded(look))
+        asked = getattr(self._world.unwrapped, "acts_now", None)
+        return asked is not None and asked(actions, self._recorded(look))
 
     async def act(self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]) -> None:
         """Perform actions until the episode ends, in one go where the world can.
@@ -252,25 +242,25 @@ class LiveWorld:
             ActionFailed: The next one was refused.
             EnvironmentFailed: The world broke. What was kept before, was done.
         """
-        scale, world = self.scale, self.live
-        if len(actions) > 1 and isinstance(world, ActsAtOnce):
+        world, scale = self._opened(), self.scale
+        given = actions if scale == 1 else [action.scaled(scale) for action in actions]
+        if len(given) > 1 and not any(each.is_aimless or each.moves_pointer for each in given):
             done: list[ActionEffect] = []
             try:
-                scaled = [scale_action(action, scale) for action in actions]
-                refusal = await world.act_all(scaled, done.append)
+                refusal = await world.act_all(given, done.append)
             finally:  # what was done before it broke or was cancelled, is recorded
                 for effect in tuple(done):
                     keep(in_picture_pixels(effect, scale))
             if refusal is not None:
                 raise refusal
             return
-        for action in actions:
-            given = scale_action(action, scale)
-            meant = await self.pointer.aim(given, world)
+        for action in given:
             with telemetry.span("action", type=action.type):
-                effect = aimed(await world.act(meant), given, meant)
-            self.pointer.note(meant, effect.place)
-            keep(in_picture_pixels(effect, scale))
+                if action.is_aimless or action.moves_pointer:
+                    effect = await self.pointer.act(action, world)
+                else:
+                    effect = await world.act(action)
+            keep(effect if scale == 1 else in_picture_pixels(effect, scale))
             if effect.terminated or effect.truncated:
                 return
 
@@ -284,28 +274,30 @@ class LiveWorld:
         Raises:
             EnvironmentFailed: The world broke.
         """
-        seen = await self.live.observe(self._recorded(look))
-        text = None if seen.text is None else clip_text(seen.text, look.max_text_chars)
-        image = seen.image
-        if image is None:
-            return Observation(text=text, values=seen.values)
-        if (
-            max(image.width_px, image.height_px) > look.max_edge_px
-            or len(image.data) > look.max_image_bytes
-        ):
-            image = await anyio.to_thread.run_sync(fit_screenshot, image, look)
-        if deliver_image:
-            self.scale = image.scale
-        self.latest = image
+        seen = await self._opened().observe(self._recorded(look))
+        text, image = seen.text, seen.image
+        if text is not None and len(text) > look.max_text_chars:
+            text = clip_text(text, look.max_text_chars)
+        if image is not None:
+            if (
+                max(image.width_px, image.height_px) > look.max_edge_px
+                or len(image.data) > look.max_image_bytes
+            ):
+                image = await anyio.to_thread.run_sync(fit_screenshot, image, look)
+            if deliver_image:
+                self.scale = image.scale
+            self.latest = image
+        if text is seen.text and image is seen.image:
+            return seen
         return Observation(text=text, image=image, values=seen.values)
 
     def _recorded(self, look: Look) -> Look:
         """A look with the picture that the record has, where there is a screen."""
-        if not self._environment.world.has_screen:
-            return look if look.image is None else look.model_copy(update={"image": None})
-        if look.image is None:
-            return look.model_copy(update={"image": "jpeg", "quality": _RECORD_QUALITY})
-        return look
+        if self._has_screen == (look.image is not None):
+            return look
+        if not self._has_screen:
+            return look.model_copy(update={"image": None})
+        return look.model_copy(update={"image": "jpeg", "quality": _RECORD_QUALITY})
 
     async def snapshot(self, after: int) -> bytes | None:
         """Return the state, if a replay could not give it again; None where it could, or it fails.
@@ -318,13 +310,13 @@ class LiveWorld:
         Raises:
             EnvironmentFailed: The world broke.
         """
-        world = self.live
-        if self.replays or not isinstance(world, Restorable):
+        if self.replays:
             return None
+        world = self._opened()
         try:
             data = await world.snapshot()
         except EnvironmentFailed as exc:
-            if not isinstance(world, Mortal) or world.died is not None:
+            if await self.is_dead():
                 raise
             self._take_failure(after, str(exc))
             return None
@@ -335,8 +327,8 @@ class LiveWorld:
             logger.exception("a world's snapshot failed")
             self._take_failure(after, f"{type(exc).__name__}: {exc}.")
             return None
-        left_out = world.left_out if isinstance(world, RestorableInPart) else ()
-        self._snapshots.leave_out(after, left_out)
+        if data is not None:
+            self._snapshots.leave_out(after, world.left_out)
         return data
 
     def _take_failure(self, after: int, why: str) -> None:
@@ -374,9 +366,9 @@ class LiveWorld:
             WorldLost: It cannot be.
             EnvironmentFailed: The world broke.
         """
-        steps = standing(stored.trajectory.steps)
+        world, steps = self._opened(), standing(stored.trajectory.steps)
         await rebuild(
-            self.live,
+            world,
             steps,
             self._environment.tools,
             self._environment.functions,
@@ -385,8 +377,8 @@ class LiveWorld:
             snapshot_step=stored.snapshot_step,
             pointer=self.pointer,
         )
-        if isinstance(self.live, RestorableInPart) and self.live.left_out:
-            self._log(f"brought back without {', '.join(self.live.left_out)}")
+        if world.left_out:
+            self._log(f"brought back without {', '.join(world.left_out)}")
         for step in steps:
             if step.delivered_image and step.screenshot is not None:
                 self.scale = step.screenshot.scale
@@ -396,15 +388,3 @@ class LiveWorld:
                 tool = self._environment.tools.get(str(step.actions[0].get("tool")))
                 if tool is not None:
                     self.note_tool(tool)
-
-
-_KINDS: dict[tuple[type, type], bool] = {}
-
-
-def _is(world: World | None, kind: type) -> bool:
-    """Whether a world is of a kind; asked once of each class, as comparing members is slow."""
-    key = (type(world), kind)
-    known = _KINDS.get(key)
-    if known is None:
-        known = _KINDS[key] = isinstance(world, kind)
-    return known

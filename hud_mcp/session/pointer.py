@@ -7,7 +7,7 @@ from hud_mcp.action import Action, ActionEffect, Point, PositionFetch, Targeted,
 from hud_mcp.errors import ActionFailed, InvalidAction
 from hud_mcp.world import World
 
-__all__ = ["Pointer", "aimed", "in_picture_pixels"]
+__all__ = ["Pointer", "in_picture_pixels"]
 
 
 class Pointer:
@@ -38,25 +38,36 @@ class Pointer:
                 raise InvalidAction(f"{where}: {needs_target(action.type)}.")
             placed |= follows and action.moves_pointer
 
-    async def aim(self, action: Action, world: World) -> Action:
-        """Return the action with the place that it means; any other action as it is.
+    async def act(self, action: Action, world: World) -> ActionEffect:
+        """Perform an action that is aimed at the pointer, or that moves it.
 
         Args:
             action: In the world's pixels.
-            world: Which is asked where its pointer is, where that is not known here.
+            world: The world; it is asked where its pointer is, where that is not known here.
+
+        Returns:
+            The effect; it says where an action went that named no place.
 
         Raises:
-            ActionFailed: Nobody knows where the pointer is.
+            ActionFailed: Nobody knows where the pointer is; or as for `World.act`.
         """
-        if not action.is_aimless:
-            return action
+        aimed = action
+        if action.is_aimless:
+            aimed = action.model_copy(update={"point": await self._place(action, world)})
+        effect = await world.act(aimed)
+        self.note(aimed, effect.place)
+        if aimed is action or effect.place is not None or not isinstance(aimed, Targeted):
+            return effect
+        return effect.model_copy(update={"place": aimed.point})
+
+    async def _place(self, action: Action, world: World) -> Point:
         at = self._at
         if at is None and self.placed:
             told = (await world.act(PositionFetch())).info.get("point")
             at = None if told is None else Point.model_validate(told)
         if at is None:
             raise ActionFailed(f"{needs_target(action.type)}.")
-        return action.model_copy(update={"point": at})
+        return at
 
     def note(self, action: Action, place: Point | None) -> None:
         """Follow an action that was performed.
@@ -67,13 +78,6 @@ class Pointer:
         """
         if action.moves_pointer:
             self.placed, self._at = True, action.pointer_after(self._at, place)
-
-
-def aimed(effect: ActionEffect, given: Action, meant: Action) -> ActionEffect:
-    """Say in the effect where a click went that named no place."""
-    if given is meant or effect.place is not None or not isinstance(meant, Targeted):
-        return effect
-    return effect.model_copy(update={"place": meant.point})
 
 
 def in_picture_pixels(effect: ActionEffect, scale: float) -> ActionEffect:

@@ -23,7 +23,7 @@ from hud_mcp.session.deaths import DiedAgain, standing
 from hud_mcp.session.measuring import FINAL_RESPONSE
 from hud_mcp.session.pointer import Pointer
 from hud_mcp.tool import Tool
-from hud_mcp.world import Restorable, World
+from hud_mcp.world import World
 
 __all__ = ["WorldLost", "can_resume", "rebuild", "submitted_answer"]
 
@@ -106,11 +106,12 @@ async def rebuild(
             if direct is not None
             else "its world supports neither replay nor restore"
         )
-    elif isinstance(world, Restorable):
-        await world.restore(snapshot)
-        _follow(steps, pointer)
     else:
-        raise WorldLost("its world cannot be restored any more")
+        try:
+            await world.restore(snapshot)
+        except NotImplementedError:
+            raise WorldLost("its world cannot be restored any more") from None
+        _follow(steps, pointer)
 
 
 def submitted_answer(steps: Sequence[TrajectoryStep]) -> str | None:
@@ -166,8 +167,7 @@ async def _act_again(world: World, step: TrajectoryStep, pointer: Pointer) -> No
         if isinstance(action, ResponseAction):
             return
         try:
-            meant = await pointer.aim(scale_action(action, step.scale), world)
-            pointer.note(meant, (await world.act(meant)).place)
+            await pointer.act(scale_action(action, step.scale), world)
         except ActionFailed as exc:
             raise WorldLost(
                 f"step {step.index}: {action.type} worked before, and now it failed: {exc}"
@@ -196,7 +196,7 @@ async def _call_again(world: World, step: TrajectoryStep, tools: Mapping[str, To
     if name is None or name not in tools:
         raise WorldLost(f"step {step.index}: there is no tool {name!r} any more")
     try:
-        await tools[name].call(step.actions[0].get("args") or {}, world)
+        await tools[name].call(step.actions[0].get("args") or {}, world.unwrapped)
     except EnvironmentFailed:
         raise
     except (Exception, SystemExit) as exc:
@@ -216,7 +216,7 @@ async def _set_up_again(
         for action in step.actions
     ]
     try:
-        await prepare(calls, functions, Situation(world=world))
+        await prepare(calls, functions, Situation(world=world.unwrapped))
     except EnvironmentFailed:
         raise
     except Exception as exc:

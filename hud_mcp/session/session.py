@@ -36,7 +36,6 @@ from hud_mcp.session.life import SessionSpec
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.phase import Phase, SessionState
 from hud_mcp.session.receipts import digest, ended_text
-from hud_mcp.session.screen import measure_screen
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.stepped import Stepped
 from hud_mcp.store import Store
@@ -46,6 +45,9 @@ from hud_mcp.template import Prompt
 from hud_mcp.world import Shared
 
 __all__ = ["RESUMING", "Caller", "Session", "SessionState", "Stepped"]
+
+_MEASURE_S = 5.0
+"""A start is not held up for longer by a screen that is measured."""
 
 
 class Session(SessionCalls):
@@ -189,7 +191,9 @@ class Session(SessionCalls):
     async def measure_screen(self) -> None:
         """See to it that `screen_size` is known, where its world can find it out soon."""
         if self.screen_size is None and self.environment.world.has_screen and not self.is_over:
-            await measure_screen(self._core.life.world, self._core.life.commands)
+            life = self._core.life
+            with suppress(HudMcpError):  # it took too long, or the session ended
+                await life.commands.call(life.world.measure_screen, _MEASURE_S)
 
     def explain(self) -> str:
         """The rules of its world, where that tells them before a look; else empty."""

@@ -26,7 +26,7 @@ from hud_mcp.action import (
 )
 from hud_mcp.errors import ActionFailed
 from hud_mcp.observation import Look, Observation, Screenshot
-from hud_mcp.world import Restorable, World
+from hud_mcp.world import World
 
 __all__ = [
     "CALL_BOUND_S",
@@ -37,6 +37,7 @@ __all__ = [
     "expect",
     "expect_kind",
     "fails",
+    "has_snapshots",
     "in_its_own_task",
     "look_at",
     "observe",
@@ -104,17 +105,22 @@ async def look_at(world: World) -> str:
 
 
 async def snapshot(world: World) -> bytes:
-    """A snapshot, within a bound."""
-    if not isinstance(world, Restorable):
-        raise ContractBroken("one world of the spec is Restorable, and another is not")
+    """A snapshot of a world that has them, within a bound."""
     with anyio.fail_after(CALL_BOUND_S):
-        return await world.snapshot()
+        data = await world.snapshot()
+    if data is None:
+        raise ContractBroken("one snapshot of the spec's worlds has the state, and another is None")
+    return data
+
+
+async def has_snapshots(world: World) -> bool:
+    """Whether a world can be restored."""
+    with anyio.fail_after(CALL_BOUND_S):
+        return await world.snapshot() is not None
 
 
 async def restore(world: World, data: bytes) -> None:
     """Take a snapshot up, within a bound."""
-    if not isinstance(world, Restorable):
-        raise ContractBroken("one world of the spec is Restorable, and another is not")
     with anyio.fail_after(CALL_BOUND_S):
         await world.restore(data)
 

@@ -22,6 +22,7 @@ from hud_mcp.testing.checks import (
     expect,
     expect_kind,
     fails,
+    has_snapshots,
     in_its_own_task,
     look_at,
     observe,
@@ -30,7 +31,7 @@ from hud_mcp.testing.checks import (
     snapshot,
 )
 from hud_mcp.testing.subject import Subject
-from hud_mcp.world import Opening, Restorable, World, WorldSpec
+from hud_mcp.world import Opening, World, WorldSpec
 
 __all__ = ["WorldContract"]
 
@@ -73,8 +74,7 @@ class WorldContract(Subject):
         problems = spec.context_space.problems(spec.context_space.default)
         expect(not problems, f"its default context is not allowed: {problems}")
         async with self.a_world(opening) as world:
-            expect_kind(world, spec.world_type, "open()")
-            expect_kind(world, World, "open()")
+            expect_kind(world.unwrapped, spec.world_type, "open()")
 
     # Acting.
 
@@ -217,7 +217,7 @@ class WorldContract(Subject):
     async def test_a_snapshot_changes_nothing(self, opening: Opening) -> None:
         """A world of which a snapshot was taken looks and goes on as one of which none was."""
         async with self.a_world(opening) as world, self.a_world(opening) as other:
-            if not isinstance(world, Restorable):
+            if not await has_snapshots(world):
                 return
             for action in (None, *self.samples_kept()):
                 for acting in (world, other):
@@ -233,7 +233,7 @@ class WorldContract(Subject):
         texts: list[str] = []
         snapshots: list[bytes] = []
         async with self.a_world(opening) as world:
-            if not isinstance(world, Restorable):
+            if not await has_snapshots(world):
                 return
             texts.append(await look_at(world))
             for action in (*kept, *kept):
@@ -256,7 +256,7 @@ class WorldContract(Subject):
     async def test_what_is_no_snapshot_is_refused(self, opening: Opening) -> None:
         """Damaged bytes are an `EnvironmentFailed`, and the world is of no use after it."""
         async with self.a_world(opening) as world:
-            if not isinstance(world, Restorable):
+            if not await has_snapshots(world):
                 return
             data = await snapshot(world)
         for damaged in (b"", b"no snapshot", data[: len(data) // 2]):

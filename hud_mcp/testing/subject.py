@@ -18,7 +18,7 @@ from hud_mcp.testing.checks import (
     look_at,
     observe,
 )
-from hud_mcp.world import Opening, Shared, World, WorldSpec
+from hud_mcp.world import Opening, Shared, World, WorldSpec, as_world
 
 __all__ = ["Subject"]
 
@@ -46,7 +46,7 @@ class Subject:
 
     @classmethod
     def kept_actions(cls) -> Sequence[Action]:
-        """Actions of which a snapshot keeps everything; of use where worlds are `Restorable`."""
+        """Actions of which a snapshot keeps everything; of use where worlds have snapshots."""
         return cls.changing_actions()
 
     @classmethod
@@ -75,7 +75,7 @@ class Subject:
         spec = self.make_spec()
         context = spec.context_space.fill(opening.context)
         with anyio.fail_after(2 * CALL_BOUND_S):
-            world = await spec.open(replace(opening, context=context))
+            world = as_world(await spec.open(replace(opening, context=context)))
             try:
                 yield world
             finally:

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from hud_mcp.capability import Capability
-from hud_mcp.world.live import World
+from hud_mcp.world.world import World
 
 __all__ = [
     "DirectAccess",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from hud_mcp.context import ContextSpace
 from hud_mcp.needs import Needs
 from hud_mcp.world.endpoint import Publish
-from hud_mcp.world.live import World
 from hud_mcp.world.opening import Opening
+from hud_mcp.world.world import World
 
 if TYPE_CHECKING:
     from hud_mcp.function import Function
@@ -45,8 +45,7 @@ class WorldSpec(ABC):
             then be recorded after the world was opened.
         looks_at_once: Whether a look waits for nothing and changes nothing. An answer is then
             recorded without a switch to another task.
-        is_quick: Whether its worlds are `ActsNow`. The session performs their short calls without
-            a switch to another task. Calls that can block must not be declared short.
+        is_quick: Whether its worlds perform short calls on the event loop, and have `acts_now`.
         runs_commands: Whether agents run their own commands in it. `hud-mcp check` then tries
             graders with forgeries by commands.
         functions: Functions for `setup` and `evaluate` of tasks, beside the environment's own.
@@ -111,7 +110,7 @@ class WorldSpec(ABC):
     def shares_setup(self, functions: "Sequence[Function]") -> bool:  # noqa: ARG002  # most do not
         """Whether runs of a group may share a setup that calls these functions.
 
-        Return True only if they change nothing else than `SetupShared.snapshot_setup` stores.
+        Return True only if they change nothing else than `World.snapshot_setup` stores.
         Opening a world and the functions must not depend on the session's seed.
         """
         return False

@@ -5,12 +5,12 @@ import anyio
 from hud_mcp.action import Action, ActionEffect, WaitAction
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.observation import Look, Observation
-from hud_mcp.world import Opening, WorldSpec
+from hud_mcp.world import Opening, World, WorldSpec
 
 __all__ = ["EmptyWorld", "NoWorld"]
 
 
-class EmptyWorld:
+class EmptyWorld(World):
     """A live world without a screen, where time passes and nothing else happens."""
 
     def __init__(self) -> None:

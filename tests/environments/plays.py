@@ -25,7 +25,7 @@ from hud_mcp.errors import BrokenByAgent
 from hud_mcp.grade import read_grade
 from hud_mcp.loading.source import load_environments, shipped_name
 from hud_mcp.template import read_prompt
-from hud_mcp.world import Shared, Stoppable, begin_grading, blame, current_world
+from hud_mcp.world import Shared, as_world, begin_grading, blame, current_world
 
 __all__ = [
     "NOP", "Play", "answers_of", "environment_of", "play_answer", "play_oracle", "play_row",
@@ -98,8 +98,7 @@ async def playing(task: Task, shared: Shared) -> AsyncIterator[Play]:
         if tools.answer is None:
             await generator.aclose()
             return
-        if isinstance(world, Stoppable):
-            await world.stop_agent()
+        await as_world(world).stop_agent()
         begin_grading(tools.answer)
         try:
             yielded = await generator.asend(template.read_answer(tools.answer))

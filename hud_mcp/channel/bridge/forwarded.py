@@ -6,6 +6,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from hud_mcp.action import Action, ActionEffect
 from hud_mcp.observation import Look, Observation
+from hud_mcp.world import World
 
 __all__ = ["ForwardedScreen"]
 
@@ -26,7 +27,7 @@ class _World(Protocol):
 WorldT = TypeVar("WorldT", bound=_World)
 
 
-class ForwardedScreen(Generic[WorldT]):
+class ForwardedScreen(World, Generic[WorldT]):
     """The screen of a bridged session.
 
     Args:

@@ -14,7 +14,7 @@ from hud_mcp.clipping import clip_text
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.lazy import libraries
 from hud_mcp.observation import DEFAULT_FORMAT, Look, Observation, Screenshot, encode_picture
-from hud_mcp.world import Shared
+from hud_mcp.world import Shared, World
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -157,7 +157,7 @@ def read_contract(given: Any) -> Contract:
     )
 
 
-class RobotScreen:
+class RobotScreen(World):
     """A robot behind a HUD server. Made by `open`."""
 
     def __init__(

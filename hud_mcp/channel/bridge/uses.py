@@ -35,6 +35,8 @@ class Screen(Service, Protocol):
 
     async def observe(self, look: Look) -> Observation: ...  # noqa: D102
 
+    def screen_size(self) -> tuple[int, int] | None: ...  # noqa: D102
+
     def remembered(self) -> dict[str, Any]: ...  # noqa: D102
 
     def remember(self, told: Mapping[str, Any]) -> None: ...  # noqa: D102

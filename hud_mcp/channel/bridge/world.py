@@ -18,7 +18,7 @@ from hud_mcp.channel.bridge.uses import Binding, Screen, Service, ServiceT, Uses
 from hud_mcp.clipping import clip_text
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, sole_cause
 from hud_mcp.observation import Look, Observation
-from hud_mcp.world import Opening, Screened, WorldSpec
+from hud_mcp.world import Opening, World, WorldSpec
 from hud_mcp.worlds.shell.actions import run_action
 
 __all__ = ["BridgeSpec", "BridgeWorld"]
@@ -63,7 +63,7 @@ class BridgeSpec(WorldSpec):
         return BridgeWorld(control, self._uses, opening, handle)
 
 
-class BridgeWorld:
+class BridgeWorld(World):
     """One session's HUD session. Made by `BridgeSpec.open`."""
 
     def __init__(
@@ -161,7 +161,7 @@ class BridgeWorld:
     def screen_size(self) -> tuple[int, int] | None:
         """Width and height of the screen, in pixels; None before it is connected to."""
         screen = self._services.get(self._uses.screen or "")
-        return screen.screen_size() if isinstance(screen, Screened) else None
+        return None if screen is None else cast("Screen", screen).screen_size()
 
     async def measure_screen(self) -> None:
         """Connect to the screen, as the first look does.

@@ -42,7 +42,7 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.task import Task
-from hud_mcp.world import Addressed
+from hud_mcp.world import as_world
 
 __all__ = ["OPERATIONS", "Operations"]
 
@@ -221,9 +221,8 @@ class Operations:
                 live = await self._live_page(found.live_token)
             if not found.is_over and found.state != "grading":
                 world = found.direct_world()
-                if isinstance(world, Addressed):
-                    told = await world.urls()
-                    address, live = told.get("url"), told.get("live_url") or live
+                told = await as_world(world).urls()
+                address, live = told.get("url"), told.get("live_url") or live
         return {"url": address if isinstance(address, str) else None, "live_url": live}
 
     async def _conclude(self, params: Mapping[str, Any]) -> Json:

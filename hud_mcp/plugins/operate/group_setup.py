@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 import anyio
 
@@ -17,7 +16,7 @@ from hud_mcp.environment.calls import CallTemplate
 from hud_mcp.errors import HudMcpError
 from hud_mcp.store import Store
 from hud_mcp.task import Task
-from hud_mcp.world import Mortal, SetupShared, World
+from hud_mcp.world import World
 
 __all__ = ["GroupSetup", "GroupSetups", "Kept"]
 
@@ -149,8 +148,8 @@ class GroupSetup:
         Raises whatever the calls raise.
         """
         group = await self.setups.group(self.key[0])
-        if group < 2 or not isinstance(world, SetupShared):  # noqa: PLR2004  # one shares nothing
-            await template.set_up(world)
+        if group < 2:  # noqa: PLR2004  # one shares nothing
+            await template.set_up(world.unwrapped)
             return world
         kept = self.setups.kept.get(self.key)
         if kept is None:
@@ -160,14 +159,14 @@ class GroupSetup:
         await kept.tried.wait()
         data = self._take(kept)
         if data is None:
-            await template.set_up(world)
+            await template.set_up(world.unwrapped)
             return world
         try:
             await world.restore(data)
         except Exception as exc:  # noqa: BLE001  # whatever it is, a new world is set up by the calls
             log(f"setup was not restored, so it is run: {_why(exc)}")
             world = await reopen()
-            await template.set_up(world)
+            await template.set_up(world.unwrapped)
         else:
             log(f"setup was restored from the snapshot that {kept.by} took after its own")
         return world
@@ -179,23 +178,25 @@ class GroupSetup:
         done = False
         try:
             began = time.monotonic()
-            await template.set_up(world)
+            await template.set_up(world.unwrapped)
             took_s = time.monotonic() - began
             if took_s >= _WORTH_S:
-                await self._keep(kept, cast("SetupShared", world), log)
+                await self._keep(kept, world, log)
             done = True
         finally:
             if not done and self.setups.kept.get(self.key) is kept:
                 del self.setups.kept[self.key]  # the next one that begins is the first again
             kept.tried.set()
 
-    async def _keep(self, kept: Kept, world: SetupShared, log: Callable[[str], None]) -> None:
+    async def _keep(self, kept: Kept, world: World, log: Callable[[str], None]) -> None:
         try:
             data = await world.snapshot_setup()
         except Exception as exc:
-            if isinstance(world, Mortal) and world.died is not None:
+            if world.died is not None:
                 raise
             log(f"setup is run by each run of the group, as no snapshot was taken: {_why(exc)}")
+            return
+        if data is None:
             return
         if not self.setups.make_room(len(data), self.key[0]):
             log("setup is run by each run of the group, as too many snapshots are kept already")

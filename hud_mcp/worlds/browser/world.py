@@ -11,6 +11,7 @@ from hud_mcp.action import Action, ActionEffect, ScrollAction
 from hud_mcp.egress import AllowList
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, LimitReached
 from hud_mcp.observation import Look, Observation
+from hud_mcp.world import World
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.calls import Calls
 from hud_mcp.worlds.browser.commands import Commands
@@ -44,7 +45,7 @@ RESTORE_BOUND_S = 120.0
 """How long all pages may take to come back."""
 
 
-class BrowserWorld(PageReader):
+class BrowserWorld(PageReader, World):
     """One session's browser: isolated pages, their site, and that site's state.
 
     `Browser.open` creates it. A template gets it by annotating a parameter with this class.
@@ -85,9 +86,13 @@ class BrowserWorld(PageReader):
         self.used_directly = True
 
     @property
-    def died(self) -> str | None:
+    def died(self) -> str | None:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
         """Why its browser or page is gone; None while both exist."""
         return self._calls.broken
+
+    async def is_dead(self) -> bool:
+        """Whether its browser or page is gone."""
+        return self.died is not None
 
     @property
     def page(self) -> "Page":

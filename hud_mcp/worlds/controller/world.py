@@ -10,7 +10,7 @@ from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.function import Function
 from hud_mcp.needs import Needs
 from hud_mcp.observation import Look, Observation
-from hud_mcp.world import Opening, WorldSpec
+from hud_mcp.world import Opening, World, WorldSpec
 from hud_mcp.worlds.controller.places import Place
 
 __all__ = ["ControllerFailed", "ControllerSpec", "ControllerWorld"]
@@ -22,7 +22,7 @@ class ControllerFailed(ActionFailed):
     """A function of the controller raised; the text has its file and line."""
 
 
-class ControllerWorld:
+class ControllerWorld(World):
     """One session's place, and the controller in it.
 
     Args:

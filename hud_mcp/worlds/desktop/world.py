@@ -27,6 +27,7 @@ from hud_mcp.action import (
 )
 from hud_mcp.errors import ActionFailed
 from hud_mcp.observation import Look, Observation, encode_picture
+from hud_mcp.world import World
 from hud_mcp.worlds.desktop.keys import keysym_of_character, keysyms
 from hud_mcp.worlds.desktop.vnc import Vnc
 
@@ -49,7 +50,7 @@ _SETTLE_BOUND_S = 1.5
 """How long a screen that keeps changing is waited for."""
 
 
-class DesktopWorld:
+class DesktopWorld(World):
     """One session's desktop, over VNC.
 
     Args:

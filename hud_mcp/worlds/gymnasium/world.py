@@ -11,6 +11,7 @@ from hud_mcp.action import Action, ActionEffect, CustomAction, ScreenshotFetch
 from hud_mcp.clipping import clip_text
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.observation import Look, Observation
+from hud_mcp.world import World
 from hud_mcp.worlds.gymnasium import libraries
 from hud_mcp.worlds.gymnasium.actions import ActionForm
 from hud_mcp.worlds.gymnasium.episode import Episode
@@ -43,7 +44,7 @@ class _Halt:
     asked: bool = False
 
 
-class GymnasiumWorld:
+class GymnasiumWorld(World):
     """One session's environment. Made by `Gymnasium.open`.
 
     A template gets it by annotating a parameter with this class. It reads `episode`, and uses the

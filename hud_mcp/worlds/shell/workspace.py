@@ -1,7 +1,7 @@
 """HUD's workspace: a shell whose folder a template sees where its author named it.
 
 A template that takes a `ShellWorld` has today's copy, in the server's process. Any other one
-runs in a process of its own; see `hud_mcp.template_process` and docs/workspace.md.
+runs in a process of its own; see docs/workspace.md.
 """
 
 import json
@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -21,11 +21,13 @@ import anyio.to_thread
 import hud_mcp.sandbox as sandbox_package
 from hud_mcp.environment.workspace import Mount, read_options
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment
+from hud_mcp.registry import service
 from hud_mcp.sandbox import Isolation, Sandbox, SandboxLimits
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT, NOBODY, find_bubblewrap
 from hud_mcp.template import Template
-from hud_mcp.world import Opening, Place
+from hud_mcp.world import Opening, Shared
 from hud_mcp.worlds.shell.in_place import InPlace
+from hud_mcp.worlds.shell.place import Place
 from hud_mcp.worlds.shell.spec import MIB, Shell
 from hud_mcp.worlds.shell.stage import Author
 from hud_mcp.worlds.shell.stand_in import calls_of
@@ -160,7 +162,7 @@ class Workspace(Shell):
         if opening.apart or self._root is not None:
             await anyio.to_thread.run_sync(partial(root.mkdir, parents=True, exist_ok=True))
         if opening.apart and await self._works_in_place(opening):
-            world = await self._open_in_place(root)
+            world = await self._open_in_place(root, opening.shared)
         else:
             world = await self._open_apart(opening, root)
         if self.tracks_files:
@@ -194,6 +196,7 @@ class Workspace(Shell):
                 follow_links=self._follow_links,
                 stand_in=_STAND_IN,
                 calls=calls_of(world),
+                shared=opening.shared,
             )
         return world
 
@@ -221,7 +224,7 @@ class Workspace(Shell):
         opening.log(f"not isolated, as this machine has no sandboxes: {why}")
         return True
 
-    async def _open_in_place(self, root: Path) -> "WorkspaceWorld":
+    async def _open_in_place(self, root: Path, shared: Shared) -> "WorkspaceWorld":
         if self.options.hosts.patterns or self._readonly:
             raise EnvironmentFailed(
                 "Without a sandbox, commands use the machine's network and files. Leave out "
@@ -246,6 +249,7 @@ class Workspace(Shell):
             places=_names_of(root, self._folder, self._cwd, self._root),
             stand_in=_STAND_IN,
             calls=calls_of(world),
+            shared=shared,
         )
         return world
 
@@ -284,9 +288,34 @@ class WorkspaceWorld(ShellWorld):
         self._in_place = in_place
         self.place: Place | None = None
         self.tracker: FileTracker | None = None
+        self._template_process: AsyncGenerator[Any, Any] | None = None
+
+    def begin_template(
+        self,
+        template: Template,
+        *,
+        source: Path,
+        args: Mapping[str, Any],
+        context: Mapping[str, Any],
+    ) -> AsyncGenerator[Any, Any]:
+        """Begin the session's template, in its own process where the world was opened for one."""
+        if self.place is None:
+            return super().begin_template(template, source=source, args=args, context=context)
+        process = self._template_process = service("template process")(
+            template, source=source, args=args, context=context, place=self.place
+        )
+        return process
 
     async def close(self) -> None:
         """End everything that runs, and put the root back where it was worked in."""
+        process, self._template_process = self._template_process, None
+        try:
+            if process is not None:
+                await process.aclose()
+        finally:
+            await self._close()
+
+    async def _close(self) -> None:
         try:
             await super().close()
         finally:

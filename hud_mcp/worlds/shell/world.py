@@ -17,7 +17,7 @@ from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed
 from hud_mcp.observation import Look, Observation
 from hud_mcp.sandbox import Entry, Finished, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
-from hud_mcp.world import note_agent_data
+from hud_mcp.world import World, note_agent_data
 from hud_mcp.worlds.shell.actions import one_line, replace_text, run_action
 from hud_mcp.worlds.shell.command_result import CommandResult, how_ended
 from hud_mcp.worlds.shell.folder_listing import folder_lines
@@ -36,7 +36,7 @@ MOST_READ_BYTES = 1024 * 1024
 _SHOWN_ENTRIES = 60
 
 
-class ShellWorld:
+class ShellWorld(World):
     """One session's shell. Made by `Shell.open`.
 
     A template gets it by annotating a parameter with this class. Each command is a new shell that
@@ -63,11 +63,15 @@ class ShellWorld:
         return self._sandbox
 
     @property
-    def died(self) -> str | None:
+    def died(self) -> str | None:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
         """Why its sandbox can no longer be used; None while it can."""
         if self._broken:
             return self._broken
         return None if self._closed or self._sandbox.alive else "The sandbox has ended."
+
+    async def is_dead(self) -> bool:
+        """Whether its sandbox can no longer be used."""
+        return self.died is not None
 
     def note_change(self) -> None:
         """Note that files may change without this object.
@@ -325,7 +329,7 @@ class ShellWorld:
         return folder_lines(name, entries, total)
 
     @property
-    def left_out(self) -> Sequence[str]:
+    def left_out(self) -> Sequence[str]:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
         """The parts that the last snapshot lacked, or that the last restore did not bring back."""
         return self._snapshots.left_out
 

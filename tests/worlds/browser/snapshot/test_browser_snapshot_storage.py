@@ -16,7 +16,7 @@ from hud_mcp.action import (
     CustomAction,
     TypeAction,
 )
-from hud_mcp.world import Opening, Restorable, Shared
+from hud_mcp.world import Opening, Shared
 from hud_mcp.worlds.browser import Browser, BrowserWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
@@ -37,7 +37,6 @@ STORED = """<p id=o></p><script>
 async def test_cookies_and_every_storage_are_there_when_pages_start(make: Make) -> None:
     """Scripts find them as the page loads, and what loading changed is set right again."""
     world = await make(STORED)
-    assert isinstance(world, Restorable)
     context = world.page.context
     await context.add_cookies(
         [{"name": "h", "value": "1", "url": world.site_url, "httpOnly": True, "expires": 4e9}]

@@ -5,6 +5,6 @@ asking a process that has loaded this library once, `forks`, for forks of it. `n
 where such a fork begins, and `runner` is what it does.
 """
 
-from hud_mcp.template_process.process import TemplateProcess, runs_apart
+from hud_mcp.plugins.hud.template_process.process import TemplateProcess
 
-__all__ = ["TemplateProcess", "runs_apart"]
+__all__ = ["TemplateProcess"]

@@ -14,8 +14,8 @@ import sys
 import traceback
 from typing import Any, NoReturn
 
-from hud_mcp.template_process import runner
-from hud_mcp.template_process.namespaces import Mounts, adopt_orphans, enter, watch
+from hud_mcp.plugins.hud.template_process import runner
+from hud_mcp.plugins.hud.template_process.namespaces import Mounts, adopt_orphans, enter, watch
 
 __all__ = ["main"]
 

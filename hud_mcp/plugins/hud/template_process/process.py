@@ -12,20 +12,20 @@ import logging
 import os
 import shutil
 from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
 from typing import Any
 
 from hud_mcp import errors
-from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
 from hud_mcp.grade import Grade
+from hud_mcp.plugins.hud.template_process import wire
+from hud_mcp.plugins.hud.template_process.launcher import Launched, Launcher
 from hud_mcp.session.log import pass_on
 from hud_mcp.session.thrown import RaisedApart, SessionOver
 from hud_mcp.template import Answer, Template
-from hud_mcp.template_process import wire
-from hud_mcp.template_process.launcher import Launched, Launcher
-from hud_mcp.world import Place, Shared
+from hud_mcp.worlds.shell.place import Place
 
-__all__ = ["TemplateProcess", "runs_apart"]
+__all__ = ["TemplateProcess"]
 
 logger = logging.getLogger(__name__)
 
@@ -37,39 +37,31 @@ _LINE_BYTES = 64 * 1024
 _CHUNK_BYTES = 256 * 1024
 
 
-def runs_apart(environment: Environment, template: Template) -> bool:
-    """Whether a template of an environment runs in a process of its own."""
-    return environment.world.runs_apart(template)
-
-
 class TemplateProcess(AsyncGenerator[Any, Any]):
     """One template in its process. Nothing runs before its first step.
 
     Args:
-        environment: Whose template it is.
         template: What to run.
+        source: Its environment's file.
         args: Its arguments, as JSON.
         context: Its session's context.
         place: Where it runs.
-        shared: The process's shared services.
     """
 
     def __init__(
         self,
-        environment: Environment,
         template: Template,
         *,
+        source: Path,
         args: Mapping[str, Any],
         context: Mapping[str, Any],
         place: Place,
-        shared: Shared,
     ) -> None:
-        self._environment = environment
         self._template = template
+        self._source = source
         self._args = args
         self._given_context = context
         self._place = place
-        self._shared = shared
         self._launched: Launched | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._outcome: asyncio.Future[dict[str, Any]] | None = None
@@ -131,24 +123,23 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
     async def _start(self) -> None:
         if wire.is_inside():
             raise EnvironmentFailed(
-                f"{self._environment.file} starts sessions while it loads. Put that code under "
+                f"{self._source} starts sessions while it loads. Put that code under "
                 "`if __name__ == '__main__':`."
             )
-        source = self._environment.source or self._environment.file
-        if not source.is_file():
+        if not self._source.is_file():
             raise EnvironmentFailed(
-                f"Environment {self._environment.name!r} is in no file, but a template with a "
+                f"Environment {self._template.env!r} is in no file, but a template with a "
                 "workspace runs in another process, which loads it. Put it into a file, or "
                 "give the template a parameter annotated with ShellWorld."
             )
         place = self._place
-        launcher = await Launcher.of(self._shared, [place.stand_in.partition(":")[0]])
+        launcher = await Launcher.of(place.shared, [place.stand_in.partition(":")[0]])
         namespaces = list(place.namespaces()) if place.namespaces is not None else []
         try:
             self._launched = launcher.launch(
                 {
-                    "source": str(source),
-                    "environment": self._environment.name,
+                    "source": str(self._source),
+                    "environment": self._template.env,
                     "template": self._template.id,
                     "where": self._template.where,
                     "args": dict(self._args),

@@ -22,7 +22,7 @@ _KEY = "the launcher of templates"
 _CLOSE_S = 2.0
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from hud_mcp.template_process.forks import main; main()"
+    "from hud_mcp.plugins.hud.template_process.forks import main; main()"
 )
 
 

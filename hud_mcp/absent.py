@@ -8,7 +8,9 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
-__all__ = ["admits", "drop_absent", "is_empty"]
+from hud_mcp.schema import TextReader
+
+__all__ = ["ObjectReader", "admits", "drop_absent", "is_empty"]
 
 Schema = Mapping[str, Any]
 
@@ -46,6 +48,35 @@ def admits(schema: Any, empty: Any, definitions: Schema | None = None) -> bool:
         if several in known:
             return any(admits(each, empty, definitions) for each in known[several])
     return _is_of_kind(known, empty) and _is_within(known, empty)
+
+
+class ObjectReader:
+    """Reads objects of one kind as clients send them: texts of values, and what counts as absent.
+
+    Args:
+        schema: The JSON schema of the object.
+        others: As for `drop_absent`.
+    """
+
+    def __init__(self, schema: Schema, *, others: Collection[str] = ()) -> None:
+        self._schema = schema
+        self._others = others
+        self._texts = TextReader(schema)
+        self._plain = {name: self._texts.types_kept(name) for name in schema.get("properties", {})}
+
+    def read(self, given: Mapping[str, Any], *, others: Collection[str] = ()) -> dict[str, Any]:
+        """Read the fields of an object.
+
+        Args:
+            given: What came.
+            others: More names of fields that belong to something else.
+        """
+        for name, value in given.items():
+            if value == "" or type(value) not in self._plain.get(name, ()):
+                break
+        else:
+            return dict(given)
+        return drop_absent(self._texts.read(given), self._schema, others={*self._others, *others})
 
 
 def drop_absent(

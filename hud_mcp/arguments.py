@@ -9,6 +9,7 @@ import inspect
 import json
 import typing
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Annotated, Any, cast
 
 import orjson
@@ -19,6 +20,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
 
+from hud_mcp.absent import ObjectReader
 from hud_mcp.clipping import clip_repr
 from hud_mcp.context import Context
 from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean, shorten_choices
@@ -53,6 +55,7 @@ class Arguments:
 
     Attributes:
         names: The arguments, in order.
+        schema: The JSON schema of the arguments: an object, additional properties forbidden.
         world_types: The parameters that receive the world, and the class that each asks for.
         context_names: The parameters that receive the context.
         defaults: What arguments have where nobody gives them, as JSON; also those that no agent
@@ -87,18 +90,19 @@ class Arguments:
             fields[parameter.name] = (hint, parameter.default)
         self.names = tuple(fields)
         self.defaults: dict[str, Any] = {}
+        self._fields = {name: _field_name(i) for i, name in enumerate(fields)}
         self._model = self._build(fields)
         self._plain = _plain_kinds(fields)
 
-    @property
-    def schema(self) -> dict[str, Any]:
-        """The JSON schema of the arguments: an object, additional properties forbidden."""
-        return self._schema
+    @cached_property
+    def reader(self) -> ObjectReader:
+        """Reads them as clients send them."""
+        return ObjectReader(self.schema)
 
     @property
     def required(self) -> frozenset[str]:
         """The arguments that have no default."""
-        return frozenset(self._schema.get("required", ()))
+        return frozenset(self.schema.get("required", ()))
 
     def parse(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Check JSON arguments, and return what the function is to be called with.
@@ -119,7 +123,7 @@ class Arguments:
             model = self._model.model_validate_json(raw, strict=True)
         except ValidationError as exc:
             raise InvalidTask(self._explain(exc)) from None
-        return {name: getattr(model, _field_name(i)) for i, name in enumerate(self.names)}
+        return {name: getattr(model, field) for name, field in self._fields.items()}
 
     def parse_text(self, given: Mapping[str, str]) -> dict[str, Any]:
         """Read arguments that arrive as strings, as a prompt's do, into JSON arguments.
@@ -167,12 +171,12 @@ class Arguments:
         config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
         # Behind aliases: an argument may be named `schema`, `copy` or `_x`, a field may not.
         fields: dict[str, Any] = {
-            _field_name(i): _field(name, *declared[name]) for i, name in enumerate(declared)
+            field: _field(name, *declared[name]) for name, field in self._fields.items()
         }
         try:
             model = create_pydantic_model("Arguments", __config__=config, **fields)
-            self._schema = plain_schema(model.model_json_schema(schema_generator=_Schema))
-            self._schema["additionalProperties"] = False
+            self.schema = plain_schema(model.model_json_schema(schema_generator=_Schema))
+            self.schema["additionalProperties"] = False
         except (
             PydanticSchemaGenerationError,
             PydanticInvalidForJsonSchema,
@@ -193,9 +197,9 @@ class Arguments:
                     f"{self.where}: {self.noun}: the default of {name!r} is not a JSON value: "
                     f"{clip_value(field.default)}."
                 ) from None
-            self._schema["properties"][name].setdefault("default", default)
+            self.schema["properties"][name].setdefault("default", default)
             self.defaults[name] = default
-        withhold_answers(self._schema)
+        withhold_answers(self.schema)
         return model
 
     def _explain(self, exc: ValidationError) -> str:

@@ -101,6 +101,7 @@ class ContextSpace:
             if feature.name in self._features:
                 raise InvalidContext(f"The context feature {feature.name!r} is declared twice.")
             self._features[feature.name] = feature
+        self._default = {name: feature.default for name, feature in self._features.items()}
 
     @property
     def features(self) -> tuple[ContextFeature, ...]:
@@ -110,7 +111,7 @@ class ContextSpace:
     @property
     def default(self) -> Context:
         """Every feature at its default."""
-        return {f.name: f.default for f in self._features.values()}
+        return dict(self._default)
 
     def __or__(self, other: "ContextSpace") -> "ContextSpace":
         """Both spaces' features; the other's win where names meet."""
@@ -137,4 +138,4 @@ class ContextSpace:
         """
         if context and (wrong := self.problems(context)):
             raise InvalidContext("Invalid context: " + "; ".join(wrong) + ".")
-        return {**self.default, **context}
+        return {**self._default, **context}

@@ -193,31 +193,47 @@ class TextReader:
         """Read the fields of an object, as a client sent them."""
         return cast("dict[str, Any]", self._root.read(dict(given), 0))
 
+    def read_field(self, name: str, value: Any) -> Any:
+        """Read one field of an object."""
+        return self._root.at(name).read(value, 1)
+
+    def types_kept(self, name: str) -> frozenset[type]:
+        """The types of plain values that stay as they are in a field."""
+        return _SCALARS - self._root.at(name).types_read
+
 
 class _Node:
-    """One place of a schema; the places inside it are made as values come for them."""
+    """One place of a schema; the places inside it are made as values come for them.
 
-    __slots__ = ("_definitions", "_inside", "_kinds", "_odd", "_schema")
+    Attributes:
+        types_read: The types of values that may be read as something else, or inside.
+    """
+
+    __slots__ = ("_definitions", "_inside", "_kinds", "_schema", "types_read")
 
     def __init__(self, schema: Any, definitions: Schema) -> None:
         self._schema = _resolved(schema, definitions)
         self._definitions = definitions
         self._kinds = _kinds(self._schema, definitions)
-        self._odd = _odd_types(self._kinds)
         self._inside: dict[str | int, _Node] = {}
+        has_inside = not _INSIDE.isdisjoint(self._schema)
+        self.types_read = _odd_types(self._kinds) | (_HOLDERS if has_inside else frozenset())
 
     def read(self, value: Any, depth: int) -> Any:
-        if self._kinds is not None and type(value) in self._odd:
+        if type(value) not in self.types_read:
+            return value
+        if self._kinds is not None:
             value = _of_kinds(value, self._kinds)
         if depth > _MOST_DEPTH or not isinstance(value, dict | list):
             return value
+        depth += 1
         if isinstance(value, dict):
             known = cast("dict[str, Any]", value)
-            return {name: self._at(name).read(each, depth + 1) for name, each in known.items()}
+            return {name: self.at(name).read(each, depth) for name, each in known.items()}
         several = cast("list[Any]", value)
-        return [self._at(i).read(each, depth + 1) for i, each in enumerate(several)]
+        return [self.at(i).read(each, depth) for i, each in enumerate(several)]
 
-    def _at(self, place: str | int) -> "_Node":
+    def at(self, place: str | int) -> "_Node":
         """The place of a field or of an item; all that the schema does not name share one."""
         found = self._inside.get(place)
         if found is not None:
@@ -235,6 +251,14 @@ class _Node:
         if node is None:
             node = self._inside[key] = _Node(named[place] if known else rest, self._definitions)
         return node
+
+
+_INSIDE = frozenset(
+    {"properties", "additionalProperties", "items", "prefixItems", "anyOf", "oneOf"}
+)
+"""The keywords that say something of what is inside a value."""
+_HOLDERS = frozenset((dict, list))
+_SCALARS = frozenset((str, int, float, bool))
 
 
 def _odd_types(kinds: frozenset[str] | None) -> frozenset[type]:

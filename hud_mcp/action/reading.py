@@ -10,7 +10,13 @@ import orjson
 from pydantic import ValidationError
 
 from hud_mcp.absent import admits, is_empty
-from hud_mcp.action.action import ACTION_CLASSES, ACTION_TYPES, Action, Point, needs_target
+from hud_mcp.action.action import (
+    ACTION_CLASSES,
+    ACTION_TYPES,
+    Action,
+    Point,
+    needs_target,
+)
 from hud_mcp.clipping import clip_repr
 from hud_mcp.errors import InvalidAction, did_you_mean
 from hud_mcp.schema import fault_words, plain_field, plain_schema, read_texts
@@ -39,36 +45,54 @@ def parse_action(
         return raw
     if isinstance(raw, str):
         raw = _from_text(raw)
-    if not isinstance(raw, Mapping):
-        raise InvalidAction(f"{where}: expected an object with a 'type', got {clip_repr(raw)}.")
-    kind = raw.get("type")
+    kind = raw.get("type") if isinstance(raw, Mapping) else None
     known = ACTION_CLASSES.get(kind) if isinstance(kind, str) else None
-    if known is None:
-        raise InvalidAction(
-            f"{where}: unknown type {clip_repr(kind)}.{did_you_mean(kind, ACTION_TYPES)} "
-            f"The types are {', '.join(ACTION_TYPES)}."
-        )
+    if known is None or not isinstance(raw, Mapping):
+        raise InvalidAction(f"{where}: {_no_type(raw)}")
     form = _form(known)
-    strange = raw.keys() - form.both
-    if strange and (unknown := sorted(strange - _every_field())):
-        takes = form.flat - {*Action.model_fields, "type"}
-        raise InvalidAction(
-            f"{where}: {kind!r} has no field {unknown[0]!r}.{did_you_mean(unknown[0], takes)} "
-            f"It takes {', '.join(sorted(takes)) or 'no field'}."
-        )
-    action = _validated(known, form.nested_of(raw), where)
-    if pointed and action.is_aimless:
+    if not raw.keys() <= form.both:
+        _refuse_unknown(raw, known, where)
+    fields = form.nested_of(raw)
+    try:
+        action = known.model_validate(fields)
+    except ValidationError:
+        action = _read_again(known, fields, where)
+    if pointed and form.is_aimed and action.is_aimless:
         raise InvalidAction(f"{where}: {needs_target(action.type)}.")
     return action
 
 
-def _validated(known: type[Action], fields: Mapping[str, Any], where: str) -> Action:
+def _no_type(raw: Any) -> str:
+    if not isinstance(raw, Mapping):
+        return f"expected an object with a 'type', got {clip_repr(raw)}."
+    kind = cast("Mapping[str, Any]", raw).get("type")
+    return (
+        f"unknown type {clip_repr(kind)}.{did_you_mean(kind, ACTION_TYPES)} "
+        f"The types are {', '.join(ACTION_TYPES)}."
+    )
+
+
+def _refuse_unknown(raw: Mapping[str, Any], known: type[Action], where: str) -> None:
+    """Refuse a field that no action has; those of other actions are passed over.
+
+    Raises:
+        InvalidAction: There is one.
+    """
+    form = _form(known)
+    every = frozenset[str]().union(*(_form(each).both for each in ACTION_CLASSES.values()))
+    if unknown := sorted(raw.keys() - form.both - every):
+        takes = form.flat - {*Action.model_fields, "type"}
+        raise InvalidAction(
+            f"{where}: {raw['type']!r} has no field {unknown[0]!r}."
+            f"{did_you_mean(unknown[0], takes)} "
+            f"It takes {', '.join(sorted(takes)) or 'no field'}."
+        )
+
+
+def _read_again(known: type[Action], fields: Mapping[str, Any], where: str) -> Action:
+    """Read fields some of which may have come as their JSON texts."""
     try:
-        return known.model_validate(fields)
-    except ValidationError:
-        read = read_texts(fields, known.model_json_schema())
-    try:
-        return known.model_validate(read)
+        return known.model_validate(read_texts(fields, known.model_json_schema()))
     except ValidationError as exc:
         raise InvalidAction(f"{where}: {_explain(exc, known)}") from None
 
@@ -100,10 +124,10 @@ def parse_actions(raw: Any, *, pointed: bool = True) -> tuple[Action, ...]:
         return (parse_action(cast("Mapping[str, Any] | Action", raw), pointed=pointed),)
     if not isinstance(raw, Sequence) or isinstance(raw, str | bytes):
         raise InvalidAction(f"actions: expected a list of actions, got {clip_repr(raw)}.")
-    items = cast("Sequence[Any]", raw)
-    return tuple(
-        parse_action(item, where=f"actions[{i}]", pointed=pointed) for i, item in enumerate(items)
-    )
+    actions: list[Action] = []
+    for i, item in enumerate(cast("Sequence[Any]", raw)):
+        actions.append(parse_action(item, where=f"actions[{i}]", pointed=pointed))
+    return tuple(actions)
 
 
 def flat_fields(kind: str) -> frozenset[str]:
@@ -130,6 +154,7 @@ def flat_schemas(kind: str) -> dict[str, dict[str, Any]]:
 
 
 _EMPTIES = frozenset((str, list, dict))
+_NOTHINGS = (None, "", [], {})
 
 
 @dataclass(frozen=True)
@@ -141,6 +166,7 @@ class _Form:
         flat: The same in the flat form, where a place is two numbers.
         both: The fields of either form.
         places: Its fields that are places, each with the names of the two numbers.
+        is_aimed: Whether it acts at the pointer where it names no place.
         empties: By field, of which kinds an empty text, list or object is a value of it.
     """
 
@@ -148,10 +174,19 @@ class _Form:
     flat: frozenset[str]
     both: frozenset[str]
     places: tuple[tuple[str, str, str], ...]
+    is_aimed: bool
     empties: Mapping[str, frozenset[type]]
 
     def nested_of(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Drop what is absent or belongs to another type; fold x and y into a point."""
+        if self.places or not raw.keys() <= self.nested:
+            return self._folded(raw)
+        for value in raw.values():
+            if value in _NOTHINGS:
+                return self._folded(raw)
+        return dict(raw)
+
+    def _folded(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         kept = {
             name: value
             for name, value in raw.items()
@@ -196,7 +231,8 @@ def _form(known: type[Action]) -> _Form:
     places = tuple((name, *_axes(name)) for name in names)
     nested = frozenset(fields)
     flat = (nested - set(names)) | {axis for _, *axes in places for axis in axes}
-    return _Form(nested, flat, nested | flat, places, _empties(known))
+    is_aimed = known.is_aimless is not Action.is_aimless
+    return _Form(nested, flat, nested | flat, places, is_aimed, _empties(known))
 
 
 def _empties(known: type[Action]) -> dict[str, frozenset[type]]:
@@ -217,10 +253,6 @@ def _is_place(annotation: Any) -> bool:
     """Whether a field is a point, or one and None; several are a way."""
     is_union = get_origin(annotation) in (Union, UnionType)
     return Point in get_args(annotation) if is_union else annotation is Point
-
-
-def _every_field() -> frozenset[str]:
-    return frozenset[str]().union(*(_form(known).both for known in ACTION_CLASSES.values()))
 
 
 def _explain(exc: ValidationError, known: type[Action]) -> str:

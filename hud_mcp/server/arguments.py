@@ -92,6 +92,7 @@ class Arguments:
         self._tool = tool
         self._arguments = arguments
         self._required = required
+        self._needs = frozenset(required)
         self._shown = {
             name: argument.schema
             for name, argument in arguments.items()
@@ -104,6 +105,7 @@ class Arguments:
             if argument.kind is not None and not argument.has_parser
         }
         self._texts = TextReader({"properties": read})
+        self._plain = {name: _plain_types(argument) for name, argument in arguments.items()}
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -123,17 +125,18 @@ class Arguments:
             LimitReached: They are too large.
         """
         check_size(self._tool, given, max_bytes)
-        kept = {
-            name: value
-            for name, value in given.items()
-            if name in self._required or self._is_given(name, value)
-        }
-        kept = self._texts.read(kept)
-        wrong = [self._problem(name, value) for name, value in kept.items()]
-        wrong += [f"{name!r} is required" for name in self._required if kept.get(name) is None]
-        found = [w for w in wrong if w][:_MOST_PROBLEMS]
-        if found:
-            raise InvalidTask(f"Invalid arguments for {self._tool}: {'; '.join(found)}.")
+        kept: dict[str, Any] = {}
+        wrong: list[str | None] = []
+        for name, value in given.items():
+            if value and type(value) in self._plain.get(name, ()):
+                kept[name] = value
+            elif name in self._required or self._is_given(name, value):
+                kept[name] = self._texts.read_field(name, value)
+                wrong.append(self._problem(name, kept[name]))
+        if wrong or not kept.keys() >= self._needs:
+            wrong += [f"{n!r} is required" for n in self._required if kept.get(n) is None]
+            if found := [each for each in wrong if each][:_MOST_PROBLEMS]:
+                raise InvalidTask(f"Invalid arguments for {self._tool}: {'; '.join(found)}.")
         return kept
 
     def _is_given(self, name: str, value: Any) -> bool:
@@ -163,6 +166,13 @@ class Arguments:
         if not argument.may_be_negative and value < 0:
             return f"{name!r} must not be negative, got {value}"
         return None
+
+
+def _plain_types(argument: Argument) -> frozenset[type]:
+    """The types of values that are taken as they come, where something is in them."""
+    if argument.has_parser or argument.kind is None:
+        return frozenset((str, list, dict))
+    return frozenset(_TYPES[argument.kind]) & frozenset((str, bool))
 
 
 def _article(kind: str) -> str:

@@ -3,13 +3,25 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from hud_mcp.server.arguments import Argument, Arguments
 from hud_mcp.server.call import Call
 from hud_mcp.server.view import View
 
 __all__ = ["CoreTool"]
+
+
+class _Parser(Protocol):
+    """Reads the arguments of a call."""
+
+    def __call__(self, given: Mapping[str, Any], *, max_bytes: int) -> dict[str, Any]:
+        """Read them.
+
+        Raises:
+            InvalidTask, LimitReached: As for `Arguments.parse`.
+        """
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,18 +92,11 @@ class CoreTool:
         """The input schema that a client of this view sees."""
         return self._arguments_of(view).schema
 
-    def parse(self, given: Mapping[str, Any], *, max_bytes: int) -> dict[str, Any]:
-        """Read a call's arguments, whatever is served; see `Arguments.parse`.
-
-        Raises:
-            InvalidTask, LimitReached: As for `Arguments.parse`.
-        """
-        return self._all_arguments.parse(given, max_bytes=max_bytes)
-
     @cached_property
-    def _all_arguments(self) -> Arguments:
+    def parse(self) -> _Parser:
+        """Reads a call's arguments, whatever is served."""
         # What is not of the environments served is refused by the session, which knows why.
-        return self._arguments_of(View.of())
+        return self._arguments_of(View.of()).parse
 
     def _arguments_of(self, view: View) -> Arguments:
         taken = self.arguments(view) if callable(self.arguments) else self.arguments

@@ -3,10 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from hud_mcp.absent import drop_absent
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidEnvironment, InvalidTask
-from hud_mcp.schema import read_texts
 from hud_mcp.server.arguments import check_size
 from hud_mcp.server.call import Call
 from hud_mcp.server.names import safe_names
@@ -108,9 +106,10 @@ class OwnTool:
 
 def _read(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
     """Read what came as text, and drop what counts as absent; the tool checks the rest."""
-    schema = tool.arguments.schema
-    known = {k: v for k, v in given.items() if v is not None or k in schema["properties"]}
-    return drop_absent(read_texts(known, schema), schema)
+    names = tool.arguments.names
+    return tool.arguments.reader.read(
+        {k: v for k, v in given.items() if v is not None or k in names}
+    )
 
 
 def own_tools(sessions: Sessions, *, taken: Collection[str]) -> dict[str, OwnTool]:

@@ -1,13 +1,15 @@
 """A call of a tool, from what was given to what is replied: alike over a wire and without one."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Awaitable
+from typing import Any, TypeAlias
 
 from hud_mcp import telemetry
 from hud_mcp.errors import HudMcpError, LimitReached, sole_cause
 from hud_mcp.record.model_turn import MODEL
 from hud_mcp.server.call import Call
+from hud_mcp.server.core_tool import CoreTool
+from hud_mcp.server.own_tools import OwnTool
 from hud_mcp.server.reported import perform_reported
 from hud_mcp.server.results import error_result
 from hud_mcp.session.caller import STOPPING
@@ -18,26 +20,7 @@ __all__ = ["AnyTool", "perform_call"]
 logger = logging.getLogger(__name__)
 
 
-class AnyTool(Protocol):
-    """A core tool, or one of an environment's own."""
-
-    @property
-    def name(self) -> str:
-        """What clients call it."""
-        ...
-
-    @property
-    def run(self) -> Callable[[Call], Awaitable[dict[str, Any]]]:
-        """Performs a call whose arguments are read."""
-        ...
-
-    def parse(self, given: Mapping[str, Any], *, max_bytes: int) -> dict[str, Any]:
-        """Read arguments.
-
-        Raises:
-            HudMcpError: Naming what is wrong with them.
-        """
-        ...
+AnyTool: TypeAlias = CoreTool | OwnTool
 
 
 def perform_call(call: Call, tool: AnyTool, *, begins: bool) -> Awaitable[dict[str, Any]]:

@@ -1,18 +1,17 @@
 """One step of a session, as the tools `step` and `act` take it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from hud_mcp.absent import drop_absent
+from hud_mcp.absent import ObjectReader
 from hud_mcp.action import Action, CustomAction, ResponseAction
 from hud_mcp.environment import Environment
 from hud_mcp.errors import SessionEnded
 from hud_mcp.grade import Outcome
 from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.schema import TextReader
 from hud_mcp.server.arguments import Argument
 from hud_mcp.server.call import PLAIN, VALUES, Call, one_of
 from hud_mcp.server.results import receipt_text, step_result
@@ -135,45 +134,25 @@ def as_taken(
         environment: Whose world takes them.
         served: All whose custom actions are shown beside its own.
     """
-    if not any(isinstance(action, CustomAction) and action.args for action in actions):
-        return actions
-    readers = _custom_readers(environment, tuple(served))
-    return tuple(
-        readers[action.action].taken(action)
-        if isinstance(action, CustomAction) and action.args and action.action in readers
-        else action
-        for action in actions
-    )
-
-
-class _CustomReader:
-    """Reads the arguments of one custom action.
-
-    Args:
-        schema: Of them.
-        others: The names of all arguments that are shown beside them.
-    """
-
-    def __init__(self, schema: Mapping[str, Any], others: frozenset[str]) -> None:
-        self._schema = schema
-        self._others = others
-        self._texts = TextReader(schema)
-
-    def taken(self, action: CustomAction) -> CustomAction:
-        """The action with the arguments that are meant."""
-        args = drop_absent(self._texts.read(action.args or {}), self._schema, others=self._others)
-        return action if args == action.args else action.model_copy(update={"args": args})
+    taken = list(actions)
+    for i, action in enumerate(actions):
+        if isinstance(action, CustomAction) and action.args:
+            reader = _custom_readers(environment, tuple(served)).get(action.action)
+            args = action.args if reader is None else reader.read(action.args)
+            if args != action.args:
+                taken[i] = action.model_copy(update={"args": args})
+    return tuple(taken)
 
 
 @lru_cache(maxsize=256)
 def _custom_readers(
     environment: Environment, served: tuple[Environment, ...]
-) -> dict[str, _CustomReader]:
+) -> dict[str, ObjectReader]:
     """A reader for each custom action; they are made once, as each step passes them."""
     schemas = [s for e in (environment, *served) for s in e.world.custom_actions.values()]
     every = frozenset[str]().union(*(each.get("properties", {}) for each in schemas))
     known = environment.world.custom_actions
-    return {name: _CustomReader(schema, every) for name, schema in known.items()}
+    return {name: ObjectReader(schema, others=every) for name, schema in known.items()}
 
 
 def _shows(call: Call, environment: Environment, *, image: bool) -> bool:

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hud_mcp.absent import drop_absent, is_empty
+from hud_mcp.absent import is_empty
 from hud_mcp.context import ContextSpace
 from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
 from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.schema import read_texts
 from hud_mcp.server.arguments import Argument
 from hud_mcp.server.call import Call
 from hud_mcp.server.choices import arguments_schema, context_schema
@@ -163,15 +162,12 @@ def _taken(sessions: Sessions, template: Template, given: Mapping[str, Any]) -> 
 
     What is another template's is left out where nothing is in it; else it is refused.
     """
-    schema = template.arguments.schema
-    every = [t for e in sessions.environments.values() for t in e.templates.values()]
-    others = {
-        name
-        for each in every
-        for name in each.arguments.names
-        if name in given and name not in template.arguments.names and _is_filler(given[name])
-    }
-    return drop_absent(read_texts(given, schema), schema, others=others)
+    empty = {n for n in given if n not in template.arguments.names and _is_filler(given[n])}
+    every = (
+        (t for e in sessions.environments.values() for t in e.templates.values()) if empty else ()
+    )
+    others = {name for each in every for name in each.arguments.names if name in empty}
+    return template.arguments.reader.read(given, others=others)
 
 
 def _need_template(sessions: Sessions, name: str) -> None:

@@ -82,23 +82,10 @@ class Call:
         with self.heartbeat("bringing the session back"):
             return await self.sessions.find(session_id, self.caller, wait_s=wait_s)
 
-    def look(
-        self,
-        *,
-        image: bool,
-        text: bool = True,
-        kind: ImageFormat | None = None,
-        changes: bool = False,
-    ) -> Look:
-        """What to observe for this call; a program may ask for values in place of the text."""
-        values = text and bool(self.meta.get(VALUES))
-        return Look(
-            text=text and not values,
-            values=values,
-            changes=changes,
-            image=(kind or self.image) if image else None,
-            max_text_chars=self.sessions.limits.observation_chars,
-        )
+    def look(self, *, text: bool = False, image: ImageFormat | None = None, **more: bool) -> Look:
+        """What to observe for this call, within the limits."""
+        most_chars = self.sessions.limits.observation_chars
+        return Look(text=text, image=image, max_text_chars=most_chars, **more)
 
     @contextmanager
     def heartbeat(self, message: str) -> Generator[None]:

@@ -98,9 +98,7 @@ class OwnTool:
             )
         given = {k: v for k, v in call.arguments.items() if k != "session"}
         with call.heartbeat(tool.name):
-            stepped = await session.call_tool(
-                tool, _read(tool, given), call.look(image=False, text=False)
-            )
+            stepped = await session.call_tool(tool, _read(tool, given), call.look())
         return step_result(stepped, session)
 
 

@@ -107,8 +107,7 @@ def step_result(
     """
     result = stepped.result
     seen = result.observation
-    lines = _step_lines(stepped, session, tail)
-    text = (seen.text or "") if is_plain else "\n".join(lines) or "Done."
+    text = (seen.text or "") if is_plain else _step_text(stepped, session, tail)
     content: list[dict[str, Any]] = [{"type": "text", "text": text}]
     meta: dict[str, Any] = {
         "session": session.id,
@@ -135,12 +134,10 @@ def step_result(
     return {**reply, "isError": True} if stepped.error else reply
 
 
-def _step_lines(stepped: Stepped, session: Seen, tail: str) -> list[str]:
+def _step_text(stepped: Stepped, session: Seen, tail: str) -> str:
     result = stepped.result
     seen = result.observation
-    lines: list[str] = []
-    if stepped.error:
-        lines.append(stepped.error)
+    lines = [stepped.error] if stepped.error else []
     lines.extend(stepped.notes)
     if seen.text:
         lines.append(seen.text)
@@ -148,22 +145,19 @@ def _step_lines(stepped: Stepped, session: Seen, tail: str) -> list[str]:
         lines.append("Done. This environment has nothing to look at; answer with response.")
     if stepped.reward is not None or result.terminated or result.truncated:
         reward = "" if stepped.reward is None else f"reward={stepped.reward:g} "
-        lines.append(
-            f"{reward}terminated={_word(result.terminated)} truncated={_word(result.truncated)}"
-        )
-        if session.reward_policy == "per_step" and (each := _each_reward(result.info)):
-            lines.append(each)
+        ends = f"terminated={result.terminated} truncated={result.truncated}".lower()
+        lines.append(f"{reward}{ends}")
+        rewards = result.info.get("rewards") if session.reward_policy == "per_step" else None
+        if isinstance(rewards, list) and len(cast("list[Any]", rewards)) > 1:
+            lines.append(_each_reward(cast("list[float]", rewards)))
     if tail:
         lines.append(tail)
-    return lines
+    return "\n".join(lines) or "Done."
 
 
-def _each_reward(info: dict[str, Any]) -> str:
+def _each_reward(rewards: list[float]) -> str:
     """The reward of each step of several; equal ones that follow each other are told once."""
-    rewards: Any = info.get("rewards")
-    if not isinstance(rewards, list) or len(cast("list[Any]", rewards)) <= 1:
-        return ""
-    runs = [(f"{value:g}", len(list(run))) for value, run in groupby(cast("list[float]", rewards))]
+    runs = [(f"{value:g}", len(list(run))) for value, run in groupby(rewards)]
     shown = [f"{value} x {count}" if count > 1 else value for value, count in runs[:_MOST_REWARDS]]
     more = f", … {len(runs) - len(shown)} more" if len(runs) > len(shown) else ""
     return f"rewards: {', '.join(shown)}{more}"
@@ -201,18 +195,26 @@ def receipt_view(receipt: Receipt, policy: str) -> dict[str, Any]:
     return shown
 
 
-def receipt_text(receipt: Receipt, policy: str, then: str) -> str:
-    """A receipt in a sentence or two, and what its caller can do then."""
-    shown = receipt_view(receipt, policy)
-    if "reward" not in shown and receipt.told:
-        return ended_text(receipt).replace(NEXT, then)
-    if "reward" not in shown:
+def receipt_text(receipt: Receipt | None, policy: str, then: str) -> str:
+    """A receipt in a sentence or two, and what its caller can do then.
+
+    Args:
+        receipt: None while the answer is being graded.
+        policy: Who sees the reward.
+        then: What the caller can do after the end.
+    """
+    if receipt is None:
+        return "Your answer is being graded, which takes a while; call task_status for the result."
+    if policy == "hidden" or receipt.outcome is not Outcome.GRADED:
+        if receipt.told:
+            return ended_text(receipt).replace(NEXT, then)
         return f"Your answer was received and graded; the task is over. {then}"
-    said = ", " + receipt.said_cause if receipt.said_cause else ""
+    cause = receipt.said_cause
+    said = f", {cause}" if cause else ""
     parts = [f"Graded: reward {receipt.reward:g}{said}."]
     if receipt.content:
         parts.append(receipt.content)
-    parts.extend(f"- {s.name}: {s.value:g}" for s in receipt.subscores)
+    parts += [f"- {s.name}: {s.value:g}" for s in receipt.subscores]
     if receipt.attempt is not None and receipt.attempt > 1:
         parts.append(f"This was try {receipt.attempt} of the task.")
     parts.append(f"The task is over. {then}")
@@ -251,7 +253,3 @@ def _image(shot: Screenshot) -> dict[str, Any]:
 
 def _size(shot: Screenshot) -> dict[str, Any]:
     return {"width": shot.width_px, "height": shot.height_px, "scale": shot.scale}
-
-
-def _word(flag: bool) -> str:  # noqa: FBT001  # private
-    return "true" if flag else "false"

@@ -16,17 +16,18 @@ from hud_mcp.server.arguments import Argument
 from hud_mcp.server.call import PLAIN, VALUES, Call, one_of
 from hud_mcp.server.results import receipt_text, step_result
 from hud_mcp.server.schemas import string_schema
-from hud_mcp.server.texts import graded_text
 from hud_mcp.session.caller import LOOK
 from hud_mcp.session.receipts import ended_text
 from hud_mcp.session.repeats import RepeatedStep
 
 __all__ = ["AFTER_STEP", "OBSERVE", "as_taken", "take_step"]
 
+_OBSERVED = ("full", "changes")
+
 OBSERVE = Argument(
     string_schema(
         "full (default), or changes: only what is different in the text since your last look.",
-        enum=["full", "changes"],
+        enum=list(_OBSERVED),
     )
 )
 
@@ -57,29 +58,24 @@ async def take_step(
         tail: What the reply ends with, unless there was an answer.
     """
     session = await call.find()
-    changes = one_of(call.arguments, "observe", ("full", "changes"), "full") == "changes"
     if isinstance(session, Receipt):
-        return await _repeat_ended(call, session, kind, actions, image=image, changes=changes)
-    actions = as_taken(actions, session.environment, call.sessions.environments.values())
-    shows = _shows(call, session.environment, image=image)
-    after_step = call.arguments.get("after_step")
+        return await _repeat_ended(call, session, kind, actions, image=image)
+    environment = session.environment
+    actions = as_taken(actions, environment, call.sessions.environments.values())
+    look = _look(call, environment, image=image)
+    shows, after_step = look.image is not None, call.arguments.get("after_step")
     with call.heartbeat("acting"):
         stepped = await session.step(
-            actions,
-            _look(call, shows=shows, changes=changes),
-            kind=kind,
-            deliver_image=shows,
-            after_step=after_step,
+            actions, look, kind=kind, deliver_image=shows, after_step=after_step
         )
         if not stepped.answered:
-            if call.meta.get(PLAIN):
-                return step_result(stepped, session, is_plain=True)
             if after_step is not None:
                 tail = f"{tail} Pass after_step={session.steps} with your next call.".strip()
-            return step_result(stepped, session, tail=tail)
+            return step_result(stepped, session, tail=tail, is_plain=bool(call.meta.get(PLAIN)))
         answer = next(a.text for a in actions if isinstance(a, ResponseAction))
         receipt = await session.respond(answer, wait_s=call.sessions.limits.reply_s)
-    return step_result(stepped, session, tail=graded_text(session, receipt, call.then))
+    tail = receipt_text(receipt, session.reward_policy, call.then)
+    return step_result(stepped, session, tail=tail)
 
 
 @dataclass(frozen=True)
@@ -98,7 +94,6 @@ async def _repeat_ended(
     actions: tuple[Action, ...],
     *,
     image: bool,
-    changes: bool,
 ) -> dict[str, Any]:
     """The recorded reply to the last step of a session that has ended since.
 
@@ -110,8 +105,8 @@ async def _repeat_ended(
     if after_step is None or environment is None:
         raise SessionEnded(ended_text(receipt))
     actions = as_taken(actions, environment, call.sessions.environments.values())
-    shows = _shows(call, environment, image=image)
-    asked = RepeatedStep(kind, actions, _look(call, shows=shows, changes=changes), shows)
+    look = _look(call, environment, image=image)
+    asked = RepeatedStep(kind, actions, look, look.image is not None)
     policy = receipt.reward_policy
     stepped = await asked.recall(
         call.sessions.store, receipt.trajectory, after_step, rewards_shown=policy == "per_step"
@@ -155,13 +150,19 @@ def _custom_readers(
     return {name: ObjectReader(schema, others=every) for name, schema in known.items()}
 
 
-def _shows(call: Call, environment: Environment, *, image: bool) -> bool:
-    """Whether a step's reply has a picture."""
-    wanted = image and not call.meta.get(VALUES) and call.meta.get(LOOK) != "text"
-    return wanted and environment.world.has_screen
+def _look(call: Call, environment: Environment, *, image: bool) -> Look:
+    """What a step observes: text and picture, or what a program asks for in their place.
 
-
-def _look(call: Call, *, shows: bool, changes: bool) -> Look:
-    """What a step observes; the text is left out where the picture alone is wanted."""
-    alone = shows and call.meta.get(LOOK) == "image"
-    return call.look(image=shows, text=not alone, changes=changes)
+    Args:
+        call: The call.
+        environment: Whose world is looked at.
+        image: Whether a picture is wanted, where there is a screen.
+    """
+    given = call.arguments
+    changes = "observe" in given and one_of(given, "observe", _OBSERVED, "full") == "changes"
+    if call.meta.get(VALUES):
+        return call.look(values=True, changes=changes)
+    only = call.meta.get(LOOK)
+    shows = image and only != "text" and environment.world.has_screen
+    text = only != "image" or not shows
+    return call.look(text=text, image=call.image if shows else None, changes=changes)

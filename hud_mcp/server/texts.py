@@ -1,17 +1,16 @@
-"""What replies say of a session: what to do with it, what its answer must be, how it was graded."""
+"""What replies say of a session: what to do with it, and what its answer must be."""
 
 from typing import Any
 
 import orjson
 
-from hud_mcp.record.trajectory import Receipt, live_url
+from hud_mcp.record.trajectory import live_url
 from hud_mcp.schema import plain_schema
 from hud_mcp.server.own_tools import listed_names
-from hud_mcp.server.results import receipt_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 
-__all__ = ["answer_schema", "begun_text", "graded_text", "live_address", "screen_size"]
+__all__ = ["answer_schema", "begun_text", "live_address", "screen_size"]
 
 _SCHEMA_CHARS = 4000
 """Of an answer's schema in a text; programs find it whole beside the text."""
@@ -60,10 +59,3 @@ def live_address(sessions: Sessions, session: Session) -> dict[str, Any]:
     if sessions.live_base is None or session.live_token is None:
         return {}
     return {"live_url": live_url(sessions.live_base, session.live_token)}
-
-
-def graded_text(session: Session, receipt: Receipt | None, then: str) -> str:
-    """How an answer was graded, and what its caller can do then; None is still being graded."""
-    if receipt is None:
-        return "Your answer is being graded, which takes a while; call task_status for the result."
-    return receipt_text(receipt, session.reward_policy, then)

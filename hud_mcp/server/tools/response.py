@@ -10,10 +10,8 @@ from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.results import receipt_text, receipt_view, structured_result
 from hud_mcp.server.schemas import list_schema, open_schema, string_schema
-from hud_mcp.server.texts import graded_text
 from hud_mcp.server.view import View
 from hud_mcp.session.receipts import digest, ended_text
-from hud_mcp.session.session import Session
 
 __all__ = ["RESPONSE"]
 
@@ -21,30 +19,21 @@ __all__ = ["RESPONSE"]
 async def response(call: Call) -> dict[str, Any]:
     """Submit the answer."""
     found = await call.find()
-    answer = call.arguments["answer"]
+    answer, session = call.arguments["answer"], call.arguments.get("session", "")
     if isinstance(found, Receipt):
-        return _stored_receipt(call, found, answer)
-    with call.heartbeat("grading"):
-        receipt = await found.respond(answer, wait_s=call.sessions.limits.reply_s)
-    return _graded(found, receipt, call.then)
-
-
-def _graded(session: Session, receipt: Receipt | None, then: str) -> dict[str, Any]:
-    text = graded_text(session, receipt, then)
+        receipt = found
+        if receipt.outcome is not Outcome.GRADED or receipt.answer_digest != digest(answer):
+            raise SessionEnded(ended_text(receipt))
+    else:
+        session = found.id
+        with call.heartbeat("grading"):
+            receipt = await found.respond(answer, wait_s=call.sessions.limits.reply_s)
+    policy = found.reward_policy
+    text = receipt_text(receipt, policy, call.then)
     if receipt is None:
-        return structured_result({"session": session.id, "state": "grading", "next": text}, text)
-    shown = receipt_view(receipt, session.reward_policy)
-    return structured_result({"session": session.id, "state": "ended", **shown}, text)
-
-
-def _stored_receipt(call: Call, receipt: Receipt, answer: str) -> dict[str, Any]:
-    if receipt.outcome is not Outcome.GRADED or receipt.answer_digest != digest(answer):
-        raise SessionEnded(ended_text(receipt))
-    shown = receipt_view(receipt, receipt.reward_policy)
-    return structured_result(
-        {"session": call.arguments.get("session", ""), "state": "ended", **shown},
-        receipt_text(receipt, receipt.reward_policy, call.then),
-    )
+        return structured_result({"session": session, "state": "grading", "next": text}, text)
+    shown = receipt_view(receipt, policy)
+    return structured_result({"session": session, "state": "ended", **shown}, text)
 
 
 def _description(view: View) -> str:

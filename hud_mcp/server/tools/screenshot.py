@@ -18,8 +18,7 @@ async def screenshot(call: Call) -> dict[str, Any]:
     session = await call.session()
     session.need_screen()
     kind: ImageFormat = one_of(call.arguments, "format", IMAGE_FORMATS, call.image)
-    look = call.look(image=True, text=False, kind=kind)
-    stepped = await session.step((), look, kind="screenshot")
+    stepped = await session.step((), call.look(image=kind), kind="screenshot")
     shot = stepped.result.observation.image
     if shot is None:
         raise SessionEnded("The screen gave no picture; call step to look at the text.")

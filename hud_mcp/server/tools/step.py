@@ -1,6 +1,6 @@
 """The tool `step`."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from hud_mcp.action import parse_actions
@@ -14,9 +14,9 @@ from hud_mcp.server.view import View
 __all__ = ["STEP"]
 
 
-async def step(call: Call) -> dict[str, Any]:
+def step(call: Call) -> Awaitable[dict[str, Any]]:
     """Perform actions and look."""
-    return await take_step(call, "step", parse_actions(call.arguments.get("actions")), image=True)
+    return take_step(call, "step", parse_actions(call.arguments.get("actions")), image=True)
 
 
 def _description(view: View) -> str:

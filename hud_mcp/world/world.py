@@ -25,8 +25,8 @@ class World(ABC):
     constructor, or be a property.
 
     A session never calls a world from two tasks at once, but may call it from different tasks in
-    turn. It calls on the event loop, where every other session waits: what can block for longer
-    than some milliseconds goes to a thread inside the call.
+    turn. Calls come on the event loop, where every other session waits meanwhile. Work that can
+    block for longer than some milliseconds goes to a thread inside the call.
 
     After `EnvironmentFailed`, only `close` is called.
 
@@ -125,9 +125,9 @@ class World(ABC):
     async def restore(self, data: bytes) -> None:
         """Take up what `snapshot` returned, here or in a process that has ended.
 
-        Called on a world that was opened with the same context and seed and in which the
-        template's setup ran as the first time. Objects that the template got from the world
-        stay the world's: what they hold changes in place.
+        The world was opened with the same context and seed, and the template's setup ran in it
+        again. Objects that the template got from the world stay the world's: what they hold
+        changes in place.
 
         Args:
             data: The whole of what `snapshot` returned.

@@ -22,7 +22,7 @@ from hud_mcp.contention import Contention
 from hud_mcp.grade import Outcome, read_grade
 from hud_mcp.session.events import EndedItself, EndWanted, Finished
 from hud_mcp.session.executor import Post
-from hud_mcp.session.live_world import LiveWorld, Play, first_prompt
+from hud_mcp.session.live_world import LiveWorld, Play
 from hud_mcp.session.log import clean_context
 from hud_mcp.session.once import Once
 from hud_mcp.session.patience import PATIENCE_S, done_now
@@ -169,7 +169,7 @@ class Driver:
         """Run a template that never waits to its prompt."""
         try:
             self._play = done_now(self._world.play(self._template, self._of, opening))
-            prompt = done_now(first_prompt(self._play, self._template))
+            prompt = done_now(self._template.first_prompt(self._play))
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # every failure of the author's code is attributed here
             self._play = None
             self._finish(failed_setup(exc, self._template))
@@ -222,7 +222,7 @@ class Driver:
                 raise asyncio.CancelledError  # noqa: TRY301  # as if it had been cut off
             with self._bound(self._setup_s, "setup"):
                 play = await self._world.play(self._template, self._of, opening)
-                prompt = await first_prompt(play, self._template)
+                prompt = await self._template.first_prompt(play)
             if not self.prompt.done():
                 self.prompt.set_result(prompt)
             end = await self._converse(play, orders)

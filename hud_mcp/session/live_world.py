@@ -18,7 +18,7 @@ from hud_mcp.action import Action, ActionEffect
 from hud_mcp.clipping import clip_text
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import CallTemplate
-from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidTemplate, SessionEnded
+from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
 from hud_mcp.observation import Look, Observation, Screenshot, fit_screenshot, fitted_size
 from hud_mcp.session.deaths import standing
 from hud_mcp.session.group_setup import GroupSetup
@@ -27,11 +27,11 @@ from hud_mcp.session.replay import can_resume, rebuild
 from hud_mcp.session.snapshot_notes import SnapshotNotes
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
-from hud_mcp.template import Prompt, Template, read_prompt
+from hud_mcp.template import Template
 from hud_mcp.tool import Tool
 from hud_mcp.world import Opening, SharedService, World, as_world, current_world
 
-__all__ = ["LiveWorld", "Play", "first_prompt"]
+__all__ = ["LiveWorld", "Play"]
 
 logger = logging.getLogger(__name__)
 
@@ -46,19 +46,35 @@ Play: TypeAlias = AsyncGenerator[Any, Any]
 """A template that runs on a world."""
 
 
-async def first_prompt(play: Play, template: Template) -> Prompt:
-    """Run a template to its prompt.
+class _ClosedWorld(World):
+    """Stands where no world is open."""
 
-    Raises:
-        InvalidTemplate: It has none.
-    """
-    try:
-        value = await anext(play)
-    except StopAsyncIteration:
-        raise InvalidTemplate(
-            f"{template.where}: {template.noun} ended without yielding a prompt."
-        ) from None
-    return read_prompt(value, where=template.where)
+    async def act(self, action: Action) -> ActionEffect:
+        del action
+        raise self._ended()
+
+    async def observe(self, look: Look) -> Observation:
+        del look
+        raise self._ended()
+
+    async def snapshot(self) -> bytes | None:
+        raise self._ended()
+
+    async def is_dead(self) -> bool:
+        return True
+
+    async def close(self) -> None:
+        pass
+
+    @property
+    def unwrapped(self) -> Any:
+        raise self._ended()
+
+    def _ended(self) -> SessionEnded:
+        return SessionEnded("The world of this session is closed.")
+
+
+_CLOSED = _ClosedWorld()
 
 
 class LiveWorld:
@@ -90,7 +106,7 @@ class LiveWorld:
         self._environment = environment
         self._replayable = replayable
         self._log = log
-        self._world: World | None = None
+        self._world: World = _CLOSED
         self._has_screen = False
         self._tools_replay = True
         self.services: dict[str, SharedService] = {}
@@ -134,30 +150,29 @@ class LiveWorld:
     @property
     def is_open(self) -> bool:
         """Whether there is one."""
-        return self._world is not None
+        return self._world is not _CLOSED
 
     @property
     def is_empty(self) -> bool:
         """Whether closing it waits for nothing."""
-        return self._world is None or (self.opens_nothing and not self.services)
+        return not self.is_open or (self.opens_nothing and not self.services)
 
     def drop(self) -> None:
         """Forget a world of which nothing is open."""
-        self._world = None
+        self._world = _CLOSED
 
     async def close(self) -> None:
         """Close it, if it is open. It may be called twice."""
-        world, self._world = self._world, None
+        world, self._world = self._world, _CLOSED
         services, self.services = list(self.services.values()), {}
         if services:
             closing = [asyncio.ensure_future(service.close()) for service in services]
             await asyncio.wait(closing, timeout=_CLOSE_S)
-        if world is not None:
-            await world.close()
+        await world.close()
 
     async def handle(self) -> bytes | None:
         """Return what a world that lives elsewhere is found by; None for any other."""
-        return None if self._world is None else await self._world.handle()
+        return await self._world.handle()
 
     @property
     def live(self) -> Any:
@@ -166,41 +181,34 @@ class LiveWorld:
         Raises:
             SessionEnded: It is not open.
         """
-        return self._opened().unwrapped
-
-    def _opened(self) -> World:
-        if self._world is None:
-            raise SessionEnded("The world of this session is closed.")
-        return self._world
+        return self._world.unwrapped
 
     @property
     def died(self) -> str | None:
         """Why it is broken, where it says so without being asked to do anything."""
-        return None if self._world is None else self._world.died
+        return self._world.died
 
     @property
     def screen_size(self) -> tuple[int, int] | None:
         """Width and height of the agent's next picture, in its pixels; None if not known yet."""
         if self.latest is not None:
             return self.latest.width_px, self.latest.height_px
-        size = None if self._world is None else self._world.screen_size()
+        size = self._world.screen_size()
         return None if size is None else fitted_size(*size, Look().max_edge_px)
 
     async def measure_screen(self) -> None:
         """Have it find out how large its screen is, where it can; else that stays unknown."""
         try:
-            await self._opened().measure_screen()
+            await self._world.measure_screen()
         except HudMcpError as exc:  # raised from here, it would end the session
             logger.info("a screen is not measured: %s", exc)
 
     def explain(self, prompt: str) -> str:
         """What the world tells of its rules before a look; empty where it tells nothing."""
-        return "" if self._world is None else self._world.explain(prompt)
+        return self._world.explain(prompt)
 
     async def is_dead(self) -> bool:
         """Whether it can be used no more. One that does not say in time counts as alive."""
-        if self._world is None:
-            return True
         asked = asyncio.ensure_future(self._world.is_dead())
         try:
             done, _ = await asyncio.wait({asked}, timeout=_ASK_S)
@@ -213,11 +221,10 @@ class LiveWorld:
 
     async def stop_agent(self) -> None:
         """Stop what the agent left running, before grading; an answer is taken in any case."""
-        if self._world is not None:
-            try:
-                await self._world.stop_agent()
-            except HudMcpError as exc:
-                self._log(f"what the agent left running was not stopped: {exc}")
+        try:
+            await self._world.stop_agent()
+        except HudMcpError as exc:
+            self._log(f"what the agent left running was not stopped: {exc}")
 
     def acts_now(self, actions: Sequence[Action], look: Look) -> bool:
         """Whether actions, a look after them and what is kept of it wait for nothing now.
@@ -226,7 +233,7 @@ class LiveWorld:
             actions: None of them an answer, or aimed at where the pointer is.
             look: What is observed then.
         """
-        if self._world is None or not (self._environment.world.is_quick and self.replays):
+        if not (self.is_open and self._environment.world.is_quick and self.replays):
             return False
         asked = getattr(self._world.unwrapped, "acts_now", None)
         return asked is not None and asked(actions, self._recorded(look))
@@ -242,7 +249,7 @@ class LiveWorld:
             ActionFailed: The next one was refused.
             EnvironmentFailed: The world broke. What was kept before, was done.
         """
-        world, scale = self._opened(), self.scale
+        world, scale = self._world, self.scale
         given = actions if scale == 1 else [action.scaled(scale) for action in actions]
         if len(given) > 1 and not any(each.is_aimless or each.moves_pointer for each in given):
             done: list[ActionEffect] = []
@@ -274,7 +281,7 @@ class LiveWorld:
         Raises:
             EnvironmentFailed: The world broke.
         """
-        seen = await self._opened().observe(self._recorded(look))
+        seen = await self._world.observe(self._recorded(look))
         text, image = seen.text, seen.image
         if text is not None and len(text) > look.max_text_chars:
             text = clip_text(text, look.max_text_chars)
@@ -312,7 +319,7 @@ class LiveWorld:
         """
         if self.replays:
             return None
-        world = self._opened()
+        world = self._world
         try:
             data = await world.snapshot()
         except EnvironmentFailed as exc:
@@ -366,7 +373,7 @@ class LiveWorld:
             WorldLost: It cannot be.
             EnvironmentFailed: The world broke.
         """
-        world, steps = self._opened(), standing(stored.trajectory.steps)
+        world, steps = self._world, standing(stored.trajectory.steps)
         await rebuild(
             world,
             steps,

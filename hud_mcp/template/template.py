@@ -13,6 +13,7 @@ from hud_mcp.arguments import Arguments, source_line
 from hud_mcp.errors import InvalidTask, InvalidTemplate
 from hud_mcp.task import Task, default_task_id
 from hud_mcp.template.answer import AnswerType, type_schema
+from hud_mcp.template.prompt import Prompt, read_prompt
 from hud_mcp.template.syntax import check_generator, never_waits, prompts_at_once
 
 __all__ = ["Oracle", "Template"]
@@ -159,3 +160,17 @@ class Template:
         worlds = dict.fromkeys(self.arguments.world_types, world)
         contexts = {name: dict(context or {}) for name in names}
         return self.function(**self.arguments.parse(args), **worlds, **contexts)
+
+    async def first_prompt(self, running: AsyncGenerator[Any, Any]) -> Prompt:
+        """Run a generator of the template to its prompt.
+
+        Raises:
+            InvalidTemplate: It has none.
+        """
+        try:
+            value = await anext(running)
+        except StopAsyncIteration:
+            raise InvalidTemplate(
+                f"{self.where}: {self.noun} ended without yielding a prompt."
+            ) from None
+        return read_prompt(value, where=self.where)

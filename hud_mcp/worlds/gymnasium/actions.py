@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+from hud_mcp.action import Action, CustomAction
 from hud_mcp.clipping import clip_repr
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.worlds.gymnasium import libraries
@@ -18,7 +19,12 @@ from hud_mcp.worlds.gymnasium.schemas import Schema, bound_text, example_of, sch
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["ActionForm"]
+__all__ = ["MOST_ACTIONS", "ActionForm"]
+
+MOST_ACTIONS = 100_000
+"""How many actions one call may hold; the session bounds its time."""
+
+_ARGUMENTS = ("action", "actions", "repeat")
 
 
 class ActionForm:
@@ -36,15 +42,15 @@ class ActionForm:
     def __init__(self, space: Any, meanings: Sequence[str] = ()) -> None:
         self._space = space
         self._meanings = tuple(meanings)
-        self._first, self._last = _discrete_bounds(space)
+        self._numbers = _discrete_numbers(space)
         self.schema: Schema = schema_of(space, self._meanings, "action")
 
     @property
     def choices(self) -> dict[str, int]:
         """From what an action is called to its number; empty where actions have no names."""
-        if self._first is None:
-            return {}
-        return {name: self._first + i for i, name in enumerate(self._meanings)}
+        return (
+            {} if self._numbers is None else dict(zip(self._meanings, self._numbers, strict=False))
+        )
 
     @property
     def description(self) -> str:
@@ -56,14 +62,48 @@ class ActionForm:
         """One action, as JSON text."""
         return json.dumps(example_of(self._space))
 
+    @property
+    def how_to_act(self) -> str:
+        """What an agent sends to act, and what its values mean."""
+        example = f'{{"type": "custom", "action": "step", "args": {{"action": {self.example}}}}}'
+        return f'Send {example}, or "actions" with a list; an action is {self.description}'
+
+    def plan(self, action: Action) -> Sequence[Any]:
+        """Return the environment's actions that an agent's action stands for, in order.
+
+        Raises:
+            ActionFailed: It is none of the environment's.
+        """
+        if not isinstance(action, CustomAction):
+            raise ActionFailed(
+                f"There is nothing to {action.type!r} here. {self.how_to_act} 'screenshot' looks."
+            )
+        args = action.args or {}
+        if action.action != "step":
+            args = {"action": self._number_of(action.action), **args}
+        if len(args) == 1 and "action" in args:
+            return [self.read(args["action"])]
+        for name in args:
+            if name not in _ARGUMENTS:
+                raise ActionFailed(
+                    f"args: there is no {name!r}.{did_you_mean(name, _ARGUMENTS)} {self.how_to_act}"
+                )
+        if ("action" in args) == ("actions" in args):
+            raise ActionFailed(f"args: give one of `action` and `actions`. {self.how_to_act}")
+        once = [self.read(args["action"])] if "action" in args else self.read_list(args["actions"])
+        return _repeated(once, args.get("repeat", 1))
+
     def read(self, raw: Any, where: str = "action") -> Any:
         """Read one action.
 
         Raises:
             ActionFailed: It is of the wrong kind or out of bounds; the text says which bound.
         """
-        if self._first is not None and isinstance(raw, str):
-            return self._named(raw, where)
+        if self._numbers is not None:
+            if type(raw) is int and raw in self._numbers:
+                return raw
+            if isinstance(raw, str):
+                return self._named(raw, where)
         return _read(self._space, raw, where, self._meanings)
 
     def read_list(self, raw: Any, where: str = "actions") -> Sequence[Any]:
@@ -75,11 +115,10 @@ class ActionForm:
         if not isinstance(raw, list):
             raise ActionFailed(f"{where}: expected a list of actions, got {clip_repr(raw)}.")
         items = cast("list[Any]", raw)
-        first, last = self._first, self._last
-        if first is not None and last is not None and set(map(type, items)) == {int}:
-            lowest, highest = min(items), max(items)  # a thousand are checked in one go
-            if first <= lowest and highest <= last:
-                return items
+        numbers = self._numbers
+        # A thousand are checked in one go.
+        if numbers is not None and set(map(type, items)) == {int} and _lie_in(items, numbers):
+            return items
         return [self.read(item, f"{where}[{i}]") for i, item in enumerate(items)]
 
     def _named(self, name: str, where: str) -> int:
@@ -91,16 +130,40 @@ class ActionForm:
             f"It is {self.description}"
         )
 
+    def _number_of(self, name: str) -> Any:
+        choices = self.choices
+        if name.replace("_", " ") in choices:
+            return choices[name.replace("_", " ")]
+        raise ActionFailed(
+            f"There is no action {name!r}.{did_you_mean(name, ['step', *choices])} "
+            f"{self.how_to_act}"
+        )
+
+
+def _lie_in(items: Sequence[int], numbers: range) -> bool:
+    return min(items) in numbers and max(items) in numbers
+
+
+def _repeated(once: Sequence[Any], repeat: Any) -> Sequence[Any]:
+    if not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1:
+        raise ActionFailed(f"repeat: expected a whole number from 1, got {repeat!r}.")
+    if not once or len(once) * repeat > MOST_ACTIONS:
+        raise ActionFailed(
+            f"{len(once) * repeat} actions were given; give at least one, and at most "
+            f"{MOST_ACTIONS} in one call."
+        )
+    return list(once) * repeat if repeat > 1 else once
+
 
 def _plain(name: str) -> str:
     return re.sub(r"[\s_-]+", " ", name.strip().lower())
 
 
-def _discrete_bounds(space: Any) -> tuple[int, int] | tuple[None, None]:
+def _discrete_numbers(space: Any) -> range | None:
     if type(space).__name__ != "Discrete":
-        return None, None
+        return None
     first = int(space.start)
-    return first, first + int(space.n) - 1
+    return range(first, first + int(space.n))
 
 
 def _read(space: Any, raw: Any, where: str, meanings: Sequence[str] = ()) -> Any:

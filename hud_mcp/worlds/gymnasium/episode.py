@@ -24,11 +24,6 @@ class Episode:
     terminated: bool = False
     truncated: bool = False
 
-    def show(self, seen: Any, info: dict[str, Any], *, terminated: bool, truncated: bool) -> None:
-        """Take up what the environment returned last."""
-        self.seen, self.info = seen, info
-        self.terminated, self.truncated = terminated, truncated
-
     @property
     def steps(self) -> int:
         """How many steps were taken."""

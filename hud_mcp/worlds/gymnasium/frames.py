@@ -4,13 +4,10 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
-from hud_mcp.observation import DEFAULT_FORMAT, Look, Screenshot, encode_picture
-from hud_mcp.worlds.gymnasium import libraries
-
 if TYPE_CHECKING:
     import gymnasium
 
-__all__ = ["Frames", "close_env", "drawing", "encode"]
+__all__ = ["Frames", "close_env", "drawing"]
 
 logger = logging.getLogger(__name__)
 
@@ -53,13 +50,6 @@ class Frames:
             height_px, width_px, *_ = frame.shape
             self.size = (width_px, height_px)
         return frame
-
-
-def encode(frame: Any, look: Look) -> Screenshot:
-    """Encode a frame of height, width and colours."""
-    return encode_picture(
-        libraries.Image.fromarray(frame), look.image or DEFAULT_FORMAT, quality=look.quality
-    )
 
 
 def close_env(env: "gymnasium.Env[Any, Any]") -> None:

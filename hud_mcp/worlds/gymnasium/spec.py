@@ -138,7 +138,7 @@ class Gymnasium(WorldSpec):
                 "Gymnasium: `features` describe `attributes`, and there are no `attributes`."
             )
 
-    @property
+    @cached_property
     def has_screen(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
         """Whether the environment can be drawn."""
         return self._probe.draws

@@ -5,6 +5,7 @@ import contextvars
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -51,7 +52,7 @@ class OwnThread:
         self._asked += 1
         # In the caller's context: what the environment prints belongs to the session's log.
         context = contextvars.copy_context()
-        self._queue.put((lambda: context.run(work), future))
+        self._queue.put((partial(context.run, work), future))
         return future
 
     def _work(self) -> None:

@@ -33,10 +33,10 @@ def in_words(seen: Any, env: Any, names: Sequence[tuple[str, str]] = ()) -> list
         if _is_minigrid(parts):
             return list(_minigrid(parts))
         return [line for key, part in parts.items() for line in _labelled(key, part)]
+    if getattr(seen, "ndim", 0) == 1 and names and _fits(names, len(seen)):
+        return _named(seen, names)
     special = _SPECIAL.get(name_of(env))
-    if special is not None:
-        return list(special(seen, env.unwrapped))
-    return list(_values(seen, names))
+    return list(_labelled("observation", seen) if special is None else special(seen, env.unwrapped))
 
 
 def plain(value: Any) -> Any:
@@ -59,19 +59,16 @@ def number(value: Any) -> str:
     return f"{float(value):.{_MORE_DIGITS}g}"
 
 
-def _values(seen: Any, names: Sequence[tuple[str, str]]) -> Iterator[str]:
-    if not hasattr(seen, "shape") or seen.shape == ():
-        yield from _labelled("observation", seen)
-    elif seen.ndim == 1 and names and _fits(names, len(seen)):
-        for (name, unit), value in zip(names, seen, strict=False):
-            if unit == THE_REST:
-                yield f"{name}: {_array(seen[len(names) - 1 :])}"
-            elif unit == YES_OR_NO:
-                yield f"{name}: {'yes' if value else 'no'}"
-            else:
-                yield f"{name}: {number(value)} {unit}".rstrip()
-    else:
-        yield from _labelled("observation", seen)
+def _named(seen: Any, names: Sequence[tuple[str, str]]) -> list[str]:
+    lines: list[str] = []
+    for (name, unit), value in zip(names, seen.tolist(), strict=False):
+        if unit == THE_REST:
+            lines.append(f"{name}: {_array(seen[len(names) - 1 :])}")
+        elif unit == YES_OR_NO:
+            lines.append(f"{name}: {'yes' if value else 'no'}")
+        else:
+            lines.append(f"{name}: {number(value)} {unit}".rstrip())
+    return lines
 
 
 def _fits(names: Sequence[tuple[str, str]], count: int) -> bool:

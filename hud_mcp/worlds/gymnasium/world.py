@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
@@ -10,16 +11,15 @@ import anyio
 from hud_mcp.action import Action, ActionEffect, CustomAction, ScreenshotFetch
 from hud_mcp.clipping import clip_text
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
-from hud_mcp.observation import Look, Observation
+from hud_mcp.observation import Look, Observation, encode_picture
 from hud_mcp.world import World
 from hud_mcp.worlds.gymnasium import libraries
-from hud_mcp.worlds.gymnasium.actions import ActionForm
+from hud_mcp.worlds.gymnasium.actions import MOST_ACTIONS, ActionForm
 from hud_mcp.worlds.gymnasium.episode import Episode
-from hud_mcp.worlds.gymnasium.frames import Frames, close_env, drawing, encode
+from hud_mcp.worlds.gymnasium.frames import Frames, close_env, drawing
 from hud_mcp.worlds.gymnasium.known import Known, most_steps
 from hud_mcp.worlds.gymnasium.legend import legend_of
 from hud_mcp.worlds.gymnasium.pace import Pace
-from hud_mcp.worlds.gymnasium.plans import MOST_ACTIONS, how_to_act, planned
 from hud_mcp.worlds.gymnasium.thread import OwnThread
 from hud_mcp.worlds.gymnasium.words import in_words, plain
 
@@ -38,9 +38,8 @@ _NO_STEP = -1
 
 @dataclass
 class _Halt:
-    """Whether whoever asked for a list has gone, and whether it is performed on the event loop."""
+    """Whether the caller of work on the thread has gone."""
 
-    on_loop: bool
     asked: bool = False
 
 
@@ -82,6 +81,7 @@ class GymnasiumWorld(World):
         self._draws_asked = draws_asked
         self._frames = Frames(env)
         self._pace = Pace(is_quick=is_quick)
+        self._most_steps = most_steps(env)
         self._broken: str | None = None
         self._closed = False
         self._last: list[str] | None = None
@@ -100,7 +100,7 @@ class GymnasiumWorld(World):
 
         Some environments choose it when they are reset.
         """
-        return most_steps(self._env)
+        return self._most_steps
 
     @property
     def example(self) -> str:
@@ -118,7 +118,10 @@ class GymnasiumWorld(World):
         """
         self._check_open()
         self._keep = None  # nobody knows what is done to it
-        return await self._thread.do(lambda: work(self._env))
+        try:
+            return await self._thread.do(partial(work, self._env))
+        finally:
+            self._most_steps = most_steps(self._env)
 
     async def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin a new episode; for templates, agents cannot do it.
@@ -134,6 +137,7 @@ class GymnasiumWorld(World):
             return Episode(seen, info)
 
         self.episode = await self._guarded(begin)
+        self._most_steps = most_steps(self._env)
 
     def screen_size(self) -> tuple[int, int] | None:
         """Width and height of the last frame that was drawn, in pixels; None before any."""
@@ -173,7 +177,11 @@ class GymnasiumWorld(World):
         self._check_open()
         if isinstance(action, ScreenshotFetch):
             return ActionEffect()
-        return await self._take(self._plan(action))
+        plan = self._plan(action)
+        if self._runs_now(len(plan)):
+            return self._do(partial(self._steps, plan))
+        halt = _Halt()
+        return await self._guarded(partial(self._steps, plan, halt), halt)
 
     async def act_all(
         self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]
@@ -201,16 +209,16 @@ class GymnasiumWorld(World):
             except ActionFailed as exc:
                 refusal = exc
                 break
-        halt = _Halt(on_loop=self._runs_now(sum(map(len, plans))))
+        halt = None if self._runs_now(sum(map(len, plans))) else _Halt()
 
         def run() -> bool:
             for plan in plans:
                 keep(self._steps(plan, halt) if plan else ActionEffect())
-                if self.episode.over or halt.asked:
+                if self.episode.over or (halt is not None and halt.asked):
                     return True
             return False
 
-        ended = await self._guarded(run, halt, at_once=halt.on_loop)
+        ended = self._do(run) if halt is None else await self._guarded(run, halt)
         return None if ended else refusal
 
     async def observe(self, look: Look) -> Observation:
@@ -224,9 +232,11 @@ class GymnasiumWorld(World):
         self._check_open()
         if self._draws_asked and (look.text or look.values):
             look = look.model_copy(update={"image": None})
+        work = partial(self._look, look)
         # Words alone are not worth a hop, unless a call that was cancelled is at its last step.
-        at_once = look.image is None and self._thread.is_idle
-        return await self._guarded(lambda: self._look(look), at_once=at_once)
+        if look.image is None and self._thread.is_idle:
+            return self._do(work)
+        return await self._guarded(work)
 
     async def close(self) -> None:
         """End the environment and its thread. It may be called twice."""
@@ -245,7 +255,7 @@ class GymnasiumWorld(World):
         """The environment's actions that an action stands for."""
         if isinstance(action, CustomAction) and self.episode.over:
             raise ActionFailed(f"{self._ended()} No more steps are possible; send your answer.")
-        return planned(self._form, action)
+        return self._form.plan(action)
 
     # On the thread, or at once.
 
@@ -253,16 +263,17 @@ class GymnasiumWorld(World):
         """Whether so many steps are taken on the event loop: a call that was cancelled is done."""
         return self._pace.allows(count) and self._thread.is_idle
 
-    async def _take(self, plan: Sequence[Any]) -> ActionEffect:
-        halt = _Halt(on_loop=self._runs_now(len(plan)))
-        return await self._guarded(lambda: self._steps(plan, halt), halt, at_once=halt.on_loop)
+    def _steps(self, plan: Sequence[Any], halt: _Halt | None = None) -> ActionEffect:
+        """Take steps until the plan or the episode ends; this loop is what a step costs.
 
-    def _steps(self, plan: Sequence[Any], halt: _Halt) -> ActionEffect:
-        """Take steps until the plan or the episode ends; this loop is what a step costs."""
+        Args:
+            plan: The environment's actions.
+            halt: Says on the thread when to stop; None on the event loop.
+        """
         step, episode = self._step, self.episode
         if episode.over:  # while this waited for a call that was cancelled
             raise ActionFailed(f"{self._ended()} No more steps are possible; send your answer.")
-        first = episode.steps
+        first = len(episode.rewards)
         keep = episode.rewards.append
         seen, info = episode.seen, episode.info
         terminated = truncated = False
@@ -271,19 +282,20 @@ class GymnasiumWorld(World):
             for action in plan:
                 seen, reward, terminated, truncated, info = step(action)
                 keep(float(reward))
-                if terminated or truncated or halt.asked:
+                if terminated or truncated or (halt is not None and halt.asked):
                     break
         finally:
-            episode.show(seen, info, terminated=bool(terminated), truncated=bool(truncated))
+            episode.seen, episode.info = seen, info
+            episode.terminated, episode.truncated = bool(terminated), bool(truncated)
         rewards = episode.rewards[first:]
-        self._pace.note(len(rewards), time.perf_counter() - began_s, on_loop=halt.on_loop)
+        self._pace.note(len(rewards), time.perf_counter() - began_s, on_loop=halt is None)
         left = len(plan) - len(rewards)
         return ActionEffect(
             text=f"{left} more actions of the list were not performed." if left else None,
             reward=sum(rewards),
             terminated=episode.terminated,
             truncated=episode.truncated,
-            info={"first_step": first + 1, "rewards": rewards, "info": plain(info)},
+            info={"first_step": first + 1, "rewards": rewards, "info": plain(info) if info else {}},
         )
 
     def _drawn_step(self, action: Any) -> Any:
@@ -294,26 +306,33 @@ class GymnasiumWorld(World):
         image = None
         if look.image is not None and self._env.render_mode is not None:
             frame = self._frames.draw()
-            image = None if frame is None else encode(frame, look)
-        text = clip_text(self._words(look), look.max_text_chars) if look.text else None
+            if frame is not None:
+                picture = libraries.Image.fromarray(frame)
+                image = encode_picture(picture, look.image, quality=look.quality)
+        text = self._words(look) if look.text else None
+        if text is not None and len(text) > look.max_text_chars:
+            text = clip_text(text, look.max_text_chars)
         values = libraries.value_to_json(self.episode.seen) if look.values else None
         return Observation(text=text, image=image, values=values)
 
-    async def _guarded(
-        self, work: Callable[[], T], halt: _Halt | None = None, *, at_once: bool = False
-    ) -> T:
-        """Do work, on the thread or at once; what it raises breaks the world."""
+    def _do(self, work: Callable[[], T]) -> T:
+        """Do work on the event loop; what it raises breaks the world."""
         try:
-            return work() if at_once else await self._thread.do(work)
-        except anyio.get_cancelled_exc_class():
-            if halt is not None:
-                halt.asked = True
-            raise
+            return work()
         except ActionFailed:
             raise
         except Exception as exc:
             self._broken = f"The environment raised {type(exc).__name__}: {exc}."
             raise EnvironmentFailed(f"{self._broken} Start a new task.") from exc
+
+    async def _guarded(self, work: Callable[[], T], halt: _Halt | None = None) -> T:
+        """Do work on the thread; what it raises breaks the world."""
+        try:
+            return await self._thread.do(partial(self._do, work))
+        except anyio.get_cancelled_exc_class():
+            if halt is not None:
+                halt.asked = True
+            raise
 
     # In words.
 
@@ -323,16 +342,13 @@ class GymnasiumWorld(World):
         if look.changes and self._last is not None:
             shown = [line for line in lines if line not in self._last] or ["Nothing changed."]
         self._last = lines
-        head = [self._ended() if self.episode.over else self._going_on()]
-        if not look.changes:
-            explains = self._explained_at in (None, self.episode.steps)
-            if explains:
-                self._explained_at = self.episode.steps
-                head += self._explanation()
-            shown = [
-                *shown,
-                *([how_to_act(self._form)] if explains and not self.episode.over else []),
-            ]
+        of_most = f" of at most {self._most_steps}" if self._most_steps else ""
+        over, count = self.episode.over, len(self.episode.rewards)
+        head = [self._ended() if over else f"Step {count}{of_most}."]
+        if not look.changes and self._explained_at in (None, count):
+            self._explained_at = count
+            head += self._explanation()
+            shown = shown if over else [*shown, self._form.how_to_act]
         return "\n".join([*head, *shown])
 
     def explain(self, prompt: str = "") -> str:
@@ -342,16 +358,12 @@ class GymnasiumWorld(World):
             prompt: What the agent was told already; where it says what actions mean, this does not.
         """
         self._explained_at = _NO_STEP
-        how = [] if self._form.description in prompt else [how_to_act(self._form)]
+        how = [] if self._form.description in prompt else [self._form.how_to_act]
         return "\n".join([*self._explanation(), *how])
 
     def _explanation(self) -> list[str]:
         fault = self._frames.fault or self._screen_fault
         return [*self._legend, *([f"There are no pictures: {fault}"] if fault else [])]
-
-    def _going_on(self) -> str:
-        most = self.most_steps
-        return f"Step {self.episode.steps}" + (f" of at most {most}." if most else ".")
 
     def _ended(self) -> str:
         how = "terminated" if self.episode.terminated else "truncated by a limit"

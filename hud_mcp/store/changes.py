@@ -2,7 +2,7 @@
 
 Each checks that its server still owns the session, and holds the session's row meanwhile, so
 that no other server takes it over between the check and the commit. Changes of one kind go to the
-driver as many rows of one statement; where that does not change all of them, each is made alone,
+driver as many rows of one statement. Where that does not change all of them, each is made alone,
 and says why it cannot be.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from hud_mcp.errors import IdTaken
 from hud_mcp.grade import Outcome
@@ -21,23 +21,15 @@ from hud_mcp.store import sql
 from hud_mcp.store.characters import storable
 from hud_mcp.store.json_text import dump, to_json
 from hud_mcp.store.lease import Lease
-from hud_mcp.store.new_step import NewStep
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from hud_mcp.store.sql.statements import Driver
 
-__all__ = [
-    "Change",
-    "NewEnd",
-    "NewPrompt",
-    "NewSession",
-    "NewSteps",
-    "StartRule",
-    "StepRow",
-    "commit_batch",
-]
+__all__ = ["Change", "NewEnd", "NewSession", "Progress", "StartRule", "StepRow", "make_changes"]
+
+T = TypeVar("T")
 
 
 class StartRule(Protocol):
@@ -61,39 +53,30 @@ class StartRule(Protocol):
 
 
 class _NotAll(Exception):
-    """Of many rows, not all were changed."""
+    """Of several changes, not all could be made."""
 
 
-class Change(Protocol):
-    """A change that is made of many sessions at once.
+def _only(changes: Sequence[T]) -> T:
+    """The one change that could not be made.
 
-    Attributes:
-        order: When it is made among those of other kinds: a session begins, then steps, then ends.
+    Raises:
+        _NotAll: It is one of several; each has to be made alone.
     """
-
-    order: ClassVar[int]
-
-    def make(self, driver: "Driver", lease: Lease) -> Any:
-        """Make it alone, and return what its caller is given.
-
-        Raises:
-            SessionTaken: Another server owns the session, or it has ended.
-            StoreFailed: There is no such session.
-        """
-        ...
-
-    @classmethod
-    def make_all(cls, driver: "Driver", lease: Lease, changes: Sequence[Any]) -> list[Any]:
-        """Make many, and return what each one's caller is given."""
-        ...
+    if len(changes) > 1:
+        raise _NotAll
+    return changes[0]
 
 
-def commit_batch(
+def make_changes(
     driver: "Driver", lease: Lease, changes: "Sequence[Change | Callable[[Connection], Any]]"
 ) -> list[Any]:
     """Make changes in one transaction; return what each one's caller is given.
 
     What is not one of many keeps its place among those before it and after it.
+
+    Raises:
+        SessionTaken: Another server owns the session, or it has ended.
+        StoreFailed: There is no such session.
     """
     results: list[Any] = [None] * len(changes)
     waiting: list[tuple[int, Change]] = []
@@ -138,7 +121,7 @@ class NewSession:
         begun: Trajectory,
         tries: int | None,
         rule: StartRule | None = None,
-        **given: str | None,
+        **given: str | bool | None,
     ) -> "NewSession":
         """The beginning of a session, of which nothing else has come yet.
 
@@ -148,7 +131,7 @@ class NewSession:
             rule: What starts keep to, if it applies to the principal.
             given: The columns that are no part of a trajectory.
         """
-        row = {
+        row: dict[str, Any] = {
             "id": begun.id,
             "job_id": begun.job_id,
             "environment": begun.environment,
@@ -157,88 +140,50 @@ class NewSession:
             "context": to_json(begun.context),
             "seed": begun.seed,
             "prompt": None if begun.prompt is None else storable(begun.prompt),
+            "record": "durable",
             "started_at": begun.started_at,
-            **dict.fromkeys(("unflushed", "answered_at", "released_at", "receipt", "ended_at")),
             **given,
         }
-        applies = rule is not None and rule.applies_to(given.get("principal"))
+        applies = rule is not None and rule.applies_to(row["principal"])
         return cls(row, tries, rule if applies else None)
-
-    def make(self, driver: "Driver", lease: Lease) -> int:
-        """Make it alone.
-
-        Raises:
-            IdTaken: Another session has its id.
-            LimitReached: There are as many starts as there may be, or a quota is used up.
-        """
-        return self.make_all(driver, lease, [self])[0]
 
     @classmethod
     def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[NewSession]") -> list[int]:
-        """Make many."""
+        """Make some; where one is refused, none of them."""
         statements = driver.statements
-        if statements.lock_starts is not None:
+        if statements.lock_start is not None:
             keys = {key for change in changes for key in change.locked}
             ordered = [{"start_key": key} for key in sorted(keys)]  # two servers' alike
-            driver.run_many(statements.lock_starts, ordered)
+            driver.run(statements.lock_start, ordered)
         lease.register(driver.connection)
-        found: list[int] = []
+        rows = [{**change.row, "owner": lease.server_id} for change in changes]
+        insert = statements.insert_session
         try:
             if all(change.tries is None and change.rule is None for change in changes):
-                rows = [change.owned_by(lease) for change in changes]
-                return driver.fetch_many(statements.insert_session, rows)
-            for change in changes:
-                if change.tries is not None:
-                    key = change.row["start_key"]
-                    sql.plans.check_tries(driver.connection, key, change.tries)
-                if change.rule is not None:
-                    whose, began = change.row["principal"], change.row["started_at"]
-                    change.rule.check(driver.connection, whose, began)
-                rows = [change.owned_by(lease)]
-                found += driver.fetch_many(statements.insert_session, rows)
+                return driver.fetch_each(insert, rows)
+            found: list[int] = []
+            for change, row in zip(changes, rows, strict=True):
+                change.check(driver.connection)
+                found += driver.fetch_each(insert, [row])
         except sql.IntegrityError as exc:
             if "secret" not in str(exc.orig):
                 raise
             raise IdTaken("Another session has this id; nothing was recorded.") from exc
-        return found
+        else:
+            return found
+
+    def check(self, connection: "Connection") -> None:
+        """Refuse it, if there are as many starts as there may be, or a quota is used up."""
+        if self.tries is not None:
+            sql.plans.check_tries(connection, self.row["start_key"], self.tries)
+        if self.rule is not None:
+            self.rule.check(connection, self.row["principal"], self.row["started_at"])
 
     @property
     def locked(self) -> set[str]:
         """What nobody else may count meanwhile."""
         mine: set[str] = {self.row["start_key"]}
         return mine if self.rule is None else mine | {self.rule.lock_key(self.row["principal"])}
-
-    def owned_by(self, lease: Lease) -> dict[str, Any]:
-        """What its statement is given."""
-        return {**self.row, "owner": lease.server_id, "of_start_key": self.row["start_key"]}
-
-
-@dataclass(frozen=True, slots=True)
-class NewPrompt:
-    """What a session asks becomes known."""
-
-    order: ClassVar[int] = 1
-    session_id: str
-    prompt: str
-
-    def make(self, driver: "Driver", lease: Lease) -> None:
-        """Make it alone."""
-        if driver.run(driver.statements.set_prompt, self.values(lease)) != 1:
-            raise sql.writing.not_mine(driver.connection, self.session_id)
-
-    @classmethod
-    def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[NewPrompt]") -> list[None]:
-        """Make many."""
-        _all(driver, driver.statements.set_prompt, [each.values(lease) for each in changes])
-        return [None] * len(changes)
-
-    def values(self, lease: Lease) -> dict[str, Any]:
-        """What its statement is given."""
-        return {
-            "session_id": self.session_id,
-            "server": lease.server_id,
-            "new_prompt": self.prompt,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,21 +194,19 @@ class StepRow:
         index: Its number.
         text: The step, as JSON.
         took_s: How long it took.
-        snapshot: The world's state after it, or None.
     """
 
     index: int
     text: str
     took_s: float
-    snapshot: bytes | None = None
 
     @classmethod
-    def of(cls, step: TrajectoryStep, snapshot: bytes | None = None) -> "StepRow":
+    def of(cls, step: TrajectoryStep) -> "StepRow":
         """The row of a step."""
         finite = step.reward is None or math.isfinite(step.reward)
         text = dump(step, exclude_defaults=True, finite=finite)
         took_s = max(0.0, (step.ended_at - step.started_at).total_seconds())
-        return cls(step.index, text, took_s, snapshot)
+        return cls(step.index, text, took_s)
 
     def values(self, session_id: str, server: str) -> dict[str, Any]:
         """What the statement that adds it is given."""
@@ -277,148 +220,117 @@ class StepRow:
 
 
 @dataclass(frozen=True, slots=True)
-class NewSteps:
-    """Steps of one session, in order. One that is there already under its number stays as it is.
+class Progress:
+    """A session goes on. A step that is there already under its number stays as it is.
 
     Attributes:
         session_id: The session.
-        rows: The steps.
-        answered_at: When the last one answered; None where it does not.
-        grown_bytes: How much the session has stored that its row does not say yet; 0 to say it
-            later.
+        steps: Its next steps, in order.
+        state: The world's snapshot, and the step after which it was taken; None to keep the last.
+        prompt: What it asks; None where that stays.
+        answered_at: When the last of the steps answered; None where it does not.
+        stored_bytes: How much the session has stored; None to say it later.
     """
 
-    order: ClassVar[int] = 2
+    order: ClassVar[int] = 1
     session_id: str
-    rows: Sequence[StepRow]
+    steps: Sequence[StepRow] = ()
+    state: tuple[int, bytes] | None = None
+    prompt: str | None = None
     answered_at: datetime | None = None
-    grown_bytes: int = 0
+    stored_bytes: int | None = None
 
     @classmethod
-    def of(cls, session_id: str, steps: Sequence[NewStep]) -> "NewSteps":
-        """The change that adds some steps; only the last may answer."""
-        last = steps[-1]
-        return cls(
-            session_id,
-            [StepRow.of(new.step, new.snapshot) for new in steps],
-            answered_at=last.step.ended_at if last.answers else None,
-        )
-
-    def make(self, driver: "Driver", lease: Lease) -> None:
-        """Make it alone."""
-        statements = driver.statements
-        added = [driver.run(statements.insert_step, row) == 1 for row in self.steps(lease)]
-        if not all(added):
-            mine = {"session_id": self.session_id, "server": lease.server_id}
+    def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[Progress]") -> list[None]:
+        """Make all of some."""
+        statements, server = driver.statements, lease.server_id
+        steps = [row.values(each.session_id, server) for each in changes for row in each.steps]
+        added = driver.run(statements.insert_step, steps)
+        if added != len(steps):
+            alone = _only(changes)
+            mine = {"session_id": alone.session_id, "server": server}
             if driver.fetch(statements.is_mine, mine) is None:
-                raise sql.writing.not_mine(driver.connection, self.session_id)
-        if added[-1]:
-            self._make_rest(driver, lease, [self])
-
-    @classmethod
-    def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[NewSteps]") -> list[None]:
-        """Make many."""
-        steps = [row for change in changes for row in change.steps(lease)]
-        _all(driver, driver.statements.insert_step, steps)
-        cls._make_rest(driver, lease, changes)
+                raise sql.writing.not_mine(driver.connection, alone.session_id)
+            if not added:  # they are there, and what belongs to them
+                return [None]
+        rest = (
+            (statements.change, [row for each in changes for row in each.changed(server)]),
+            (statements.put_snapshot, [row for each in changes for row in each.snapshot(server)]),
+        )
+        for statement, rows in rest:
+            if driver.run(statement, rows) != len(rows):
+                raise sql.writing.not_mine(driver.connection, _only(changes).session_id)
         return [None] * len(changes)
 
-    @classmethod
-    def _make_rest(cls, driver: "Driver", lease: Lease, changes: "Sequence[NewSteps]") -> None:
-        """Write what belongs to the steps that were added."""
-        statements = driver.statements
-        answers = [each.answer(lease) for each in changes if each.answered_at is not None]
-        _all(driver, statements.set_answered, answers)
-        grown = [each.growth(lease) for each in changes if each.grown_bytes]
-        driver.run_many(statements.add_bytes, grown)
-        snapshots = [found for each in changes for found in each.state()]
-        driver.run_many(statements.put_snapshot, snapshots)
-
-    def steps(self, lease: Lease) -> list[dict[str, Any]]:
-        """What the statement that adds a step is given, for each."""
-        return [row.values(self.session_id, lease.server_id) for row in self.rows]
-
-    def answer(self, lease: Lease) -> dict[str, Any]:
-        """What the statement is given that says when the session was answered."""
-        return {
-            "session_id": self.session_id,
-            "server": lease.server_id,
-            "new_answered_at": self.answered_at,
-            "new_unflushed": False,  # its steps are written with it
+    def changed(self, server: str) -> list[dict[str, Any]]:
+        """What the statement is given that changes the session's row, if anything changes."""
+        changes = {
+            "prompt": self.prompt,
+            "answered_at": self.answered_at,
+            "stored_bytes": self.stored_bytes,
         }
+        if all(value is None for value in changes.values()):
+            return []
+        return [{"session_id": self.session_id, "server": server, **changes}]
 
-    def growth(self, lease: Lease) -> dict[str, Any]:
-        """What the statement is given that says how much more the session has stored."""
-        mine = {"session_id": self.session_id, "server": lease.server_id}
-        return {**mine, "new_stored_bytes": self.grown_bytes}
-
-    def state(self) -> list[dict[str, Any]]:
-        """The last state of the world that is kept of them, if any is."""
-        kept = [row for row in self.rows if row.snapshot is not None][-1:]
-        return [
-            {"session_id": self.session_id, "step": row.index, "data": row.snapshot} for row in kept
-        ]
+    def snapshot(self, server: str) -> list[dict[str, Any]]:
+        """What the statement is given that replaces the snapshot, if there is one."""
+        if self.state is None:
+            return []
+        step, data = self.state
+        return [{"session_id": self.session_id, "server": server, "step": step, "data": data}]
 
 
 @dataclass(frozen=True, slots=True)
 class NewEnd:
-    """A session ends. Its caller is given the receipt that stands: an end that is there stays."""
+    """A session ends. Its caller is given the receipt that stands: an end that is there stays.
 
-    order: ClassVar[int] = 3
+    Attributes:
+        session_id: The session.
+        receipt: How it ends.
+        stored_bytes: How much it has stored.
+    """
+
+    order: ClassVar[int] = 2
     session_id: str
     receipt: Receipt
-    text: str
-    grown_bytes: int = 0
-
-    @classmethod
-    def of(cls, session_id: str, receipt: Receipt, *, grown_bytes: int = 0) -> "NewEnd":
-        """The end that a receipt says, and how much was stored that its row does not say yet."""
-        return cls(session_id, receipt, dump(receipt), grown_bytes)
-
-    def make(self, driver: "Driver", lease: Lease) -> Receipt:
-        """Make it alone.
-
-        Raises:
-            StoreFailed: Also where the receipt that is there is damaged.
-        """
-        if driver.run(driver.statements.set_ended, self.values(lease)) != 1:
-            row = sql.reading.session_row(driver.connection, self.session_id)
-            if row is not None and row.ended_at is not None:
-                return sql.reading.read_receipt(row) or self.receipt
-            raise sql.writing.not_mine(driver.connection, self.session_id)
-        self._delete_snapshots(driver, [self])
-        return self.receipt
+    stored_bytes: int
 
     @classmethod
     def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[NewEnd]") -> list[Receipt]:
-        """Make many."""
-        _all(driver, driver.statements.set_ended, [each.values(lease) for each in changes])
-        cls._delete_snapshots(driver, changes)
+        """Make all of some."""
+        rows = [each.values(lease.server_id) for each in changes]
+        if driver.run(driver.statements.end, rows) != len(rows):
+            return [_only(changes).standing(driver.connection)]
+        ungraded = [
+            {"session_id": each.session_id}
+            for each in changes
+            if each.receipt.outcome is not Outcome.GRADED
+        ]
+        driver.run(driver.statements.delete_snapshot, ungraded)
         return [each.receipt for each in changes]
 
-    @staticmethod
-    def _delete_snapshots(driver: "Driver", changes: "Sequence[NewEnd]") -> None:
-        """Remove what nothing needs any more; what was answered can be graded again."""
-        ungraded = [each for each in changes if each.receipt.outcome is not Outcome.GRADED]
-        of = [{"session_id": each.session_id} for each in ungraded]
-        driver.run_many(driver.statements.delete_snapshot, of)
-
-    def values(self, lease: Lease) -> dict[str, Any]:
+    def values(self, server: str) -> dict[str, Any]:
         """What its statement is given."""
         return {
             "session_id": self.session_id,
-            "server": lease.server_id,
-            "new_receipt": self.text,
-            "new_ended_at": self.receipt.ended_at,
-            "new_stored_bytes": self.grown_bytes,
+            "server": server,
+            "receipt": dump(self.receipt),
+            "ended_at": self.receipt.ended_at,
+            "stored_bytes": self.stored_bytes,
         }
 
+    def standing(self, connection: "Connection") -> Receipt:
+        """The receipt that is there.
 
-def _all(driver: "Driver", statement: Any, rows: Sequence[dict[str, Any]]) -> None:
-    """Change a row for each of some values.
+        Raises:
+            SessionTaken: It has not ended; another server owns it.
+            StoreFailed: There is no such session, or its receipt is damaged.
+        """
+        row = sql.reading.session_row(connection, self.session_id)
+        if row is None or row.ended_at is None:
+            raise sql.writing.not_mine(connection, self.session_id)
+        return sql.reading.read_receipt(row) or self.receipt
 
-    Raises:
-        _NotAll: Not every one was there to be changed.
-    """
-    if rows and driver.run_many(statement, rows) != len(rows):
-        raise _NotAll
+
+Change = NewSession | Progress | NewEnd

@@ -10,4 +10,4 @@ def storable(text: str) -> str:
 
 def printable(text: str) -> str:
     """The same for text that may hold lone surrogates, as a name does that is not UTF-8."""
-    return storable(text.encode("utf-8", "replace").decode())
+    return storable(text if text.isascii() else text.encode("utf-8", "replace").decode())

@@ -1,14 +1,10 @@
-"""How much each session has stored that its row does not say yet.
+"""How much each session has stored: its steps, their pictures, and the last state of its world.
 
 To say it with each step would write the session's row anew each time. It is said with every
 mebibyte, as the session ends, and as it is let go of.
 """
 
-import asyncio
-from dataclasses import replace
-from typing import Any
-
-from hud_mcp.store.changes import NewSteps
+from dataclasses import dataclass
 
 __all__ = ["Growth"]
 
@@ -16,69 +12,57 @@ _SAID_BYTES = 1024 * 1024
 """So much may be stored before a row says so; what a killed server had not said is not counted."""
 
 
-class Growth:
-    """Counts what the sessions of this process store: steps, pictures, and the last state of each.
+@dataclass(slots=True)
+class _Size:
+    """What one session has stored. A step that is written again has its number, and counts once."""
 
-    A picture that several steps have counts for each of them.
-    """
+    steps: int = 0
+    steps_bytes: int = 0
+    state_bytes: int = 0
+    said_bytes: int = 0
+
+
+class Growth:
+    """Counts what sessions of this process store; a picture, for each step that has it."""
 
     def __init__(self) -> None:
-        self._unsaid: dict[str, int] = {}
-        self._states: dict[str, int] = {}
+        self._sizes: dict[str, _Size] = {}
 
-    def add(self, trajectory_id: str, count: int) -> None:
-        """Count some bytes more."""
-        if count:
-            self._unsaid[trajectory_id] = self._unsaid.get(trajectory_id, 0) + count
+    def take_over(self, trajectory_id: str, stored_bytes: int) -> None:
+        """Go on from what a session's row says."""
+        self._sizes[trajectory_id] = _Size(steps_bytes=stored_bytes, said_bytes=stored_bytes)
+
+    def count(self, trajectory_id: str, index: int, size_bytes: int) -> None:
+        """Count a step with its picture, unless it is counted."""
+        size = self._sizes.setdefault(trajectory_id, _Size())
+        if index >= size.steps:
+            size.steps = index + 1
+            size.steps_bytes += size_bytes
 
     def count_state(self, trajectory_id: str, size_bytes: int) -> None:
         """Count the state of a world, in place of the one before."""
-        before = self._states.get(trajectory_id, 0)
-        self._states[trajectory_id] = size_bytes
-        self.add(trajectory_id, size_bytes - before)
-
-    def count(self, change: NewSteps, pictures: int = 0) -> None:
-        """Count some steps, whose pictures have so many bytes."""
-        session = change.session_id
-        self.add(session, sum(len(row.text) for row in change.rows) + pictures)
-        states = [row.snapshot for row in change.rows if row.snapshot is not None]
-        if states:
-            self.count_state(session, len(states[-1]))
+        self._sizes.setdefault(trajectory_id, _Size()).state_bytes = size_bytes
 
     def is_due(self, trajectory_id: str) -> bool:
         """Whether the next write is to say it."""
-        return self._unsaid.get(trajectory_id, 0) >= _SAID_BYTES
+        size = self._sizes.get(trajectory_id)
+        return size is not None and self.total(trajectory_id) - size.said_bytes >= _SAID_BYTES
 
-    def said_by(self, change: NewSteps) -> NewSteps:
-        """What is written of some steps that were counted."""
-        if not self.is_due(change.session_id):
-            return change
-        return replace(change, grown_bytes=self._unsaid.pop(change.session_id))
+    def said(self, trajectory_id: str) -> int | None:
+        """What a write says that is made now; None where it need not say it."""
+        if not self.is_due(trajectory_id):
+            return None
+        size = self._sizes[trajectory_id]
+        size.said_bytes = self.total(trajectory_id)
+        return size.said_bytes
 
-    def take(self, trajectory_id: str) -> int:
-        """Return the bytes that are not said yet: the caller says them, or gives them back."""
-        return self._unsaid.pop(trajectory_id, 0)
-
-    def state_bytes(self, trajectory_id: str) -> int:
-        """The size of the last state of a session's world."""
-        return self._states.get(trajectory_id, 0)
+    def total(self, trajectory_id: str, *, with_state: bool = True) -> int:
+        """How much a session has stored."""
+        size = self._sizes.get(trajectory_id)
+        if size is None:
+            return 0
+        return size.steps_bytes + (size.state_bytes if with_state else 0)
 
     def forget(self, trajectory_id: str) -> None:
-        """Forget the state of a session that has ended, or is let go of."""
-        self._states.pop(trajectory_id, None)
-
-    def count_written(
-        self, change: NewSteps, pictures: int, written: "asyncio.Future[None]"
-    ) -> None:
-        """Count steps once they are written: a write that failed is made again with them."""
-        if written.cancelled() or written.exception() is not None:
-            self.add(change.session_id, change.grown_bytes)
-        else:
-            self.count(change, pictures)
-
-    def conclude(self, trajectory_id: str, said_bytes: int, written: "asyncio.Future[Any]") -> None:
-        """Forget a session once its end is written; the bytes of one that is not wait again."""
-        if written.cancelled() or written.exception() is not None:
-            self.add(trajectory_id, said_bytes)
-        else:
-            self.forget(trajectory_id)
+        """Forget a session that has ended, or is let go of."""
+        self._sizes.pop(trajectory_id, None)

@@ -133,23 +133,25 @@ class Lease:
             if _is_free(path):  # one that is only suspended still counts on it
                 path.unlink(missing_ok=True)
 
-    def take(self, connection: "Connection", trajectory_id: str) -> bool:
-        """Make a session this server's; return whether it is.
+    def take(self, connection: "Connection", trajectory_id: str) -> int | None:
+        """Make a session this server's, if it goes on and no living server owns it.
 
-        One that has ended, or that a living server owns, stays as it is.
+        Returns:
+            How many bytes it has stored; None where it is not this server's.
         """
         self.register(connection)
         row = sql.reading.session_row(connection, trajectory_id)
         if row is None or row.ended_at is not None:
-            return False
-        if row.owner == self.server_id:
-            return True
-        if row.owner is not None:
+            return None
+        if row.owner is not None and row.owner != self.server_id:
             if self.is_alive(connection, row.owner):
-                return False
+                return None
             self.bury(connection, row.owner)
         # Of several who saw it free, the database lets one through.
-        return sql.servers.take_free(connection, self.server_id, trajectory_id)
+        is_mine = row.owner == self.server_id or sql.servers.take_free(
+            connection, self.server_id, trajectory_id
+        )
+        return (row.stored_bytes or 0) if is_mine else None
 
     def waiting_sessions(
         self, connection: "Connection", environments: Sequence[str]

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +26,8 @@ from hud_mcp.store import sql
 from hud_mcp.store.archive import Archive
 from hud_mcp.store.changes import (
     NewEnd,
-    NewPrompt,
     NewSession,
-    NewSteps,
+    Progress,
     StartRule,
     StepRow,
 )
@@ -209,11 +207,9 @@ class Store(Archive):
             environment_digest=environment_digest,
             live_token=live_token,
             start_key=start_key or secret_digest,
-            record="durable",
             token_digest=token_digest,
+            unflushed=True if self.writes_late else None,
         )
-        if self.writes_late:
-            new.row["unflushed"] = True
         return self._database.write(new)
 
     async def set_prompt(self, trajectory_id: str, prompt: str) -> None:
@@ -223,7 +219,7 @@ class Store(Archive):
             StoreFailed: Nothing was written.
             SessionTaken: Nothing was written; another server owns the session.
         """
-        await self._database.write(NewPrompt(trajectory_id, storable(prompt)))
+        await self._database.write(Progress(trajectory_id, prompt=storable(prompt)))
 
     async def set_handle(self, trajectory_id: str, handle: bytes) -> None:
         """Record the handle of a world on another machine, as a snapshot before any step.
@@ -246,16 +242,8 @@ class Store(Archive):
             StoreFailed: Nothing was written.
             SessionTaken: Nothing was written; another server owns the session.
         """
-
-        def run(connection: "Connection") -> None:
-            server = self._database.lease.server_id
-            sql.writing.update(
-                connection, server, trajectory_id, {"owner": server}
-            )  # if it is ours
-            sql.writing.put_snapshot(connection, trajectory_id, step, data)
-
-        await self._database.write(run)
         self._growth.count_state(trajectory_id, len(data))
+        await self._database.write(Progress(trajectory_id, state=(step, data)))
 
     async def add_step(
         self,
@@ -295,21 +283,36 @@ class Store(Archive):
             A future that ends once the steps are durable. They are written even if nobody
             awaits it.
         """
-        change = NewSteps.of(trajectory_id, steps)
-        pictures = sum(len(new.screenshot.data) for new in steps if new.screenshot is not None)
-        change = self._growth.said_by(change)
-        files = [
-            (self.screenshots / ScreenshotRecord.of(new.screenshot).name, new.screenshot.data)
-            for new in steps
-            if new.screenshot is not None
-        ]
+        rows = [StepRow.of(new.step) for new in steps]
+        state: tuple[int, bytes] | None = None
+        files: list[tuple[Path, bytes]] = []
+        for new, row in zip(steps, rows, strict=True):
+            self._count(trajectory_id, new, row)
+            if new.snapshot is not None:
+                state = (row.index, new.snapshot)
+            if new.screenshot is not None:
+                name = ScreenshotRecord.of(new.screenshot).name
+                files.append((self.screenshots / name, new.screenshot.data))
         if files and self._mark is not None:
             files.append(self._mark)
             self._mark = None
+        last = steps[-1]
+        change = Progress(
+            trajectory_id,
+            rows,
+            state,
+            answered_at=last.step.ended_at if last.answers else None,
+            stored_bytes=self._growth.said(trajectory_id),
+        )
         copy = None if self.objects is None or not files else self.objects.put
-        written = self._database.write(change, files, copy=copy)
-        written.add_done_callback(partial(self._growth.count_written, change, pictures))
-        return written
+        return self._database.write(change, files, copy=copy)
+
+    def _count(self, trajectory_id: str, new: NewStep, row: StepRow) -> None:
+        """Count what a step stores, once however often it is written."""
+        picture_bytes = 0 if new.screenshot is None else len(new.screenshot.data)
+        self._growth.count(trajectory_id, row.index, len(row.text) + picture_bytes)
+        if new.snapshot is not None:
+            self._growth.count_state(trajectory_id, len(new.snapshot))
 
     def commit_step(self, trajectory_id: str, new: NewStep) -> bool:
         """Record a small step at once, on the running event loop's own connection.
@@ -321,13 +324,13 @@ class Store(Archive):
         """
         if new.answers or new.screenshot is not None or new.snapshot is not None:
             return False
+        row = StepRow.of(new.step)
+        if len(row.text) > _LARGE_CHARS:
+            return False
+        self._count(trajectory_id, new, row)
         if self._growth.is_due(trajectory_id):
             return False
-        row = StepRow.of(new.step)
-        if len(row.text) > _LARGE_CHARS or not self._database.commit_step(trajectory_id, row):
-            return False
-        self._growth.add(trajectory_id, len(row.text))
-        return True
+        return self._database.commit_step(trajectory_id, row)
 
     def add_turns(
         self, trajectory_id: str, turns: Sequence[ModelTurn], *, before_step: int | None = None
@@ -390,7 +393,7 @@ class Store(Archive):
             StoreFailed: Nothing was written.
             SessionTaken: Nothing was written; another server owns the session, or it has ended.
         """
-        await self._update_session(trajectory_id, **facts)
+        await self._update_session(trajectory_id, dict(facts))
 
     def end_session(self, trajectory_id: str, receipt: Receipt) -> "asyncio.Future[Receipt]":
         """Record how a session ended, once. A recorded end stays.
@@ -403,11 +406,15 @@ class Store(Archive):
             StoreFailed: Nothing was written. Calling again is safe.
             SessionTaken: Nothing was written; another server owns the session.
         """
-        grown = self._growth.take(trajectory_id)
-        keeps_state = receipt.outcome is Outcome.GRADED
-        less = 0 if keeps_state else self._growth.state_bytes(trajectory_id)
-        written = self._database.write(NewEnd.of(trajectory_id, receipt, grown_bytes=grown - less))
-        written.add_done_callback(partial(self._growth.conclude, trajectory_id, grown))
+        has_state = receipt.outcome is Outcome.GRADED
+        stored_bytes = self._growth.total(trajectory_id, with_state=has_state)
+        written = self._database.write(NewEnd(trajectory_id, receipt, stored_bytes))
+
+        def forget(written: "asyncio.Future[Receipt]") -> None:
+            if not written.cancelled() and written.exception() is None:
+                self._growth.forget(trajectory_id)
+
+        written.add_done_callback(forget)
         return written
 
     async def release_session(self, trajectory_id: str, *, flushed: bool = False) -> None:
@@ -421,15 +428,12 @@ class Store(Archive):
             StoreFailed: This server still owns the session.
         """
         whole = {"unflushed": False} if flushed else {}
-        grown = self._growth.take(trajectory_id)
-        changes = {"owner": None, "released_at": utc_now(), **whole}
+        stored_bytes = self._growth.total(trajectory_id)
+        changes = {"owner": None, "released_at": utc_now(), "stored_bytes": stored_bytes, **whole}
         try:
-            await self._update_session(trajectory_id, grown_bytes=grown, **changes)
+            await self._update_session(trajectory_id, changes)
         except SessionTaken:
             logger.debug("%s is another server's already", trajectory_id)
-        except BaseException:
-            self._growth.add(trajectory_id, grown)
-            raise
         self._growth.forget(trajectory_id)
 
     async def claim_session(self, trajectory_id: str) -> bool:
@@ -438,7 +442,12 @@ class Store(Archive):
         Raises:
             StoreFailed: The store cannot be written.
         """
-        return await self._database.write(lambda c: self._database.lease.take(c, trajectory_id))
+        stored_bytes = await self._database.write(
+            lambda c: self._database.lease.take(c, trajectory_id)
+        )
+        if stored_bytes is not None:
+            self._growth.take_over(trajectory_id, stored_bytes)
+        return stored_bytes is not None
 
     async def waiting_sessions(self, environments: Sequence[str]) -> list[WaitingSession]:
         """Return the unended sessions of these environments that no living server runs.
@@ -474,13 +483,8 @@ class Store(Archive):
         """
         await self._database.close(within_s)
 
-    async def _update_session(
-        self, trajectory_id: str, *, grown_bytes: int = 0, **changes: Any
-    ) -> None:
-        def run(connection: "Connection") -> None:
-            if grown_bytes:
-                sql.writing.add_bytes(connection, trajectory_id, grown_bytes)
-            server = self._database.lease.server_id
-            sql.writing.update(connection, server, trajectory_id, changes)
-
-        await self._database.write(run)
+    async def _update_session(self, trajectory_id: str, changes: dict[str, Any]) -> None:
+        server = self._database.lease
+        await self._database.write(
+            lambda c: sql.writing.update(c, server.server_id, trajectory_id, changes)
+        )

@@ -12,9 +12,9 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
@@ -22,7 +22,7 @@ import anyio.to_thread
 from hud_mcp.errors import HudMcpError, StoreFailed
 from hud_mcp.store import sql
 from hud_mcp.store.boot import boot_name
-from hud_mcp.store.changes import NewEnd, StepRow, commit_batch
+from hud_mcp.store.changes import NewEnd, StepRow, make_changes
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.screenshots import save_file
 from hud_mcp.store.write import Write, conclude, tell
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from hud_mcp.store.sql.lane import Lane
-    from hud_mcp.store.sql.statements import Driver, Statements
+    from hud_mcp.store.sql.statements import Driver
 
 __all__ = ["Writer"]
 
@@ -52,8 +52,6 @@ _BEAT_AGAIN_S = 0.5
 _LOG_BYTES = 16 * 1024 * 1024
 """After so much in the lanes, the thread moves SQLite's log on; the next commit there is slow."""
 
-_Asked = Literal["move log", "end"]
-
 _PAGES_BYTES = 3 * 4096
 """What a small step adds to SQLite's log: the pages of a row and of its two indexes."""
 
@@ -71,15 +69,14 @@ class Writer:
         self._open = open_engine
         self._lease = lease
         self._shown = shown
-        self._queue: queue.SimpleQueue[Write | _Asked] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()  # None wakes the thread
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._is_ending = False
         self._copying: set[asyncio.Future[None]] = set()
         self._waiting = 0  # writes that the thread was given, and has not written yet
         self._is_silent = False
         self._connection: Connection | None = None
-        self._engine: Engine | None = None
-        self._statements: Statements | None = None
         self._lanes: dict[asyncio.AbstractEventLoop, Lane] = {}
         self._log_bytes = 0  # in the lanes, since SQLite's log was moved on
         self._knows_boot = boot_name() is not None
@@ -99,8 +96,7 @@ class Writer:
             return False
         self._log_bytes += len(row.text) + _PAGES_BYTES
         if self._log_bytes > _LOG_BYTES:
-            self._log_bytes = 0
-            self._queue.put("move log")
+            self._queue.put(None)
         return True
 
     def write(self, write: Write) -> "asyncio.Future[Any]":
@@ -160,7 +156,8 @@ class Writer:
             thread = self._thread
             if thread is None:
                 return all(each.done() for each in copying)
-            self._queue.put("end")
+            self._is_ending = True
+            self._queue.put(None)
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(thread.join, within_s)
         return not thread.is_alive()
@@ -169,43 +166,37 @@ class Writer:
         """Take what waits, make it durable, tell everyone; end when there is nothing more."""
         beat_at_s = 0.0
         while True:
-            batch, asked = self._gather(beat_at_s)
+            batch = self._gather(beat_at_s)
             was_registered = self._lease.is_registered
             if batch:
                 self._commit(batch)
-            if self._lease.is_registered and not was_registered:  # registering was a sign of life
-                beat_at_s = time.monotonic() + self._lease.beat_s
-            elif self._lease.is_registered and time.monotonic() >= beat_at_s:
-                next_s = self._lease.beat_s if self._beat() else _BEAT_AGAIN_S
-                beat_at_s = time.monotonic() + next_s
-            if "move log" in asked:
+            now_s = time.monotonic()
+            if self._lease.is_registered and (now_s >= beat_at_s or not was_registered):
+                is_told = not was_registered or self._beat()  # registering was a sign of life
+                beat_at_s = now_s + (self._lease.beat_s if is_told else _BEAT_AGAIN_S)
+            if self._log_bytes > _LOG_BYTES:
                 self._move_log()
-            if "end" in asked:
+            if self._is_ending and self._queue.empty():
                 self._leave()
                 self._disconnect()
                 with self._lock:  # nothing is handed over to a thread that has decided to end
                     if self._queue.empty():
                         self._close_lanes()
-                        self._thread = None
+                        self._thread, self._is_ending = None, False
                         return
 
-    def _gather(self, until_s: float) -> tuple[list[Write], set[_Asked]]:
-        """Take what waits; return the writes, and what else the thread was asked for."""
+    def _gather(self, until_s: float) -> list[Write]:
+        """Take what waits, and wait for the first of it until the next sign of life."""
         batch: list[Write] = []
-        asked: set[_Asked] = set()
         wait_s = max(0.0, until_s - time.monotonic()) if self._lease.is_registered else None
-        try:
+        with suppress(queue.Empty):
             item = self._queue.get(timeout=wait_s)
             while True:
-                if isinstance(item, Write):
-                    batch.append(item)
-                else:
-                    asked.add(item)
-                if item == "end" or len(batch) >= _BATCH:
-                    return batch, asked
+                batch += [] if item is None else [item]
+                if len(batch) >= _BATCH:
+                    break
                 item = self._queue.get_nowait()
-        except queue.Empty:
-            return batch, asked
+        return batch
 
     def _commit(self, batch: list[Write]) -> None:
         """Commit together, or one by one: one bad write must not fail its neighbours."""
@@ -258,7 +249,7 @@ class Writer:
                         save_file(path, data)
                 lasts = any(isinstance(write.change, NewEnd) for write in batch)
                 with self._transaction(lasts=lasts) as driver:
-                    results = self._make(driver, batch)
+                    made = make_changes(driver, self._lease, [write.change for write in batch])
             except Exception as exc:  # noqa: BLE001  # were the thread to end, every write would hang
                 self._lease.conclude(committed=False)
                 if not was_registered:  # it was registered in the transaction that failed
@@ -270,17 +261,8 @@ class Writer:
             else:
                 self._lease.conclude(committed=True)
                 self._open_lanes(batch)
-                self._conclude([(w, made, None) for w, made in zip(batch, results, strict=True)])
+                self._conclude([(w, result, None) for w, result in zip(batch, made, strict=True)])
                 return None
-
-    def _make(self, driver: "Driver", batch: list[Write]) -> list[Any]:
-        """Make the changes of some writes; return what each one's caller is given."""
-        if len(batch) > 1:
-            return commit_batch(driver, self._lease, [write.change for write in batch])
-        change = batch[0].change
-        if callable(change):
-            return [change(driver.connection)]
-        return [change.make(driver, self._lease)]
 
     @contextmanager
     def _transaction(self, *, lasts: bool = False) -> "Generator[Driver]":
@@ -290,18 +272,13 @@ class Writer:
             lasts: Whether it survives a loss of power. All do where nobody could tell of one.
         """
         if self._connection is None:
-            engine = self._open()
-            if engine is not self._engine:  # to make them takes longer than many commits
-                self._engine, self._statements = engine, sql.statements.Statements(engine.dialect)
-            self._connection = engine.connect()
-        connection, statements = self._connection, self._statements
-        if statements is None:
-            raise RuntimeError("a connection has the statements of its dialect")
+            self._connection = self._open().connect()
+        connection = self._connection
         try:
             sql.engine.synchronise(connection, fully=lasts or not self._knows_boot)
             with connection.begin():
                 sql.engine.check_file(connection)
-                with closing(sql.statements.Driver(connection, statements)) as driver:
+                with closing(sql.statements.Driver(connection)) as driver:
                     driver.begin_write()
                     yield driver
         except HudMcpError:  # a change that cannot be made; the connection is well
@@ -312,15 +289,13 @@ class Writer:
 
     def _open_lanes(self, batch: list[Write]) -> None:
         """Give each event loop that has written a lane, where the database is a file."""
-        engine, statements = self._engine, self._statements
-        if engine is None or statements is None or engine.dialect.name != "sqlite":
-            return
-        if not self._knows_boot:  # each step then waits for the disk
-            return
+        connection = self._connection
+        if connection is None or connection.dialect.name != "sqlite" or not self._knows_boot:
+            return  # each step then waits for the disk
         for loop in {write.waiting.get_loop() for write in batch} - set(self._lanes):
             self._close_lanes(ended=True)
             try:
-                self._lanes[loop] = sql.lane.Lane(engine, statements.insert_step)
+                self._lanes[loop] = sql.lane.Lane(connection.engine)
             except Exception as exc:  # noqa: BLE001  # the thread writes what the lane would
                 logger.warning("steps wait for %s: %s", self._shown, exc)
 
@@ -331,6 +306,7 @@ class Writer:
 
     def _move_log(self) -> None:
         """Move SQLite's log on; where that fails, the next time does more."""
+        self._log_bytes = 0
         try:
             if self._connection is not None:
                 sql.engine.move_log(self._connection)

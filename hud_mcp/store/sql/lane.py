@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from hud_mcp.store.sql.engine import is_in_place
-from hud_mcp.store.sql.statements import Statement, Values
+from hud_mcp.store.sql.statements import Values, statements_of
 
 __all__ = ["Lane"]
 
@@ -28,10 +28,9 @@ class Lane:
 
     Args:
         engine: Of a file of SQLite's. Any thread may make the lane; one uses it.
-        insert_step: The statement that adds a step.
     """
 
-    def __init__(self, engine: Engine, insert_step: Statement) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._connection = engine.raw_connection()
         self._path, self._opened = self._connection.info["file"]
         is_scratch = self._connection.info["synchronous"] == "OFF"
@@ -43,7 +42,7 @@ class Lane:
         if not is_scratch:
             raw.execute("PRAGMA synchronous=NORMAL")
         self._cursor = raw.cursor()
-        self._insert_step = insert_step
+        self._insert_step = statements_of(engine.dialect).insert_step
         self._left_out = 0
 
     def insert(self, values: Values) -> bool:

@@ -6,17 +6,16 @@ that no other server takes it over between the check and the commit.
 
 from collections.abc import Sequence
 from datetime import datetime
-from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Update, bindparam, func, select
+from sqlalchemy import Connection, func, select
 
 from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.store.characters import printable
 from hud_mcp.store.sql.reading import session_row
-from hud_mcp.store.sql.schema import logs, sessions, snapshots
+from hud_mcp.store.sql.schema import logs, sessions
 
-__all__ = ["add_bytes", "add_logs", "not_mine", "put_snapshot", "update"]
+__all__ = ["add_logs", "not_mine", "update"]
 
 
 def update(
@@ -28,48 +27,13 @@ def update(
         SessionTaken: Another server owns it, or it has ended.
         StoreFailed: There is no such session.
     """
-    if not _change(connection, server_id, trajectory_id, changes):
-        raise not_mine(connection, trajectory_id)
-
-
-def _change(
-    connection: Connection, server_id: str, trajectory_id: str, changes: dict[str, Any]
-) -> bool:
-    """Change the row of a session that goes on and is this server's; return whether it is."""
-    given = {f"new_{name}": value for name, value in changes.items()}
-    values = {"session": trajectory_id, "server": server_id, **given}
-    return connection.execute(_update_of(tuple(changes)), values).rowcount == 1
-
-
-@cache
-def _update_of(columns: tuple[str, ...]) -> Update:
-    """The statement, made once: making it takes longer than running it."""
-    return (
-        sessions.update()
-        .where(
-            sessions.c.id == bindparam("session"),
-            sessions.c.owner == bindparam("server"),
-            sessions.c.ended_at.is_(None),
-        )
-        .values({name: bindparam(f"new_{name}") for name in columns})
+    mine = (
+        sessions.c.id == trajectory_id,
+        sessions.c.owner == server_id,
+        sessions.c.ended_at.is_(None),
     )
-
-
-def add_bytes(connection: Connection, trajectory_id: str, count: int) -> None:
-    """Say how much more a session has stored."""
-    column = sessions.c.stored_bytes
-    more = sessions.update().where(sessions.c.id == trajectory_id)
-    connection.execute(more.values(stored_bytes=func.coalesce(column, 0) + count))
-
-
-def put_snapshot(connection: Connection, trajectory_id: str, step: int, data: bytes) -> None:
-    """Replace a session's snapshot; its row is held by the change before."""
-    here = snapshots.c.session_id == trajectory_id
-    changed = connection.execute(snapshots.update().where(here).values(step=step, data=data))
-    if changed.rowcount == 0:
-        connection.execute(
-            snapshots.insert().values(session_id=trajectory_id, step=step, data=data)
-        )
+    if connection.execute(sessions.update().where(*mine).values(changes)).rowcount != 1:
+        raise not_mine(connection, trajectory_id)
 
 
 def add_logs(

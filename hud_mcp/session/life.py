@@ -117,7 +117,7 @@ class SessionSpec:
             handle=(stored.snapshot or None) if stored is not None else None,
             allow=task_hosts(task),
             is_trusted=task.source is None,
-            apart=environment.world.runs_apart(environment.template_of(task)),
+            template=environment.template_of(task),
             local_hosts=self.local_hosts,
             names_targets=task.prompt is not None,
             principal=self.principal,

@@ -4,11 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import anyio
 
 from hud_mcp.contention import Contention
+
+if TYPE_CHECKING:
+    from hud_mcp.template import Template
 
 __all__ = ["Opening", "Shared", "SharedService"]
 
@@ -130,7 +133,7 @@ class Opening:
         allow: Hosts that the task's own row opens, where the kind of world lets a row do so.
         is_trusted: Whether the row is the user's own, and may name addresses of this machine
             and of private networks; one that was imported or fetched may not.
-        apart: Whether the template runs in a process of its own, in the world's `Place`.
+        template: The template that will run on the world; None outside of sessions.
         local_hosts: Hosts that any row may name, wherever they lead: the operator says so.
         names_targets: Whether each action's effect says what it hit, for functions that ask.
         principal: Who started the session; None for a caller without a name.
@@ -144,7 +147,7 @@ class Opening:
     handle: bytes | None = field(default=None, repr=False)
     allow: tuple[str, ...] = ()
     is_trusted: bool = True
-    apart: bool = False
+    template: "Template | None" = None
     local_hosts: tuple[str, ...] = ()
     names_targets: bool = False
     principal: str | None = None

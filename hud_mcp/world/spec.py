@@ -14,7 +14,6 @@ from hud_mcp.world.world import World
 
 if TYPE_CHECKING:
     from hud_mcp.function import Function
-    from hud_mcp.template import Template
     from hud_mcp.tool import Tool
 
 __all__ = ["WorldSpec"]
@@ -114,11 +113,3 @@ class WorldSpec(ABC):
         Opening a world and the functions must not depend on the session's seed.
         """
         return False
-
-    def runs_apart(self, template: "Template") -> bool:  # noqa: ARG002  # for those that are placed
-        """Whether a template runs in a process of its own, in the world's `Place`."""
-        return False
-
-    def template_root(self) -> Path:
-        """The folder that a template with a process of its own names as the world's."""
-        return Path.cwd()

@@ -16,6 +16,7 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, SnapshotFailed
 from hud_mcp.sandbox import Sandbox, SandboxOptions
 from hud_mcp.sandbox.bubblewrap import find_bubblewrap
+from hud_mcp.template import Template
 from hud_mcp.world import Opening
 from hud_mcp.worlds.shell import workspace
 from hud_mcp.worlds.shell.in_place import InPlace
@@ -105,6 +106,17 @@ async def test_a_root_that_a_dead_server_has_left_is_put_back_first(tmp_path: Pa
     assert (root / "seed.txt").read_text() == "first\n"
 
 
+def in_its_folder(env: Environment) -> Template:
+    """A template that takes no world: it runs where the folder has its own name."""
+
+    @env.template()
+    async def plain() -> Any:
+        yield "?"
+        yield 1.0
+
+    return plain
+
+
 @pytest.mark.usefixtures("bare")
 @pytest.mark.parametrize(
     "options", [{"require_isolation": True}, {"isolation": "bwrap"}, {"shell_uid": 1000}]
@@ -113,9 +125,10 @@ async def test_who_asks_for_isolation_is_refused_without_it(
     options: dict[str, Any], tmp_path: Path
 ) -> None:
     """Nothing is opened, and the text says what to install."""
-    world = Environment("strict").workspace(tmp_path / "work", **options)
+    env = Environment("strict")
+    world = env.workspace(tmp_path / "work", **options)
     with pytest.raises(EnvironmentFailed, match="Install bubblewrap"):
-        await world.open(Opening(apart=True))
+        await world.open(Opening(template=in_its_folder(env)))
 
 
 @pytest.mark.usefixtures("bare")
@@ -129,9 +142,10 @@ async def test_a_template_that_takes_a_shell_is_never_run_unisolated(tmp_path: P
 @pytest.mark.usefixtures("bare")
 async def test_what_is_allowed_cannot_be_held_without_a_sandbox(tmp_path: Path) -> None:
     """An allow-list that nobody enforces is refused."""
-    world = Environment("open").workspace(tmp_path / "work", allowed_hosts={"example.com"})
+    env = Environment("open")
+    world = env.workspace(tmp_path / "work", allowed_hosts={"example.com"})
     with pytest.raises(EnvironmentFailed, match="Leave out `allow` and `readonly`"):
-        await world.open(Opening(apart=True))
+        await world.open(Opening(template=in_its_folder(env)))
 
 
 @pytest.mark.usefixtures("bare")

@@ -137,10 +137,6 @@ class Workspace(Shell):
         """Whether a template runs in a process of its own: one that takes no world."""
         return self._root is not None and not template.arguments.world_types
 
-    def template_root(self) -> Path:
-        """The folder, which a template's process sees under its own name."""
-        return self.root
-
     def check(self, folder: Path) -> None:
         """Refuse what is to be read-only and is not there; the root is made when it is needed."""
         root, self._root = self._root, None
@@ -159,20 +155,21 @@ class Workspace(Shell):
         If this call fails or is cancelled, nothing of this session stays open.
         """
         root = self.root
-        if opening.apart or self._root is not None:
+        apart = opening.template is not None and self.runs_apart(opening.template)
+        if self._root is not None:
             await anyio.to_thread.run_sync(partial(root.mkdir, parents=True, exist_ok=True))
-        if opening.apart and await self._works_in_place(opening):
+        if apart and await self._works_in_place(opening):
             world = await self._open_in_place(root, opening.shared)
         else:
-            world = await self._open_apart(opening, root)
+            world = await self._open_sandbox(opening, root, apart=apart)
         if self.tracks_files:
             world.tracker = FileTracker(world)
             await world.tracker.begin()
         return world
 
-    async def _open_apart(self, opening: Opening, root: Path) -> "WorkspaceWorld":
+    async def _open_sandbox(self, opening: Opening, root: Path, *, apart: bool) -> "WorkspaceWorld":
         """Open one in a sandbox, whose folder is seen at the root where a template runs apart."""
-        places = _names_of(root, self._folder, self._cwd, self._root) if opening.apart else ()
+        places = _names_of(root, self._folder, self._cwd, self._root) if apart else ()
         sandbox = await Sandbox.open(replace(self._options_from(opening.folder), places=places))
         try:
             if self._root is not None:
@@ -187,7 +184,7 @@ class Workspace(Shell):
             most_snapshot_bytes=self._snapshot_bytes,
             author=Author(self._folder, root if self._root is not None else None),
         )
-        if opening.apart:
+        if apart:
             world.place = Place(
                 root=root,
                 places=places,

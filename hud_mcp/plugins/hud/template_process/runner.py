@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp import errors
 from hud_mcp.errors import (
@@ -37,6 +37,9 @@ from hud_mcp.plugins.hud.template_process.opened import OpenedFiles
 from hud_mcp.session.thrown import SessionOver, describe_failure
 from hud_mcp.template import Template, read_prompt
 from hud_mcp.world import begin_grading, blame, current_world
+
+if TYPE_CHECKING:
+    from hud_mcp.worlds.shell.workspace import Workspace
 
 __all__ = ["run"]
 
@@ -313,7 +316,7 @@ def _load(plan: Mapping[str, Any], mounts: Mounts | None) -> tuple[Template, Pat
         )
     environment = found[0]
     template = environment.find_template(plan["template"])
-    root = environment.world.template_root()
+    root = cast("Workspace", environment.world).root
     made = None
     if str(root) not in plan["places"]:
         if mounts is None:

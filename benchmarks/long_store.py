@@ -90,7 +90,7 @@ async def measure(store: Store) -> None:
         "open a trajectory": lambda: store.load_trajectory(last.id),
         "find by its id": lambda: store.find_trajectory_id(last.id),
         "statistics": job.statistics,
-        "means of all jobs": store.count_rewards,
+        "means of all jobs": Outlines(store.database).count_rewards,
         "info": upkeep.measure,
         "verify": upkeep.verify,
         "prune, grades kept": lambda: upkeep.prune(START + timedelta(days=60), keep_grades=True),

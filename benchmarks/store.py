@@ -27,6 +27,7 @@ from hud_mcp import Environment, Observation
 from hud_mcp.action import ActionEffect
 from hud_mcp.context import ContextSpace
 from hud_mcp.observation import Look
+from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory, TrajectoryStep, utc_now
 from hud_mcp.session.limits import Limits
@@ -184,8 +185,8 @@ async def lists(store: Store, trajectories: int, steps: int) -> None:
     print(f"\nrecorded {written:,} rows in {took_s:.1f} s ({written / took_s:,.0f}/s)")
     asked: dict[str, Callable[[], Awaitable[object]]] = {
         "a job with its runs, without their steps": lambda: store.load_job_summary(job.id),
-        "its figures": lambda: store.load_runs(job.id),
-        "the rewards of all jobs": store.count_rewards,
+        "its figures": lambda: Outlines(store.database).load_outline(job.id),
+        "the rewards of all jobs": Outlines(store.database).count_rewards,
         "the steps of one trajectory": lambda: store.load_steps(f"{job.id}-00001"),
     }
     for what, ask in asked.items():

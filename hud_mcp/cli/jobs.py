@@ -25,6 +25,7 @@ from hud_mcp.cli.recording import in_store, is_there, store_option
 from hud_mcp.loading.protocols import PROTOCOL, recorded_protocol
 from hud_mcp.loading.provenance import LEFT_OUT, SETS, clusters_of, recorded_left_out
 from hud_mcp.outcome import NOT_BEGUN
+from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
 from hud_mcp.record.trajectory import TrajectorySummary
@@ -108,9 +109,9 @@ async def _list(store: Store, options: dict[str, Any]) -> None:
     jobs, more = found[: options["limit"]], len(found) > options["limit"]
     rows: list[tuple[Job, JobStatistics, int]] = []
     for job in jobs:
-        task_ids, runs = await store.load_runs(job.id)
+        _, tasks, runs = await Outlines(store.database).load_outline(job.id)
         figures = job_statistics(
-            task_ids,
+            [task.id for task in tasks],
             runs,
             group=job.group,
             threshold=options["threshold"],

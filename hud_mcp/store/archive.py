@@ -1,7 +1,6 @@
 """What a record has to read: sessions, jobs, trajectories, their steps, lines and pictures."""
 
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,8 +25,6 @@ from hud_mcp.task import Task
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
-
-    from hud_mcp.store.sql.jobs import JobProgress, RunRow
 
 __all__ = ["Archive", "no_job", "no_trajectory"]
 
@@ -228,26 +225,6 @@ class Archive:
             lambda c: sql.reading.load_summaries(c, task_id=task_id, newest_first=True, limit=limit)
         )
 
-    async def count_rewards(self) -> dict[str | None, tuple[int, int, float | None]]:
-        """Return each job's number of sessions, number of grades, and mean reward.
-
-        The key None has the sessions that belong to no job.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
-        return await self._database.read(
-            lambda c: sql.jobs.count_rewards(c)  # noqa: PLW0108  # SQLAlchemy loads on that thread
-        )
-
-    async def count_progress(self, alive_since: datetime) -> "dict[str, JobProgress]":
-        """Return each job's progress by its id. A server that gave a sign since then is alive.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
-        return await self._database.read(lambda c: sql.jobs.count_progress(c, alive_since))
-
     async def load_job(self, job_id: str, *, turns: bool = False) -> tuple[Job, list[Trajectory]]:
         """Return a job and its trajectories, in the order in which they began.
 
@@ -293,14 +270,6 @@ class Archive:
         if found is None:
             raise no_job(job_id)
         return found
-
-    async def load_runs(self, job_id: str) -> "tuple[list[str], list[RunRow]]":
-        """Return the ids of the tasks that a job is to run, and its runs in short.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
-        return await self._database.read(lambda c: sql.jobs.load_runs(c, job_id))
 
     async def find_job_id(self, text: str) -> str:
         """Return the whole id of the job with this id, or the only one that begins with it.

@@ -15,6 +15,7 @@ from peers import stdio_peer as connect_stdio
 from runs import finish, query
 
 from hud_mcp import load_job
+from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.session.credential import session_token
 from hud_mcp.store import Store
 
@@ -131,7 +132,7 @@ async def test_what_the_runners_own_token_begins_beside_the_plan_counts_nowhere(
     assert (await job.get_analytics())["avg_reward"] == 0.0
     assert [t.reward for t in await job.load_trajectories(foreign=True)] == [1.0, 1.0]
     assert [t.reward for t in await job.load_trajectories()] == [0.0]
-    assert (await reader.count_rewards())[job_id] == (1, 1, 0.0)
+    assert (await Outlines(reader.database).count_rewards())[job_id] == (1, 1, 0.0)
     await reader.close()
     done = await hud_mcp("jobs", job_id, "--store", str(store))
     assert "foreign" in done

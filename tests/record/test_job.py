@@ -13,6 +13,7 @@ from waiting import PATIENCE_S
 from hud_mcp import Job, Store, Task, Taskset, load_job
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.grade import Outcome
+from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.trajectory import Receipt, Trajectory
 
 pytestmark = pytest.mark.anyio
@@ -176,9 +177,9 @@ async def test_runs_in_short_agree_with_the_summaries(store: Store) -> None:
     ends = [1.0, 0, 0.25, *(o for o in Outcome if o is not Outcome.GRADED), None]
     for i, end in enumerate(ends):
         await run(store, job, f"traj-{i}", TASKS[i % 3], end, after_s=i)
-    task_ids, rows = await store.load_runs(job.id)
+    _, listed, rows = await Outlines(store.database).load_outline(job.id)
     _, tasks, summaries = await store.load_job_summary(job.id)
-    assert task_ids == [t.id for t in tasks] == ["a", "b", "c"]
+    assert [t.id for t in listed] == [t.id for t in tasks] == ["a", "b", "c"]
     brief = {(r.id, r.task_id, r.outcome, r.reward, r.started_at) for r in rows}
     assert brief == {(s.id, s.task_id, s.outcome, s.reward, s.started_at) for s in summaries}
     assert len(rows) == len(ends)
@@ -204,7 +205,7 @@ async def test_a_damaged_row_does_not_hide_the_runs_beside_it(store: Store, chan
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"UPDATE sessions SET {change} WHERE id = 'traj-2'")
         connection.commit()
-    _, (sound, damaged) = await store.load_runs(job.id)
+    _, _, (sound, damaged) = await Outlines(store.database).load_outline(job.id)
     assert (sound.outcome, sound.reward, sound.damaged) == (Outcome.GRADED, 1.0, False)
     assert (damaged.id, damaged.damaged) == ("traj-2", True)
     if "receipt" in change:

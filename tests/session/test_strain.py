@@ -15,6 +15,7 @@ from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.contention import Contention
 from hud_mcp.errors import LimitReached, SessionEnded
 from hud_mcp.observation import Look
+from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.limits import Limits
@@ -65,9 +66,9 @@ async def ended(store: Path, refused_s: float, done_s: float) -> tuple[Any, JobS
         await session.step([TypeAction(type="type", text="tea")], Look())
         receipt = await session.respond("done")
         _, tasks, runs = await sessions.store.load_job_summary(job.id)
-        ids, rows = await sessions.store.load_runs(job.id)
+        _, asked, rows = await Outlines(sessions.store.database).load_outline(job.id)
     figures = job_statistics([t.id for t in tasks], runs)
-    assert job_statistics(ids, rows) == figures, "the quick way has the same mark"
+    assert job_statistics([t.id for t in asked], rows) == figures, "the quick way has the same mark"
     return receipt, figures
 
 

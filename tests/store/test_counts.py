@@ -6,6 +6,7 @@ import pytest
 from records import AT, TASK, begin, receipt
 
 from hud_mcp.grade import Outcome
+from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.store import Store
 from hud_mcp.task import Task
@@ -24,7 +25,7 @@ async def test_rewards_are_counted_for_each_job_and_for_none(store: Store) -> No
         outcome = Outcome.GRADED if reward is not None else Outcome.LOST
         await store.end_session(f"traj-{i}", receipt(outcome=outcome, reward=reward))
     await begin(store, "traj-goes-on", job_id=second.id)
-    assert await store.count_rewards() == {
+    assert await Outlines(store.database).count_rewards() == {
         first.id: (3, 2, 0.75),
         second.id: (1, 0, None),
         None: (1, 1, 0.25),

@@ -16,6 +16,7 @@ from waiting import PATIENCE_S, let_pass
 
 from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.grade import Outcome
+from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import ScreenshotRecord
 from hud_mcp.store import Store
@@ -217,7 +218,7 @@ async def test_a_reward_that_is_no_number_spoils_no_list(store: Store, run: Job,
     for reward in ("1e999", '"high"', "[]"):
         changed = "{" + f'"outcome": "graded", "reward": {reward}' + "}"
         execute(url, f"UPDATE sessions SET receipt = '{changed}' WHERE id = 'traj-1'")
-        _, runs = await store.load_runs(run.id)
+        _, _, runs = await Outlines(store.database).load_outline(run.id)
         assert {r.id: r.damaged for r in runs} == {
             "traj-0": False,
             "traj-1": True,
@@ -284,8 +285,8 @@ async def test_a_record_that_was_edited_names_the_row(
     assert len(found) == 3
     damage = {t.id: t.damage for t in found}
     assert (damage["traj-1"], damage["traj-2"]) == (None, None)
-    assert len((await store.load_runs(run.id))[1]) == 3
-    assert (await store.count_rewards())[run.id][0] == 3
+    assert len((await Outlines(store.database).load_outline(run.id))[2]) == 3
+    assert (await Outlines(store.database).count_rewards())[run.id][0] == 3
     assert len(await store.list_runs("a")) == 3
 
 
@@ -346,9 +347,9 @@ async def test_a_character_that_no_text_can_hold_hides_nothing_beside_it(store: 
         begun = {"job_id": job.id, "task": strange, "context": {"far": math.inf}}
         await begin(store, f"traj-{i}", **begun)
         await store.end_session(f"traj-{i}", receipt(trajectory=f"traj-{i}", **extra))
-    assert await store.count_rewards() == {job.id: (2, 2, 0.5)}
-    task_ids, runs = await store.load_runs(job.id)
-    assert task_ids == [strange.id]
+    assert await Outlines(store.database).count_rewards() == {job.id: (2, 2, 0.5)}
+    _, listed, runs = await Outlines(store.database).load_outline(job.id)
+    assert [task.id for task in listed] == [strange.id]
     assert [(r.reward, r.damaged, r.task_id) for r in runs] == [(0.5, False, strange.id)] * 2
     assert len(await store.list_runs(strange.id)) == 2
     read = await store.load_trajectory("traj-1")

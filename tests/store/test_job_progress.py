@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory, utc_now
 from hud_mcp.store import Store
@@ -22,8 +23,8 @@ async def test_a_job_runs_while_a_living_server_has_a_run_of_it(store: Store) ->
         id="tr-1", job_id=begun.id, environment="shop", task=tasks[0], started_at=utc_now()
     )
     await store.add_session(made, secret_digest="1" * 64, principal=None)
-    now = await store.count_progress(utc_now() - timedelta(hours=1))
-    later = await store.count_progress(utc_now() + timedelta(hours=1))
+    now = await Outlines(store.database).count_progress(utc_now() - timedelta(hours=1))
+    later = await Outlines(store.database).count_progress(utc_now() + timedelta(hours=1))
 
     assert (now[begun.id].running, now[begun.id].tasks, now[begun.id].ended) == (1, 2, 0)
     assert later[begun.id].running == 0

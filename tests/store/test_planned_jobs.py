@@ -6,6 +6,7 @@ import pytest
 from records import AT, execute, receipt, trajectory
 
 from hud_mcp.errors import LimitReached, SourceNotFound
+from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.store import Store
@@ -36,13 +37,13 @@ async def test_a_planned_job_counts_what_its_plan_names(open_store: Callable[...
     assert (found.planned, [(r.id, r.foreign) for r in runs]) == (
         True, [("traj-1", False), ("traj-2", True)],
     )  # fmt: skip
-    _, rows = await store.load_runs(job.id)
+    _, _, rows = await Outlines(store.database).load_outline(job.id)
     assert {row.id: row.foreign for row in rows} == {"traj-1": False, "traj-2": True}
     assert [t.foreign for t in (await store.load_job(job.id))[1]] == [False, True]
     assert (await store.load_job_ids(job.id))[1] == ["traj-1"]
     assert (await store.load_job_ids(job.id, foreign=True))[1] == ["traj-2"]
-    assert (await store.count_rewards())[job.id][0] == 1
-    assert (await store.count_progress(AT))[job.id].cost_usd == 0.25
+    assert (await Outlines(store.database).count_rewards())[job.id][0] == 1
+    assert (await Outlines(store.database).count_progress(AT))[job.id].cost_usd == 0.25
     with pytest.raises(SourceNotFound):
         await store.plan_run("job-none", "0" * 64)
 

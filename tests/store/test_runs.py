@@ -5,6 +5,7 @@ from records import TASK, begin, execute, receipt
 
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.grade import Outcome
+from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.store import Store
 from hud_mcp.task import Task
@@ -27,16 +28,15 @@ async def test_runs_in_short_agree_with_the_summaries(store: Store) -> None:
         elif end is not None:
             await store.end_session(f"traj-{i}", receipt(outcome=end, reward=None, error="why"))
     await begin(store, "traj-other", job_id=other.id)
-    task_ids, rows = await store.load_runs(job.id)
+    _, listed, rows = await Outlines(store.database).load_outline(job.id)
     _, tasks, summaries = await store.load_job_summary(job.id)
-    assert task_ids == [t.id for t in tasks] == [t.id for t in TASKS]
+    assert [t.id for t in listed] == [t.id for t in tasks] == [t.id for t in TASKS]
     brief = {(r.id, r.task_id, r.outcome, r.cause, r.reward, r.started_at) for r in rows}
     assert brief == {
         (s.id, s.task_id, s.outcome, s.cause, s.reward, s.started_at) for s in summaries
     }
     assert len(rows) == len(ends)
     assert not any(r.damaged for r in rows)
-    assert await store.load_runs("job-none") == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ async def test_a_damaged_receipt_does_not_hide_the_runs_beside_it(
         await begin(store, name, job_id=job.id)
         await store.end_session(name, receipt())
     execute(url, f"UPDATE sessions SET receipt = '{value}' WHERE id = 'traj-2'")
-    _, rows = await store.load_runs(job.id)
+    _, _, rows = await Outlines(store.database).load_outline(job.id)
     by_id = {r.id: (r.outcome, r.reward, r.damaged) for r in rows}
     assert by_id == {"traj-1": (Outcome.GRADED, 0.5, False), "traj-2": (None, None, True)}
 

@@ -31,6 +31,7 @@ class BriefRun:
         erased: Whether its grade was pruned, so that it counts nowhere.
         version: The version of this package that ended it; None while it goes on.
         use: What its model used; None if not told.
+        damaged: Whether something of its row cannot be read; that is absent here.
     """
 
     id: str
@@ -48,6 +49,7 @@ class BriefRun:
     erased: bool = False
     version: str | None = None
     use: ModelUse | None = None
+    damaged: bool = False
 
     @property
     def task_id(self) -> str:

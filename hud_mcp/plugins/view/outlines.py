@@ -1,6 +1,7 @@
 """Jobs of very many runs: read in short, searched, and asked whether they have changed."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from hud_mcp.plugins.view import sql
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from hud_mcp.plugins.view.brief_run import BriefRun
+    from hud_mcp.plugins.view.sql.counts import JobProgress
     from hud_mcp.plugins.view.sql.outline import RunPlace
 
 __all__ = ["Outlines"]
@@ -104,3 +106,21 @@ class Outlines:
             StoreFailed: The store cannot be read.
         """
         return await self._database.read(lambda c: set(sql.outline.find_runs(c, job_id, text)))
+
+    async def count_rewards(self) -> dict[str | None, tuple[int, int, float | None]]:
+        """Return each job's number of sessions, number of grades, and mean reward.
+
+        The key None has the sessions that belong to no job.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        return await self._database.read(lambda c: sql.counts.count_rewards(c))  # noqa: PLW0108  # SQLAlchemy loads on that thread
+
+    async def count_progress(self, alive_since: datetime) -> "dict[str, JobProgress]":
+        """Return each job's progress by its id. A server that gave a sign since then is alive.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        return await self._database.read(lambda c: sql.counts.count_progress(c, alive_since))

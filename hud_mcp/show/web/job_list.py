@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.show.web.values import Json, seconds
@@ -10,7 +11,7 @@ from hud_mcp.store import Store
 from hud_mcp.store.lease import LEASE_S
 
 if TYPE_CHECKING:
-    from hud_mcp.store.sql.jobs import JobProgress
+    from hud_mcp.plugins.view.sql.counts import JobProgress
 
 __all__ = ["jobs_data"]
 
@@ -21,8 +22,9 @@ _PAUSE = timedelta(seconds=60)
 async def jobs_data(store: Store) -> Json:
     """All jobs, the newest first, and the sessions that belong to none."""
     now = utc_now()
-    progress = await store.count_progress(now - timedelta(seconds=2 * LEASE_S))
-    counts = await store.count_rewards()
+    outlines = Outlines(store.database)
+    progress = await outlines.count_progress(now - timedelta(seconds=2 * LEASE_S))
+    counts = await outlines.count_rewards()
     jobs = [
         {
             **_brief(job),

@@ -18,7 +18,7 @@ from hud_mcp.store.new_turn import NewTurn
 from hud_mcp.store.sql.damage import read_value, sound_json
 from hud_mcp.store.sql.schema import sessions, steps, turns
 
-__all__ = ["add_turns", "load_turns", "load_uses", "step_count"]
+__all__ = ["add_turns", "load_pruned_uses", "load_turns", "load_uses", "step_count"]
 
 
 def add_turns(
@@ -116,7 +116,7 @@ def load_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, Mode
     ).where(mine)
     rows = connection.execute(query.group_by(turns.c.session_id)).all()
     spent = _environment_s(connection, of) if rows else {}
-    return _load_pruned_uses(connection, of) | {
+    return load_pruned_uses(connection, of) | {
         row.session_id: ModelUse(
             turns=row.turns,
             input=None if row.input is None else int(row.input),
@@ -131,30 +131,7 @@ def load_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, Mode
     }
 
 
-def job_costs(connection: Connection, of: ColumnElement[bool]) -> dict[str, float]:
-    """The cost of each job's models in US dollars; none where no price is recorded.
-
-    Args:
-        connection: An open one.
-        of: Which sessions count, as a condition on their table; each is of a job.
-    """
-    query = (
-        select(sessions.c.job_id, func.sum(turns.c.cost_usd).label("cost_usd"))
-        .join(turns, turns.c.session_id == sessions.c.id)
-        .where(of, turns.c.cost_usd.is_not(None))
-        .group_by(sessions.c.job_id)
-    )
-    found = {row.job_id: float(row.cost_usd) for row in connection.execute(query)}
-    if pruned := _load_pruned_uses(connection, of):
-        query = select(sessions.c.id, sessions.c.job_id).where(of, sessions.c.pruned.is_not(None))
-        for session, job in connection.execute(query):
-            use = pruned.get(session)
-            if use is not None and use.cost_usd is not None:
-                found[job] = found.get(job, 0.0) + use.cost_usd
-    return found
-
-
-def _load_pruned_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, ModelUse]:
+def load_pruned_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, ModelUse]:
     """What models had used whose turns were pruned, where that still counts."""
     query = select(sessions.c.id, sessions.c.pruned).where(of, sessions.c.pruned.is_not(None))
     found: dict[str, ModelUse] = {}

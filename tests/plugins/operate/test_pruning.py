@@ -15,6 +15,7 @@ from waiting import PATIENCE_S
 from hud_mcp.errors import LimitReached, SourceNotFound
 from hud_mcp.observation import Screenshot
 from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
+from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job, load_job
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep
 from hud_mcp.store import Store
@@ -33,12 +34,12 @@ async def test_figures_stay_where_grades_are_kept(store: Store) -> None:
     """The mean, the pass rates, the model's tokens and both times are the same as before."""
     await fill(store)
     before = [await figures(store, name) for name in ("job-old", "job-mixed")]
-    rewards = await store.count_rewards()
+    rewards = await Outlines(store.database).count_rewards()
     done = await Upkeep(store).prune(OLD, keep_grades=True, rule="older than 90d")
     assert (done.runs, done.jobs, done.steps, done.turns, done.lines) == (3, 0, 6, 3, 3)
     assert [await figures(store, name) for name in ("job-old", "job-mixed")] == before
     assert "environment 8.0 s" in before[0]
-    assert await store.count_rewards() == rewards
+    assert await Outlines(store.database).count_rewards() == rewards
 
 
 async def test_the_marker_says_what_was_removed_and_by_which_rule(store: Store) -> None:
@@ -83,7 +84,7 @@ async def test_without_grades_a_job_goes_as_a_whole_or_stays(store: Store) -> No
     assert job.pruned is not None
     assert "the grades of 2 runs, 4 steps" in str(job.pruned)
     assert "pruned" in await figures(store, "job-old")
-    assert (await store.count_rewards()).keys() == {"job-mixed", None}
+    assert (await Outlines(store.database).count_rewards()).keys() == {"job-mixed", None}
     read = await store.load_trajectory("traj-old-b")
     assert (read.task.args, read.task.metadata, read.context, read.seed) == ({}, {}, {}, None)
     assert read.receipt is not None

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 from hud_mcp.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hud_mcp.plugins.view.sql import outline
+    from hud_mcp.plugins.view.sql import counts, outline
 else:
-    __getattr__ = lazy_names(__name__, "hud_mcp.plugins.view.sql.outline")
+    __getattr__ = lazy_names(
+        __name__, "hud_mcp.plugins.view.sql.counts", "hud_mcp.plugins.view.sql.outline"
+    )
 
-__all__ = ["outline"]
+__all__ = ["counts", "outline"]

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import orjson
 from pydantic import ValidationError
-from sqlalchemy import ColumnElement, Connection, Text, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, LargeBinary, Text, and_, case, func, or_, select
 from sqlalchemy import cast as as_type
 
 from hud_mcp.grade import Cause, Outcome, cause_of
@@ -57,20 +57,20 @@ def load_outline(connection: Connection, job_id: str | None) -> list[BriefRun]:
 
     Of a row that a hand has damaged, what can be read is there.
     """
+    # SQLite holds bytes that are no text, if a hand has written them.
+    raw = LargeBinary if connection.dialect.name == "sqlite" else Text
     query = select(
         sessions.c.id,
         sessions.c.environment,
         sessions.c.started_at,
         sessions.c.ended_at,
-        as_type(sessions.c.task, Text).label("task"),
-        as_type(sessions.c.receipt, Text).label("receipt"),
-        as_type(sessions.c.context, Text).label("context"),
+        *(as_type(sessions.c[name], raw).label(name) for name in ("task", "receipt", "context")),
         is_foreign().label("foreign"),
         sessions.c.erased,
         step_count().label("step_count"),
     ).where(of_job(job_id))
     rows = connection.execute(query.order_by(sessions.c.started_at, sessions.c.id))
-    known: dict[str, Task] = {}
+    known: dict[str | bytes, Task] = {}
     used = {} if job_id is None else load_uses(connection, sessions.c.job_id == job_id)
     return [_run(row, known, used) for row in rows.yield_per(_AT_ONCE)]
 
@@ -144,7 +144,7 @@ def find_place(connection: Connection, trajectory_id: str) -> RunPlace | None:
     )
 
 
-def _run(row: Any, known: dict[str, Task], used: dict[str, ModelUse]) -> BriefRun:
+def _run(row: Any, known: dict[str | bytes, Task], used: dict[str, ModelUse]) -> BriefRun:
     receipt = _read(row.receipt)
     told = cast("dict[str, Any]", receipt) if isinstance(receipt, dict) else {}
     reward = told.get("reward")
@@ -155,11 +155,13 @@ def _run(row: Any, known: dict[str, Task], used: dict[str, ModelUse]) -> BriefRu
     cause = _CAUSES.get(named) if isinstance(named, str) else None
     refused = told.get("overloaded")
     context = _read(row.context)
+    task = _task(row, known)
+    timed = isinstance(row.started_at, datetime)
     return BriefRun(
         id=row.id,
-        task=_task(row, known),
+        task=task or Task(id=row.id, env="?", template="?"),
         environment=row.environment if isinstance(row.environment, str) else "?",
-        started_at=row.started_at if isinstance(row.started_at, datetime) else UNKNOWN,
+        started_at=row.started_at if timed else UNKNOWN,
         ended_at=row.ended_at if isinstance(row.ended_at, datetime) else None,
         outcome=outcome,
         cause=cause_of(outcome, cause) if outcome else None,
@@ -171,26 +173,26 @@ def _run(row: Any, known: dict[str, Task], used: dict[str, ModelUse]) -> BriefRu
         erased=bool(row.erased),
         version=told.get("package_version"),
         use=used.get(row.id),
+        damaged=not (timed and task and (sound or row.receipt is None)),
     )
 
 
-def _task(row: Any, known: dict[str, Task]) -> Task:
-    """The row that was run; runs of one share it, and where it is damaged it has the run's id."""
+def _task(row: Any, known: dict[str | bytes, Task]) -> Task | None:
+    """The row that was run, which runs of one row share; None where it is damaged."""
     found = known.get(row.task)
     if found is None:
         try:
-            found = Task.model_validate(_read(row.task))
+            found = known[row.task] = Task.model_validate(_read(row.task))
         except ValidationError:
-            return Task(id=row.id, env="?", template="?")
-        known[row.task] = found
+            return None
     return found
 
 
-def _read(text: str | None) -> Any:
+def _read(text: str | bytes | None) -> Any:
     """JSON; None where it is none."""
     if text is None:
         return None
-    readers: tuple[Callable[[str], Any], ...] = (orjson.loads, json.loads)
+    readers: tuple[Callable[[str | bytes], Any], ...] = (orjson.loads, json.loads)
     for read in readers:  # Python's reads halves of surrogate pairs and large integers too
         try:
             return read(text)

@@ -1,6 +1,6 @@
 """Prompts: one for each template, and `task`; asking for one starts a held task."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
@@ -15,14 +15,11 @@ from hud_mcp.errors import HudMcpError, InvalidTask, did_you_mean
 from hud_mcp.server.names import safe_names
 from hud_mcp.server.texts import begun_text
 from hud_mcp.session.registry import Sessions
-from hud_mcp.session.session import Caller, Session
+from hud_mcp.session.session import Caller
 from hud_mcp.task import Task
 from hud_mcp.template import PromptMessage, Template
 
 __all__ = ["Prompts"]
-
-_MAX_COMPLETIONS = 100
-"""The protocol's bound."""
 
 _TYPE_WORDS = {"string": "text", "boolean": "true or false", "array": "a JSON list",
                "object": "a JSON object", "number": "number", "integer": "integer"}  # fmt: skip
@@ -52,20 +49,24 @@ class Prompts:
                 name=name,
                 title=template.description or name,
                 description=f"{template.description or name} ({environment.name})",
-                arguments=_prompt_arguments(template),
+                arguments=[
+                    types.PromptArgument(
+                        name=argument,
+                        description=_describe(template.arguments.schema["properties"][argument]),
+                        required=argument in template.arguments.required,
+                    )
+                    for argument in template.arguments.names
+                ],
             )
             for name, (environment, template) in self._templates.items()
         ]
-        if len(self._sessions.tasks):
-            argument = types.PromptArgument(
-                name="id", description="The id of a listed task.", required=True
-            )
+        if count := len(self._sessions.tasks):
+            said = "The id of a listed task."
+            argument = types.PromptArgument(name="id", description=said, required=True)
+            said = f"One of {count} listed tasks"
             prompts.append(
                 types.Prompt(
-                    name="task",
-                    title="Start a task",
-                    description=f"One of {len(self._sessions.tasks)} listed tasks",
-                    arguments=[argument],
+                    name="task", title="Start a task", description=said, arguments=[argument]
                 )
             )
         return prompts
@@ -74,6 +75,8 @@ class Prompts:
         self, name: str, arguments: Mapping[str, str], caller: Caller
     ) -> types.GetPromptResult:
         """Start a task, or find the untouched one that the same request started before.
+
+        MCP knows no system messages: they are the user's, and say that they are instructions.
 
         Raises:
             MCPError: -32602 with a text that says what was wrong.
@@ -87,18 +90,32 @@ class Prompts:
                 session = await self._sessions.start(task, caller=caller, provisional=True)
         except HudMcpError as exc:
             raise MCPError(code=INVALID_PARAMS, message=str(exc)) from None
+        then = f"The environment is ready. {begun_text(session, self._sessions)}"
+        asked = session.prompt.messages if session.prompt else ()
         return types.GetPromptResult(
-            description=task.title or None, messages=_messages(session, self._sessions)
+            description=task.title or None,
+            messages=[
+                types.PromptMessage(
+                    role="assistant" if message.role == "assistant" else "user", content=content
+                )
+                for message in (*asked, PromptMessage("user", then))
+                for content in _contents(message)
+            ],
         )
 
     def complete(self, name: str, argument: str, typed: str) -> list[str]:
         """Values for an argument that begin with, or contain, what was typed."""
+        known: Iterable[str] = ()
         if name == "task":
-            return _matching(self._sessions.tasks.ids, typed)
-        found = self._templates.get(name)
-        if found is None:
-            return []
-        return _matching(_suggestions(found[1], argument), typed)
+            known = self._sessions.tasks.ids
+        elif name in self._templates:
+            properties = self._templates[name][1].arguments.schema["properties"]
+            known = map(_shown, _suggestions(properties.get(argument, {})))
+        typed = typed.lower()
+        return sorted(
+            (value for value in known if typed in value.lower()),
+            key=lambda value: not value.lower().startswith(typed),
+        )
 
     def _task(self, name: str, arguments: Mapping[str, str]) -> Task:
         if name == "task" and len(self._sessions.tasks):
@@ -123,24 +140,6 @@ class Prompts:
         return self._sessions.tasks[given]
 
 
-def _messages(session: Session, sessions: Sessions) -> list[types.PromptMessage]:
-    """The prompt's messages, and what to do with the session.
-
-    MCP knows no system messages: they are the user's, and say that they are instructions.
-    """
-    prompt = session.prompt.messages if session.prompt else ()
-    messages = [
-        types.PromptMessage(
-            role="assistant" if message.role == "assistant" else "user", content=content
-        )
-        for message in prompt
-        for content in _contents(message)
-    ]
-    text = f"The environment is ready. {begun_text(session, sessions)}"
-    content = types.TextContent(type="text", text=text)
-    return [*messages, types.PromptMessage(role="user", content=content)]
-
-
 def _contents(message: PromptMessage) -> list[types.TextContent | types.ImageContent]:
     """A message's text, then its pictures: one block each."""
     blocks: list[types.TextContent | types.ImageContent] = [
@@ -154,18 +153,6 @@ def _contents(message: PromptMessage) -> list[types.TextContent | types.ImageCon
     return blocks
 
 
-def _prompt_arguments(template: Template) -> list[types.PromptArgument]:
-    properties: Mapping[str, Any] = template.arguments.schema["properties"]
-    return [
-        types.PromptArgument(
-            name=name,
-            description=_describe(properties[name]),
-            required=name in template.arguments.required,
-        )
-        for name in template.arguments.names
-    ]
-
-
 def _describe(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         kind = "one of " + ", ".join(_shown(v) for v in schema["enum"])
@@ -177,8 +164,8 @@ def _describe(schema: Mapping[str, Any]) -> str:
     return f"{said} ({kind}{default})" if said else f"{kind}{default}"
 
 
-def _suggestions(template: Template, argument: str) -> list[str]:
-    schema = template.arguments.schema["properties"].get(argument, {})
+def _suggestions(schema: Mapping[str, Any]) -> list[Any]:
+    """The values that a schema names, its default first unless it is one of several."""
     values = list(schema.get("enum", ()))
     if schema.get("type") == "boolean":
         values = [True, False]
@@ -187,17 +174,9 @@ def _suggestions(template: Template, argument: str) -> list[str]:
     default = schema.get("default")
     if default is not None and default not in values:
         values.insert(0, default)
-    values += [v for v in schema.get("examples", ()) if v not in values]
-    return [_shown(value) for value in values]
+    return values + [v for v in schema.get("examples", ()) if v not in values]
 
 
 def _shown(value: Any) -> str:
     """A JSON value as a person types it into a prompt's argument."""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
-
-
-def _matching(values: tuple[str, ...] | list[str], typed: str) -> list[str]:
-    lowered = typed.lower()
-    starts = [v for v in values if v.lower().startswith(lowered)]
-    inside = [v for v in values if lowered in v.lower() and v not in starts]
-    return [*starts, *inside]

@@ -30,14 +30,13 @@ from hud_mcp.server.envelope import explain_envelope
 from hud_mcp.server.instructions import instructions
 from hud_mcp.server.introduction import introduced
 from hud_mcp.server.list_changes import ListChanges, changing
-from hud_mcp.server.listing import listed_core_tools, listed_own_tools
 from hud_mcp.server.own_tools import own_tools
 from hud_mcp.server.performing import perform_call
 from hud_mcp.server.prompts import Prompts
 from hud_mcp.server.resources import Resources, Subscriptions
 from hud_mcp.server.results import error_result, structured_result
 from hud_mcp.server.tokens import caller_of_token
-from hud_mcp.server.tools import CORE, CoreTool
+from hud_mcp.server.tools import CORE, CoreTool, listed_core_tools
 from hud_mcp.server.tracing import trace_where_seen
 from hud_mcp.server.view import View
 from hud_mcp.session.caller import CONNECTION, CREDENTIAL, HTTP, LOCAL, ONLY
@@ -205,7 +204,7 @@ class _Surface:
             types.ListToolsResult(
                 tools=[
                     *listed_core_tools(view, core.values()),
-                    *listed_own_tools(view, own.values()),
+                    *(tool.listed(view.session) for tool in own.values() if tool.is_listed),
                 ]
             )
             for view in (self.view, agents_view)

@@ -3,13 +3,18 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+import mcp_types as types
+
+from hud_mcp.schema import plain_schema
 from hud_mcp.server.arguments import Argument, Arguments
 from hud_mcp.server.call import Call
 from hud_mcp.server.view import View
 
-__all__ = ["CoreTool"]
+__all__ = ["CoreTool", "tool_entry"]
+
+T = TypeVar("T", str, bool)
 
 
 class _Parser(Protocol):
@@ -71,22 +76,23 @@ class CoreTool:
         """What clients call it by."""
         return self.run.__name__
 
-    def describe(self, view: View) -> str:
-        """What a model of this view reads."""
-        return self.description(view) if callable(self.description) else self.description
+    def listed(self, view: View) -> types.Tool:
+        """The tool as clients of a view see it."""
 
-    def is_shown(self, view: View) -> bool:
-        """Whether clients of a view have it in their lists."""
-        shows = view.screen or not self.needs_screen
-        return shows and self.is_for(one_session=view.one_session)
+        def of_view(given: T | Callable[[View], T]) -> T:
+            return given(view) if callable(given) else given
 
-    def is_destructive(self, view: View) -> bool:
-        """Whether it may undo something, in what is served."""
-        return self.destructive(view) if callable(self.destructive) else self.destructive
-
-    def is_open_world(self, view: View) -> bool:
-        """Whether it reaches what lies outside of the server, in what is served."""
-        return self.open_world(view) if callable(self.open_world) else self.open_world
+        return tool_entry(
+            self.name,
+            self.title,
+            of_view(self.description),
+            self.schema(view),
+            returns=self.returns,
+            read_only_hint=self.read_only,
+            destructive_hint=of_view(self.destructive),
+            idempotent_hint=self.idempotent,
+            open_world_hint=of_view(self.open_world),
+        )
 
     def schema(self, view: View) -> dict[str, Any]:
         """The input schema that a client of this view sees."""
@@ -101,3 +107,34 @@ class CoreTool:
     def _arguments_of(self, view: View) -> Arguments:
         taken = self.arguments(view) if callable(self.arguments) else self.arguments
         return Arguments(self.name, taken, self.required)
+
+
+def tool_entry(
+    name: str,
+    title: str,
+    description: str,
+    schema: Mapping[str, Any],
+    *,
+    returns: Mapping[str, Any] | None = None,
+    **hints: bool,
+) -> types.Tool:
+    """A tool in a list.
+
+    Args:
+        name: What clients call.
+        title: What people read.
+        description: What a model reads.
+        schema: Of its arguments; authors of worlds write a part of it themselves.
+        returns: The schema of its structured data, if it returns any.
+        hints: The hints of its annotations.
+    """
+    return types.Tool(
+        name=name,
+        title=title,
+        description=description,
+        input_schema=plain_schema(schema),
+        output_schema=None if returns is None else plain_schema(returns),
+        annotations=types.ToolAnnotations(title=title, **hints),
+        # Claude Code otherwise hides the tools of a server behind a search.
+        _meta={"anthropic/alwaysLoad": True},
+    )

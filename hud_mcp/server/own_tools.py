@@ -3,10 +3,13 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import mcp_types as types
+
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidEnvironment, InvalidTask
 from hud_mcp.server.arguments import check_size
 from hud_mcp.server.call import Call
+from hud_mcp.server.core_tool import tool_entry
 from hud_mcp.server.names import safe_names
 from hud_mcp.server.results import step_result
 from hud_mcp.session.registry import Sessions
@@ -35,40 +38,27 @@ class OwnTool:
         self._tools = {environment.name: tool for environment, tool in tools}
         self._first, self.tool = tools[0]
 
-    @property
-    def title(self) -> str:
-        """What people read."""
-        return self.name.replace("_", " ").capitalize()
+    def listed(self, session: Mapping[str, Any]) -> types.Tool:
+        """The tool as clients see it.
 
-    @property
-    def description(self) -> str:
-        """What a model reads."""
-        told = self.tool.description or f"{self.tool.name}: a tool of the environment's own."
-        return told[:_MOST_CHARS]
-
-    @property
-    def is_destructive(self) -> bool:
-        """Whether it may undo something: what changes nothing does not."""
-        return not self.tool.read_only
-
-    @property
-    def is_open_world(self) -> bool:
-        """Whether it may reach what lies outside of the server: as its author or its world says."""
-        tool = self.tool
-        if tool.open_world is not None:
-            return tool.open_world
-        return self._first.world.open_world or not tool.replayable
-
-    @property
-    def public_parts(self) -> tuple[Any, ...]:
-        """Everything that a client reads of it, beside its name."""
-        schema = self.tool.arguments.schema
-        return schema, self.description, self.is_destructive, self.is_open_world
-
-    def schema(self, session: Mapping[str, Any]) -> dict[str, Any]:
-        """The input schema: the author's arguments, and `session` with the schema given."""
-        schema = self.tool.arguments.schema
-        return {**schema, "properties": {**schema["properties"], "session": session}}
+        Args:
+            session: The schema of the argument `session`, beside the author's.
+        """
+        tool, schema = self.tool, self.tool.arguments.schema
+        told = tool.description or f"{tool.name}: a tool of the environment's own."
+        open_world = tool.open_world  # as its author says, or its world
+        if open_world is None:
+            open_world = self._first.world.open_world or not tool.replayable
+        return tool_entry(
+            self.name,
+            self.name.replace("_", " ").capitalize(),
+            told[:_MOST_CHARS],
+            {**schema, "properties": {**schema["properties"], "session": session}},
+            read_only_hint=tool.read_only,
+            destructive_hint=not tool.read_only,
+            idempotent_hint=tool.read_only,
+            open_world_hint=open_world,
+        )
 
     def parse(self, given: Mapping[str, Any], *, max_bytes: int) -> dict[str, Any]:
         """Check what does not depend on the session.
@@ -172,7 +162,7 @@ def _are_alike(name: str, tools: Sequence[tuple[Environment, Tool]]) -> bool:
     """Whether a client reads the same of all of them."""
     if len(tools) < 2:  # noqa: PLR2004  # one is like itself
         return True
-    first, *others = (OwnTool(name, [each]).public_parts for each in tools)
+    first, *others = (OwnTool(name, [each]).listed({}) for each in tools)
     return all(other == first for other in others)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, cast
 
 from pydantic_core import to_jsonable_python
@@ -48,10 +49,10 @@ class Prompt:
     messages: tuple[PromptMessage, ...]
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    @property
+    @cached_property
     def text(self) -> str:
         """All messages as one text; system messages are marked as instructions."""
-        return "\n\n".join(message.told for message in self.messages)
+        return "\n\n".join([message.told for message in self.messages])
 
 
 def read_prompt(value: Any, *, where: str) -> Prompt:

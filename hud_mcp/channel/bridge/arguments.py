@@ -53,12 +53,12 @@ class SchemaArguments(Arguments):
             raise InvalidEnvironment(f"{where}: {noun} has no usable schema: {reason}") from None
         if plain.get("type", "object") != "object" or not isinstance(plain["properties"], dict):
             raise InvalidEnvironment(f"{where}: the arguments of {noun} are not an object.")
-        self._schema = _rename(plain, {old: new for new, old in self._renamed.items()})
-        self._schema["type"] = "object"
-        withhold_answers(self._schema)
-        self.names = tuple(self._schema["properties"])
+        self.schema = _rename(plain, {old: new for new, old in self._renamed.items()})
+        self.schema["type"] = "object"
+        withhold_answers(self.schema)
+        self.names = tuple(self.schema["properties"])
         # A schema from outside must not have us fetch what it refers to.
-        self._check = Draft202012Validator(self._schema, registry=Registry[Any]())
+        self._check = Draft202012Validator(self.schema, registry=Registry[Any]())
 
     def parse(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Check JSON arguments, and return what the peer is to be sent.

@@ -1,6 +1,8 @@
 """The core tools: each is one file, which holds all of it; this one says which there are."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+import mcp_types as types
 
 from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.tools.act import ACT
@@ -12,8 +14,9 @@ from hud_mcp.server.tools.screenshot import SCREENSHOT
 from hud_mcp.server.tools.start_task import START_TASK
 from hud_mcp.server.tools.step import STEP
 from hud_mcp.server.tools.task_status import TASK_STATUS
+from hud_mcp.server.view import View
 
-__all__ = ["CORE", "CoreTool"]
+__all__ = ["CORE", "CoreTool", "listed_core_tools"]
 
 CORE: Mapping[str, CoreTool] = {
     tool.name: tool
@@ -23,3 +26,12 @@ CORE: Mapping[str, CoreTool] = {
     )
 }  # fmt: skip
 """By name, in the order in which clients see them."""
+
+
+def listed_core_tools(view: View, tools: Iterable[CoreTool] = CORE.values()) -> list[types.Tool]:
+    """Those of the core tools that clients of a view have, in order."""
+    return [
+        tool.listed(view)
+        for tool in tools
+        if tool.is_for(one_session=view.one_session) and (view.screen or not tool.needs_screen)
+    ]

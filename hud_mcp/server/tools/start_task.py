@@ -51,7 +51,7 @@ async def start_task(call: Call) -> dict[str, Any]:
             return await _ended_start(call, str(chosen))
         await session.measure_screen()
     rules = session.explain()
-    value = {
+    value: dict[str, Any] = {
         "session": session.id,
         "task": task.id,
         "environment": task.env,
@@ -67,8 +67,8 @@ async def start_task(call: Call) -> dict[str, Any]:
     of_job = {} if job is None else {"job": session.job_id}
     begun = {"trajectory": session.trajectory_id, **of_job}
     meta = {"hud-mcp/start": begun}
-    told = (str(value["prompt"]), rules, str(value["next"]))
-    return structured_result(value, "\n\n".join(each for each in told if each), meta)
+    told = filter(None, (value["prompt"], rules, value["next"]))
+    return structured_result(value, "\n\n".join(told), meta)
 
 
 async def _named_job(call: Call) -> str | None:

@@ -21,7 +21,6 @@ from hud_mcp.server.stdio.frames import (
     NoMessage,
     Notification,
     Request,
-    Response,
     error_frame,
     read_message,
     refuse_long,
@@ -47,19 +46,17 @@ _MAX_LEAD_FRAMES: Final = 8
 class Dispatcher:
     """Reads the client's frames, starts their handlers within the limits, and ends them all.
 
-    Cancellations and responses are acted upon as soon as they are read, whatever waits, because
-    they are what a full server is waiting for. Everything else starts in the order in which it
+    Cancellations are acted upon as soon as they are read, whatever waits, because they are what a
+    full server is waiting for. Everything else starts in the order in which it
     came, and nothing starts beside `initialize`.
 
     Attributes:
-        peer: The way to the client.
         is_open: Whether the lifespan has started.
     """
 
     def __init__(
         self, server: Server[Any], source: Input, output: Output, limits: StdioLimits
     ) -> None:
-        self.peer = Peer(output)
         self.is_open = False
         self._server = server
         self._input = source
@@ -139,9 +136,7 @@ class Dispatcher:
                 if notification.method == "notifications/cancelled":
                     self._cancel(notification)
                 if self._era_type is not None or len(self._backlog) < _MAX_LEAD_FRAMES:
-                    self._enqueue(InFlight(self.peer, notification, len(line)))
-            case Response() as response:
-                self.peer.resolve(response)
+                    self._enqueue(InFlight(self._output, notification, len(line)))
             case None:
                 pass
 
@@ -154,7 +149,7 @@ class Dispatcher:
             self._refuse(request.id, INVALID_REQUEST, text)
             return
         self._era_type = self._era_type or era_of(request)
-        in_flight = self._by_id[request.id] = InFlight(self.peer, request, frame_bytes)
+        in_flight = self._by_id[request.id] = InFlight(self._output, request, frame_bytes)
         self._enqueue(in_flight)
 
     def _cancel(self, notification: Notification) -> None:
@@ -209,8 +204,9 @@ class Dispatcher:
 
     def _start(self, in_flight: InFlight) -> None:
         if self._era is None:
-            self._era = (self._era_type or HandshakeEra)(self._server, self._state, self.peer)
-        in_flight.transport = self._era.transport
+            self._era = (self._era_type or HandshakeEra)(
+                self._server, self._state, Peer(self._output)
+            )
         if in_flight.request_id is not None:
             if in_flight.method == _LISTEN:
                 if self._listening >= self._limits.max_in_flight:

@@ -27,8 +27,6 @@ _Context: TypeAlias = DispatchContext[TransportContext]
 class HandshakeEra:
     """2025-11-25 and earlier: `initialize` opens one connection for all messages."""
 
-    transport = TransportContext(kind="stdio", can_send_request=True)
-
     def __init__(self, server: Server[Any], state: Any, peer: Outbound) -> None:
         self._connection = Connection.for_loop(peer)
         self._runner = ServerRunner(server, self._connection, state)
@@ -54,8 +52,6 @@ class HandshakeEra:
 
 class EnvelopeEra:
     """2026-07-28: every request carries its own envelope and is a connection of its own."""
-
-    transport = TransportContext(kind="stdio", can_send_request=False)
 
     def __init__(self, server: Server[Any], state: Any, peer: Outbound) -> None:
         del peer  # what goes to it goes by an exchange

@@ -37,14 +37,6 @@ class Notification(NamedTuple):
     params: JsonObject | None
 
 
-class Response(NamedTuple):
-    """The peer's answer to a request of ours: a `result`, or else an `error` object."""
-
-    id: RequestId | None
-    result: JsonObject | None
-    error: JsonObject | None
-
-
 class NoMessage(NamedTuple):
     """A frame that is not a message; the reply is this error, and the connection stays open."""
 
@@ -53,7 +45,7 @@ class NoMessage(NamedTuple):
     message: str
 
 
-Message: TypeAlias = Request | Notification | Response
+Message: TypeAlias = Request | Notification
 
 
 _BATCH: Final = "a batch, which MCP does not have; send each message alone"
@@ -132,8 +124,8 @@ def read_message(line: bytes) -> Message | NoMessage | None:
         line: One line, without its line feed.
 
     Returns:
-        The message, or what to answer instead, or None for a malformed response, to which
-        JSON-RPC has no answer.
+        The message, or what to answer instead, or None for a response: nothing is asked of
+        clients, and JSON-RPC has no answer to one.
     """
     try:
         body: object = orjson.loads(line)
@@ -157,18 +149,11 @@ def read_message(line: bytes) -> Message | NoMessage | None:
     return _no_request(members, has_params=takes)
 
 
-def _no_request(members: JsonObject, *, has_params: bool) -> Response | NoMessage | None:
-    """Read a response, or say what is wrong."""
+def _no_request(members: JsonObject, *, has_params: bool) -> NoMessage | None:
+    """Say what is wrong, unless it is a response."""
     message_id = as_request_id(members.get("id"))
-    result, error = members.get("result"), members.get("error")
     if "method" not in members and ("result" in members or "error" in members):
-        if isinstance(error, dict):
-            return Response(message_id, None, cast("JsonObject", error))
-        return (
-            Response(message_id, cast("JsonObject", result), None)
-            if isinstance(result, dict)
-            else None
-        )
+        return None
     if "method" not in members:
         problem = "it has no method"
     elif members.get("jsonrpc") != "2.0":
@@ -193,12 +178,6 @@ def error_frame(request_id: RequestId | None, code: int, message: str, data: Any
     if data is not None:
         error["data"] = data
     return _dump({"jsonrpc": "2.0", "id": request_id, "error": error})
-
-
-def request_frame(request_id: RequestId, method: str, params: Mapping[str, Any] | None) -> bytes:
-    """Write a request of ours; `params` are left out when they are None or empty."""
-    more = {"params": params} if params else {}
-    return _dump({"jsonrpc": "2.0", "id": request_id, "method": method, **more})
 
 
 def notification_frame(method: str, params: Mapping[str, Any] | None) -> bytes:

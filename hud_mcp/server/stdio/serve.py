@@ -124,7 +124,6 @@ async def _live(server: Server[Any], dispatcher: Dispatcher, leave: asyncio.Even
 async def _end_messages(
     dispatcher: Dispatcher, limits: StdioLimits, reason: StopReason | None
 ) -> None:
-    dispatcher.peer.close()
     if reason is StopReason.EOF:
         with anyio.move_on_after(limits.finish_s):
             await dispatcher.finish()

@@ -181,7 +181,12 @@ HEAVY = {
     "playwright": ("worlds.browser",),
     "sqlalchemy": ("store.sql", "plugins.operate.sql", "plugins.view.sql"),
     "alembic": ("store.sql",),
-    "mcp": ("server", "plugins.operate.replicas", "plugins.view.subscriptions"),
+    "mcp": (
+        "server",
+        "plugins.hud.operator_calls",
+        "plugins.operate.replicas",
+        "plugins.view.subscriptions",
+    ),
     "gymnasium": ("worlds.gymnasium", "carl", "task_env"),
     "numpy": ("worlds.gymnasium", "carl", "task_env"),
     "Box2D": ("carl",),

@@ -11,7 +11,7 @@ from hud_mcp.cli import surfaces
 from hud_mcp.errors import HudMcpError
 from hud_mcp.text_files import read_text_file
 
-__all__ = ["marks_of", "read_replica", "refuse_alone", "replica_options"]
+__all__ = ["read_replica", "refuse_alone", "replica_options"]
 
 _SECRET = "HUD_MCP_REPLICA_SECRET"  # noqa: S105  # the name of a variable
 _SECRET_CHARS = 32
@@ -46,11 +46,6 @@ def replica_options(command: Any) -> Any:
     ):
         command = option(command)
     return command
-
-
-def marks_of(tag: str | None) -> dict[str, str]:
-    """What the replies of a replica have besides; nothing of an only server's."""
-    return {} if tag is None else {surfaces.TAG: tag}
 
 
 def read_replica(options: dict[str, Any], sessions: Any, host: str) -> Any:

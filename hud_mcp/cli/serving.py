@@ -24,7 +24,7 @@ from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.quotas import read_quotas
 from hud_mcp.cli.reloading import Reloading
-from hud_mcp.cli.replicas import marks_of, read_replica
+from hud_mcp.cli.replicas import read_replica
 from hud_mcp.cli.sources import load, only_environment
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import quotas_of_tokens, read_tokens, with_operator
@@ -174,12 +174,12 @@ async def _build(sessions: Any, options: dict[str, Any]) -> Any:
     sessions.begin()
     await offer_published(sessions)
     token = options["operator_token"]
-    return surfaces.build_server(
-        sessions,
-        image=options["image"],
-        hidden=surfaces.Operations(sessions, token=token) if token else None,
-        marks=marks_of(options["replica"]),
-    )
+    server = surfaces.build_server(sessions, image=options["image"])
+    if (tag := options["replica"]) is not None:
+        surfaces.mark_results(server, tag)
+    if token:
+        surfaces.serve_operations(server, surfaces.Operations(sessions, token=token))
+    return server
 
 
 @asynccontextmanager

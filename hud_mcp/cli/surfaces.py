@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from hud_mcp.monitor.traces import tracing
     from hud_mcp.openenv.routes import openenv_routes
     from hud_mcp.plugins.hud.operations import Operations
-    from hud_mcp.plugins.operate.replicas.arrival import TAG
+    from hud_mcp.plugins.hud.operator_calls import serve_operations
+    from hud_mcp.plugins.operate.replicas.marking import mark_results
     from hud_mcp.plugins.operate.replicas.serving import ReplicaServing
     from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
     from hud_mcp.server.app import build_server
@@ -107,11 +108,12 @@ else:
         "hud_mcp.openenv.routes:openenv_routes",
         "hud_mcp.server.app:build_server",
         "hud_mcp.server.http:serve_http",
-        "hud_mcp.plugins.operate.replicas.arrival:TAG",
+        "hud_mcp.plugins.operate.replicas.marking:mark_results",
         "hud_mcp.plugins.operate.replicas.serving:ReplicaServing",
         "hud_mcp.plugins.operate.upkeep.upkeep:Upkeep",
         "hud_mcp.server.stdio.serve:serve_stdio",
         "hud_mcp.plugins.hud.operations:Operations",
+        "hud_mcp.plugins.hud.operator_calls:serve_operations",
         "hud_mcp.session.registry:Sessions",
         "hud_mcp.show.web.auth:Hosts",
         "hud_mcp.show.web.listener:WebServer",
@@ -128,7 +130,6 @@ __all__ = [
     "CHANNEL_LIMITS",
     "NOTHING",
     "PUBLISHED",
-    "TAG",
     "Asked",
     "Channel",
     "ChannelClient",
@@ -159,6 +160,7 @@ __all__ = [
     "list_open",
     "live_routes",
     "load_environments",
+    "mark_results",
     "metrics_route",
     "notes_of",
     "offer_browser",
@@ -172,6 +174,7 @@ __all__ = [
     "serve_by_hand",
     "serve_channel",
     "serve_http",
+    "serve_operations",
     "serve_stdio",
     "serving",
     "shipped_environments",

@@ -6,10 +6,10 @@ wrong in one must reach the model as text.
 
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Container, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import mcp_types as types
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -22,7 +22,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
 from hud_mcp import __version__
-from hud_mcp.errors import HudMcpError, clipped
+from hud_mcp.errors import clipped
 from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.registry import service
 from hud_mcp.server.call import Call
@@ -34,17 +34,16 @@ from hud_mcp.server.own_tools import own_tools
 from hud_mcp.server.performing import perform_call
 from hud_mcp.server.prompts import Prompts
 from hud_mcp.server.resources import Resources, Subscriptions
-from hud_mcp.server.results import error_result, structured_result
 from hud_mcp.server.tokens import caller_of_token
 from hud_mcp.server.tools import CORE, CoreTool, listed_core_tools
 from hud_mcp.server.tracing import trace_where_seen
 from hud_mcp.server.view import View
-from hud_mcp.session.caller import CONNECTION, CREDENTIAL, HTTP, LOCAL, ONLY
+from hud_mcp.session.caller import CONNECTION, HTTP, LOCAL, ONLY
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller
 
-__all__ = ["HiddenTools", "build_server"]
+__all__ = ["build_server"]
 
 logger = logging.getLogger(__name__)
 
@@ -57,48 +56,23 @@ _BEGINNINGS = frozenset({"initialize", "server/discover"})
 """What a client asks first, of either era."""
 
 
-class HiddenTools(Protocol):
-    """Tools that no list shows, for callers with a credential."""
-
-    @property
-    def names(self) -> Container[str]:
-        """The tools' names."""
-        ...
-
-    def admits(self, given: Any) -> bool:
-        """Whether this is their credential; compared in constant time."""
-        ...
-
-    async def perform(self, name: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Perform one, and return its result as JSON.
-
-        Raises:
-            HudMcpError: It was refused, or failed.
-        """
-        ...
-
-
 def build_server(
     sessions: Sessions,
     *,
     image: ImageFormat = DEFAULT_FORMAT,
-    hidden: HiddenTools | None = None,
     tools: Iterable[CoreTool] = CORE.values(),
-    marks: Mapping[str, str] | None = None,
 ) -> Server[str]:
     """Build the server for a registry of sessions; the registry outlives it.
 
     Args:
         sessions: What is served.
         image: The format of pictures, unless a call names one.
-        hidden: The tools that no list shows.
         tools: The core tools, in the order in which clients see them.
-        marks: More keys of the `_meta` of each tool's result.
 
     Raises:
         InvalidEnvironment: A tool of an environment's own has the name of a core tool.
     """
-    surface = _Surface(sessions, image, hidden, tools, marks or {})
+    surface = _Surface(sessions, image, tools)
     lasting_ms = 0 if sessions.reloads else _LASTING_MS
     server: Server[str] = Server(
         "hud-mcp",
@@ -163,13 +137,9 @@ class _Surface:
         self,
         sessions: Sessions,
         image: ImageFormat,
-        hidden: HiddenTools | None,
         tools: Iterable[CoreTool],
-        marks: Mapping[str, str],
     ) -> None:
         self._sessions = sessions
-        self._hidden = hidden
-        self._marks = marks
         self._image: ImageFormat = image
         self._resources = Resources(sessions, image)
         self._subscriptions: Subscriptions = service("subscriptions")(sessions, self._resources)
@@ -237,9 +207,6 @@ class _Surface:
     def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Awaitable[Any]:
         name = params.name
         meta = cast("Mapping[str, Any]", params.meta or {})
-        hidden = self._hidden
-        if hidden is not None and name in hidden.names and hidden.admits(meta.get(CREDENTIAL)):
-            return _perform(hidden, name, params.arguments or {})
         caller = caller_of(ctx)
         tools = self._tools
         if caller.session is not None:
@@ -256,13 +223,7 @@ class _Surface:
             image=self._image,
             meta=meta,
         )
-        performing = perform_call(call, tool, begins=name in self._begins)
-        return self._marked(performing) if self._marks else performing
-
-    async def _marked(self, performing: Awaitable[dict[str, Any]]) -> dict[str, Any]:
-        result = await performing
-        beside: Mapping[str, Any] = result.get("_meta") or {}
-        return {**result, "_meta": {**beside, **self._marks}}
+        return perform_call(call, tool, begins=name in self._begins)
 
     def _note_called(self, caller: Caller, key: str) -> None:
         """Note that the agent itself works on its session, for whoever runs it."""
@@ -328,17 +289,6 @@ class _Surface:
             values=shown, total=len(values), has_more=len(shown) < len(values)
         )
         return types.CompleteResult(completion=completion)
-
-
-async def _perform(hidden: HiddenTools, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Perform a hidden tool; a failure says its class, which the operator's client raises."""
-    try:
-        return structured_result(await hidden.perform(name, arguments), "Done.")
-    except HudMcpError as exc:
-        return error_result(str(exc), kind=type(exc).__name__)
-    except Exception:  # the boundary of a tool call
-        logger.exception("%s failed", name)
-        return error_result(f"{name} failed inside the server; its log says why.")
 
 
 def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:

@@ -34,6 +34,9 @@ T = TypeVar("T")
 class Archive:
     """A record that is read.
 
+    Each method raises `StoreFailed` if the store cannot be read. If a row is damaged, the error
+    names it.
+
     Args:
         database: Where its rows are.
         screenshots: The folder of pictures.
@@ -84,7 +87,6 @@ class Archive:
 
         Raises:
             SourceNotFound: There is no such trajectory.
-            StoreFailed: The store cannot be read, or a row of this record is damaged.
         """
         found = await self._database.read(
             lambda c: sql.reading.load_trajectories(
@@ -98,43 +100,27 @@ class Archive:
     async def load_steps(
         self, trajectory_id: str, start: int = 0, stop: int | None = None
     ) -> list[TrajectoryStep]:
-        """Return the steps from `start` up to but not including `stop`.
-
-        Raises:
-            StoreFailed: The store cannot be read, or a row of them is damaged.
-        """
+        """Return the steps from `start` up to but not including `stop`."""
         return await self._database.read(
             lambda c: sql.reading.load_steps(c, self.screenshots, trajectory_id, start, stop)
         )
 
     async def load_turns(self, trajectory_id: str, after: int = -1) -> list[RecordedTurn]:
-        """Return a model's turns with a higher number. No agent may see them.
-
-        Raises:
-            StoreFailed: The store cannot be read, or a row of them is damaged.
-        """
+        """Return a model's turns with a higher number. No agent may see them."""
         found = await self._database.read(
             lambda c: sql.turns.load_turns(c, [trajectory_id], after=after)
         )
         return found[trajectory_id]
 
     async def load_live(self, live_token: str) -> TrajectorySummary | None:
-        """Return the summary of the trajectory whose live page has this token, or None.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
+        """Return the summary of the trajectory whose live page has this token, or None."""
         found = await self._database.read(
             lambda c: sql.reading.load_summaries(c, live_token=live_token)
         )
         return found[0] if found else None
 
     async def load_lines(self, trajectory_id: str, after: int = 0) -> list[tuple[int, str]]:
-        """Return the numbered lines of a log after the line with this number.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
+        """Return the numbered lines of a log after the line with this number."""
         return await self._database.read(lambda c: sql.reading.load_lines(c, trajectory_id, after))
 
     async def load_session(self, trajectory_id: str) -> StoredSession:
@@ -142,7 +128,6 @@ class Archive:
 
         Raises:
             SourceNotFound: There is no such session.
-            StoreFailed: The store cannot be read.
         """
         found = await self._database.read(
             lambda c: sql.sessions.load_session(c, self.screenshots, trajectory_id)
@@ -159,9 +144,6 @@ class Archive:
         Returns:
             The trajectory's id, and the receipt or None before the end. None if this principal
             has no such session.
-
-        Raises:
-            StoreFailed: The store cannot be read.
         """
 
         def read(connection: "Connection") -> "tuple[str, Receipt | None] | None":
@@ -173,11 +155,7 @@ class Archive:
         return await self._database.read(read)
 
     async def find_begun(self, secret_digest: str) -> tuple[str | None, Task] | None:
-        """Return a session's principal and task by the hash of its id; None if there is none.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
+        """Return a session's principal and task by the hash of its id; None if there is none."""
 
         def read(connection: "Connection") -> tuple[str | None, Task] | None:
             row = sql.sessions.session_by_secret(connection, secret_digest)
@@ -186,21 +164,13 @@ class Archive:
         return await self._database.read(read)
 
     async def list_own(self, token_digest: str, limit: int) -> list[OwnSession]:
-        """Return the newest sessions that were started with a token, newest first.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
+        """Return the newest sessions that were started with a token, newest first."""
         if not self.exists:
             return []
         return await self._database.read(lambda c: sql.sessions.list_own(c, token_digest, limit))
 
     async def find_own(self, token_digest: str, trajectory_id: str) -> str | None:
-        """Return the hash of a session's id by its record's id; None if another token began it.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
+        """Return the hash of a session's id by its record's id; None if another token began it."""
         return await self._database.read(
             lambda c: sql.sessions.find_own(c, token_digest, trajectory_id)
         )
@@ -210,17 +180,12 @@ class Archive:
 
         Raises:
             LimitReached: No start is left.
-            StoreFailed: The store cannot be read.
         """
         if self.exists:
             await self._database.read(lambda c: sql.plans.check_tries(c, start_key, tries))
 
     async def list_runs(self, task_id: str, limit: int = 100) -> list[TrajectorySummary]:
-        """Return the newest trajectories of a task, whatever their jobs, newest first.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
+        """Return the newest trajectories of a task, whatever their jobs, newest first."""
         return await self._database.read(
             lambda c: sql.reading.load_summaries(c, task_id=task_id, newest_first=True, limit=limit)
         )
@@ -236,7 +201,6 @@ class Archive:
 
         Raises:
             SourceNotFound: There is no such job.
-            StoreFailed: The store cannot be read, or a row of the job is damaged.
         """
         return await self._read_job(
             job_id,
@@ -255,7 +219,6 @@ class Archive:
 
         Raises:
             SourceNotFound: There is no such job.
-            StoreFailed: The store cannot be read.
         """
 
         def read(
@@ -276,7 +239,6 @@ class Archive:
 
         Raises:
             SourceNotFound: There is none, or there are several. The error names close ones.
-            StoreFailed: The store cannot be read.
         """
         hint = "`hud-mcp jobs` lists them."
         if text.startswith("traj-"):
@@ -291,7 +253,6 @@ class Archive:
 
         Raises:
             SourceNotFound: There is none, or there are several. The error names close ones.
-            StoreFailed: The store cannot be read.
         """
         hint = "`hud-mcp jobs ID` lists those of a job."
         if text.startswith("job-"):
@@ -310,28 +271,19 @@ class Archive:
 
         Raises:
             SourceNotFound: There is no such job.
-            StoreFailed: The store cannot be read, or the job's row is damaged.
         """
         return await self._read_job(
             job_id, lambda c: sql.reading.trajectory_ids(c, job_id, foreign=foreign)
         )
 
     async def list_jobs(self, limit: int = 1000) -> list[Job]:
-        """Return the newest jobs, newest first.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
+        """Return the newest jobs, newest first."""
         return await self._database.read(lambda c: sql.jobs.list_jobs(c, limit))
 
     async def list_trajectories(
         self, *, job_id: str | None = None, limit: int = 1000
     ) -> list[TrajectorySummary]:
-        """Return the newest trajectories in short, newest first; without a job, those of none.
-
-        Raises:
-            StoreFailed: The store cannot be read.
-        """
+        """Return the newest trajectories in short, newest first; without a job, those of none."""
         return await self._database.read(
             lambda c: sql.reading.load_summaries(c, job_id=job_id, newest_first=True, limit=limit)
         )

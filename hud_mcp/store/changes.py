@@ -25,11 +25,16 @@ from hud_mcp.store.lease import Lease
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from hud_mcp.store.sql.statements import Driver
+    from hud_mcp.store.sql.statements import Driver, Statement, Statements
+
+    Made = list[tuple[Statement, dict[str, Any]]]
 
 __all__ = ["Change", "NewEnd", "NewSession", "Progress", "StartRule", "StepRow", "make_changes"]
 
 T = TypeVar("T")
+
+_LARGE_CHARS = 256 * 1024
+"""What is longer would hold up the event loop that writes it."""
 
 
 class StartRule(Protocol):
@@ -180,6 +185,17 @@ class NewSession:
             self.rule.check(connection, self.row["principal"], self.row["started_at"])
 
     @property
+    def size(self) -> int:
+        """Characters of what is written, without those that every session has."""
+        return len(self.row["task"]) + len(self.row["prompt"] or "")
+
+    def inline(self, statements: "Statements", server: str) -> "Made | None":
+        """What an event loop may commit itself; None where something is asked before it."""
+        if self.tries is not None or self.rule is not None or self.size > _LARGE_CHARS:
+            return None
+        return [(statements.insert_session, {**self.row, "owner": server})]
+
+    @property
     def locked(self) -> set[str]:
         """What nobody else may count meanwhile."""
         mine: set[str] = {self.row["start_key"]}
@@ -240,6 +256,19 @@ class Progress:
     answered_at: datetime | None = None
     stored_bytes: int | None = None
 
+    @property
+    def size(self) -> int:
+        """Characters of what is written."""
+        return sum(len(row.text) for row in self.steps) + len(self.prompt or "")
+
+    def inline(self, statements: "Statements", server: str) -> "Made | None":
+        """What an event loop may commit itself; None of a snapshot, or of what is large."""
+        if self.state is not None or self.size > _LARGE_CHARS:
+            return None
+        steps = [row.values(self.session_id, server) for row in self.steps]
+        made = [(statements.insert_step, values) for values in steps]
+        return made + [(statements.change, values) for values in self.changed(server)]
+
     @classmethod
     def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[Progress]") -> list[None]:
         """Make all of some."""
@@ -295,6 +324,11 @@ class NewEnd:
     session_id: str
     receipt: Receipt
     stored_bytes: int
+
+    size: ClassVar[int] = 0
+
+    def inline(self, statements: "Statements", server: str) -> None:
+        """Nothing: an end waits for the disk."""
 
     @classmethod
     def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[NewEnd]") -> list[Receipt]:

@@ -17,7 +17,7 @@ from hud_mcp.errors import SourceNotFound, StoreFailed, did_you_mean_file
 from hud_mcp.hidden_paths import hide
 from hud_mcp.record.place import STORE_VARIABLE, read_place
 from hud_mcp.store import sql
-from hud_mcp.store.changes import Change, StepRow
+from hud_mcp.store.changes import Change
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.write import Write
 from hud_mcp.store.writer import Writer
@@ -126,18 +126,18 @@ class Database:
         writing = self._writer.write(write)
         return telemetry.timed(writing, "store") if telemetry.listeners else writing
 
-    def commit_step(self, session_id: str, row: StepRow) -> bool:
-        """Commit a step on the running event loop's own connection, and wait for nothing.
+    def commit(self, change: Change) -> bool:
+        """Commit a small change on the running event loop's own connection, and wait for nothing.
 
         Returns:
             Whether it was committed. Else nothing was, and `write` takes it.
         """
         if not telemetry.listeners:
-            return self._writer.commit_step(session_id, row)
+            return self._writer.commit(change) is not None
         with telemetry.Span("store", {}) as span:
-            done = self._writer.commit_step(session_id, row)
-            span.drop(unless=done)
-            return done
+            is_done = self._writer.commit(change) is not None
+            span.drop(unless=is_done)
+            return is_done
 
     async def close(self, within_s: float | None) -> None:
         """Finish accepted writes, release this server's sessions, and disconnect.

@@ -9,6 +9,7 @@ is first used.
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,12 +49,12 @@ __all__ = ["NewStep", "Store"]
 
 logger = logging.getLogger(__name__)
 
-_LARGE_CHARS = 256 * 1024
-"""A step with a longer row would hold up the event loop that writes it."""
-
 
 class Store(Archive):
     """A record on disk or in a database. Constructing one touches nothing.
+
+    Each method that writes raises `StoreFailed` if nothing was written. One that writes of a
+    session also raises `SessionTaken` if another server owns the session.
 
     Args:
         url: A path of a SQLite file, or a SQLAlchemy URL (`sqlite:///…`,
@@ -99,11 +100,7 @@ class Store(Archive):
     # Jobs.
 
     async def add_job(self, job: Job, tasks: Sequence[Task] = ()) -> None:
-        """Record a job and the tasks that it is to run, in order.
-
-        Raises:
-            StoreFailed: Nothing was written.
-        """
+        """Record a job and the tasks that it is to run, in order."""
         await self._database.write(lambda c: sql.jobs.insert_job(c, job, tasks))
 
     async def plan_run(self, job_id: str, run: str) -> None:
@@ -115,7 +112,6 @@ class Store(Archive):
 
         Raises:
             SourceNotFound: There is no such job.
-            StoreFailed: Nothing was written.
         """
         await self.plan_runs(job_id, [run])
 
@@ -126,16 +122,11 @@ class Store(Archive):
 
         Raises:
             SourceNotFound: There is no such job.
-            StoreFailed: Nothing was written.
         """
         await self._database.write(lambda c: sql.plans.add_runs(c, job_id, runs))
 
     async def is_planned(self, run: str) -> bool:
-        """Return whether a job's plan has the session with this SHA-256 of its id.
-
-        Raises:
-            StoreFailed: The database cannot be read.
-        """
+        """Return whether a job's plan has the session with this SHA-256 of its id."""
         return await self._database.read(lambda c: sql.plans.is_planned(c, run))
 
     async def update_job(self, job: Job) -> None:
@@ -143,7 +134,6 @@ class Store(Archive):
 
         Raises:
             SourceNotFound: There is no such job.
-            StoreFailed: Nothing was written.
         """
         if not await self._database.write(lambda c: sql.jobs.update_job(c, job)):
             raise SourceNotFound(f"The store has no job {job.id!r}.")
@@ -153,9 +143,6 @@ class Store(Archive):
 
         Returns:
             Whether the recorded job has no plan, so that each of its sessions counts.
-
-        Raises:
-            StoreFailed: Nothing was written.
         """
         return await self._database.write(lambda c: sql.jobs.join_job(c, job))
 
@@ -195,7 +182,6 @@ class Store(Archive):
             IdTaken: Another session has its id. Nothing was written.
             LimitReached: No start is left, or a quota of the principal is used up. Nothing was
                 written.
-            StoreFailed: Nothing was written.
         """
         new = NewSession.of(
             trajectory,
@@ -213,21 +199,11 @@ class Store(Archive):
         return self._database.write(new)
 
     async def set_prompt(self, trajectory_id: str, prompt: str) -> None:
-        """Record a session's prompt.
-
-        Raises:
-            StoreFailed: Nothing was written.
-            SessionTaken: Nothing was written; another server owns the session.
-        """
+        """Record a session's prompt."""
         await self._database.write(Progress(trajectory_id, prompt=storable(prompt)))
 
     async def set_handle(self, trajectory_id: str, handle: bytes) -> None:
-        """Record the handle of a world on another machine, as a snapshot before any step.
-
-        Raises:
-            StoreFailed: Nothing was written.
-            SessionTaken: Nothing was written; another server owns the session.
-        """
+        """Record the handle of a world on another machine, as a snapshot before any step."""
         await self.put_snapshot(trajectory_id, -1, handle)
 
     async def put_snapshot(self, trajectory_id: str, step: int, data: bytes) -> None:
@@ -237,10 +213,6 @@ class Store(Archive):
             trajectory_id: The record's id.
             step: The last step before the snapshot; `BEHIND` if the world is ahead of its record.
             data: The result of the world's `snapshot`.
-
-        Raises:
-            StoreFailed: Nothing was written.
-            SessionTaken: Nothing was written; another server owns the session.
         """
         self._growth.count_state(trajectory_id, len(data))
         await self._database.write(Progress(trajectory_id, state=(step, data)))
@@ -263,10 +235,6 @@ class Store(Archive):
             answers: Whether it submits the answer.
             snapshot: The result of the world's `snapshot`; it replaces the earlier one.
 
-        Raises:
-            StoreFailed: Nothing was written.
-            SessionTaken: Nothing was written; another server owns the session.
-
         A recorded step with the same number stays as it is. So a caller that was cut off while
         it waited can add the step again.
         """
@@ -283,54 +251,51 @@ class Store(Archive):
             A future that ends once the steps are durable. They are written even if nobody
             awaits it.
         """
-        rows = [StepRow.of(new.step) for new in steps]
-        state: tuple[int, bytes] | None = None
-        files: list[tuple[Path, bytes]] = []
-        for new, row in zip(steps, rows, strict=True):
-            self._count(trajectory_id, new, row)
-            if new.snapshot is not None:
-                state = (row.index, new.snapshot)
-            if new.screenshot is not None:
-                name = ScreenshotRecord.of(new.screenshot).name
-                files.append((self.screenshots / name, new.screenshot.data))
+        files = [
+            (self.screenshots / ScreenshotRecord.of(new.screenshot).name, new.screenshot.data)
+            for new in steps
+            if new.screenshot is not None
+        ]
         if files and self._mark is not None:
             files.append(self._mark)
             self._mark = None
-        last = steps[-1]
-        change = Progress(
-            trajectory_id,
-            rows,
-            state,
-            answered_at=last.step.ended_at if last.answers else None,
-            stored_bytes=self._growth.said(trajectory_id),
-        )
         copy = None if self.objects is None or not files else self.objects.put
+        change = self._progress(trajectory_id, steps)
+        if (stored_bytes := self._growth.said(trajectory_id)) is not None:
+            change = replace(change, stored_bytes=stored_bytes)
         return self._database.write(change, files, copy=copy)
-
-    def _count(self, trajectory_id: str, new: NewStep, row: StepRow) -> None:
-        """Count what a step stores, once however often it is written."""
-        picture_bytes = 0 if new.screenshot is None else len(new.screenshot.data)
-        self._growth.count(trajectory_id, row.index, len(row.text) + picture_bytes)
-        if new.snapshot is not None:
-            self._growth.count_state(trajectory_id, len(new.snapshot))
 
     def commit_step(self, trajectory_id: str, new: NewStep) -> bool:
         """Record a small step at once, on the running event loop's own connection.
 
         Returns:
             Whether it is recorded. If not, nothing was written, and `write_steps` must be called:
-            the step has a picture or a snapshot, answers or is large; the database is a server or
-            is busy; or the session is another server's.
+            the step has a picture or a snapshot or is large; the database is a server or is busy;
+            or the session is another server's.
         """
-        if new.answers or new.screenshot is not None or new.snapshot is not None:
+        if new.screenshot is not None or self._growth.is_due(trajectory_id):
             return False
-        row = StepRow.of(new.step)
-        if len(row.text) > _LARGE_CHARS:
-            return False
-        self._count(trajectory_id, new, row)
-        if self._growth.is_due(trajectory_id):
-            return False
-        return self._database.commit_step(trajectory_id, row)
+        return self._database.commit(self._progress(trajectory_id, [new]))
+
+    def _progress(self, trajectory_id: str, steps: Sequence[NewStep]) -> Progress:
+        """What steps change; what they store is counted once, however often they are written."""
+        rows: list[StepRow] = []
+        state: tuple[int, bytes] | None = None
+        for new in steps:
+            row = StepRow.of(new.step)
+            picture_bytes = 0 if new.screenshot is None else len(new.screenshot.data)
+            self._growth.count(trajectory_id, row.index, len(row.text) + picture_bytes)
+            if new.snapshot is not None:
+                state = (row.index, new.snapshot)
+                self._growth.count_state(trajectory_id, len(new.snapshot))
+            rows.append(row)
+        last = steps[-1]
+        return Progress(
+            trajectory_id,
+            rows,
+            state,
+            answered_at=last.step.ended_at if last.answers else None,
+        )
 
     def add_turns(
         self, trajectory_id: str, turns: Sequence[ModelTurn], *, before_step: int | None = None
@@ -345,9 +310,6 @@ class Store(Archive):
         Returns:
             A future that ends once they are durable, with the number of turns that had no room.
             They are written even if nobody awaits it, and before any later write.
-
-        Raises:
-            StoreFailed: Nothing was written.
         """
         new = [NewTurn.of(turn) for turn in turns]
         return self._database.write(
@@ -368,14 +330,9 @@ class Store(Archive):
             lines: In order.
             first: The number of the first line in the session's own log. A line whose number is
                 recorded stays as it is. None for lines that others add.
-
-        Raises:
-            StoreFailed: Nothing was written.
-            SessionTaken: Nothing was written; another server owns the session's own log.
         """
         if not lines:
             return
-
         await self._database.write(
             lambda c: sql.writing.add_logs(
                 c, self._database.lease.server_id, trajectory_id, lines, first
@@ -388,10 +345,6 @@ class Store(Archive):
         Args:
             trajectory_id: The record's id.
             facts: Some of the fields of `SessionFacts`, by name.
-
-        Raises:
-            StoreFailed: Nothing was written.
-            SessionTaken: Nothing was written; another server owns the session, or it has ended.
         """
         await self._update_session(trajectory_id, dict(facts))
 
@@ -401,10 +354,6 @@ class Store(Archive):
         Returns:
             A future that ends once the end is durable, with the receipt that stands. The end is
             written even if nobody awaits it.
-
-        Raises:
-            StoreFailed: Nothing was written. Calling again is safe.
-            SessionTaken: Nothing was written; another server owns the session.
         """
         has_state = receipt.outcome is Outcome.GRADED
         stored_bytes = self._growth.total(trajectory_id, with_state=has_state)
@@ -437,11 +386,7 @@ class Store(Archive):
         self._growth.forget(trajectory_id)
 
     async def claim_session(self, trajectory_id: str) -> bool:
-        """Take over a session that has not ended, if no living server owns it.
-
-        Raises:
-            StoreFailed: The store cannot be written.
-        """
+        """Take over a session that has not ended, if no living server owns it."""
         stored_bytes = await self._database.write(
             lambda c: self._database.lease.take(c, trajectory_id)
         )
@@ -450,11 +395,7 @@ class Store(Archive):
         return stored_bytes is not None
 
     async def waiting_sessions(self, environments: Sequence[str]) -> list[WaitingSession]:
-        """Return the unended sessions of these environments that no living server runs.
-
-        Raises:
-            StoreFailed: The store cannot be read or written.
-        """
+        """Return the unended sessions of these environments that no living server runs."""
         return await self._database.write(
             lambda c: self._database.lease.waiting_sessions(c, environments)
         )

@@ -1,9 +1,10 @@
-"""What is written: a step without files by its event loop, and all else by one thread.
+"""What is written: small changes of a session by its event loop, and all else by one thread.
 
 SQLite commits a step in less time than it takes to wake a thread, as long as nobody waits for the
-disk or for a lock; so that one statement has a lane of its own. The thread has files, starts,
-snapshots, logs, receipts, jobs and signs of life, and moves SQLite's log on. What waits for it is
-committed together. A database that is a server has the thread alone.
+disk or for a lock; so starts, prompts, steps and answers have a lane of their own. The thread has
+files, snapshots, logs, receipts, jobs and signs of life, and moves SQLite's log on. What waits for
+it is committed together, and nothing overtakes it. A database that is a server has the thread
+alone.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ import anyio.to_thread
 from hud_mcp.errors import HudMcpError, StoreFailed
 from hud_mcp.store import sql
 from hud_mcp.store.boot import boot_name
-from hud_mcp.store.changes import NewEnd, StepRow, make_changes
+from hud_mcp.store.changes import Change, NewEnd, make_changes
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.screenshots import save_file
 from hud_mcp.store.write import Write, conclude, tell
@@ -81,23 +82,24 @@ class Writer:
         self._log_bytes = 0  # in the lanes, since SQLite's log was moved on
         self._knows_boot = boot_name() is not None
 
-    def commit_step(self, session_id: str, row: StepRow) -> bool:
-        """Commit a step on the running event loop's own connection, and wait for nothing.
+    def commit(self, change: Change) -> list[Any] | None:
+        """Commit a small change on the running event loop's own connection, and wait for nothing.
 
         It does not overtake what was handed over before it.
 
         Returns:
-            Whether it was committed. Else nothing was, and `write` takes it.
+            The rows that it gave. None where nothing was committed, and `write` takes it.
         """
         lane = self._lanes.get(asyncio.get_running_loop())
         if lane is None or self._waiting or not self._lease.is_registered:
-            return False
-        if not lane.insert(row.values(session_id, self._lease.server_id)):
-            return False
-        self._log_bytes += len(row.text) + _PAGES_BYTES
-        if self._log_bytes > _LOG_BYTES:
-            self._queue.put(None)
-        return True
+            return None
+        made = change.inline(lane.statements, self._lease.server_id)
+        found = None if made is None else lane.commit(made)
+        if found is not None:
+            self._log_bytes += change.size + _PAGES_BYTES
+            if self._log_bytes > _LOG_BYTES:
+                self._queue.put(None)
+        return found
 
     def write(self, write: Write) -> "asyncio.Future[Any]":
         """Hand over; what was handed over happens, even if the wait for it is cancelled.
@@ -108,6 +110,11 @@ class Writer:
         """
         loop = asyncio.get_running_loop()
         waiting = write.wait_in(loop)
+        if not write.files and not callable(write.change):
+            found = self.commit(write.change)
+            if found is not None:
+                waiting.set_result(found[0][0] if found else None)
+                return waiting
         if write.copy is None:
             self._put(write)
             return waiting

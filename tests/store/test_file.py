@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
-from records import begin, receipt, run_child, step, write_lock
+from records import begin, receipt, run_child, step, trajectory, write_lock
 from sqlalchemy import Connection, Engine, event
 from waiting import PATIENCE_S
 
@@ -47,7 +47,7 @@ async def test_the_end_of_a_session_alone_waits_for_the_disk(store: Store) -> No
     event.listen(Engine, "commit", look)
     try:
         await begin(store)
-        await store.add_step("traj-1", step(0), answers=True)
+        await store.add_step("traj-1", step(0), answers=True, snapshot=b"state")
         await store.end_session("traj-1", receipt())
         await store.add_job(Job(name="after it"))
     finally:
@@ -78,23 +78,29 @@ async def test_where_no_start_of_the_machine_is_known_everything_waits_for_the_d
     assert set(seen) == {2}
 
 
-async def test_a_small_step_is_committed_before_its_turn_of_the_event_loop_ends(
+async def test_what_is_small_is_committed_before_its_turn_of_the_event_loop_ends(
     store: Store, tmp_path: Path
 ) -> None:
     """Another process sees it; what cannot be committed so is left to the writing thread."""
     await begin(store)
+    begun = store.add_session(trajectory("traj-2"), secret_digest="2" * 64, principal=None)
+    assert (begun.done(), await begun) == (True, 1)
     assert store.commit_step("traj-1", NewStep(step(0)))
+    assert store.commit_step("traj-2", NewStep(step(0), answers=True))
     with closing(sqlite3.connect(tmp_path / "store.sqlite3")) as other:
-        assert other.execute("SELECT COUNT(*) FROM steps").fetchone() == (1,)
+        assert other.execute("SELECT COUNT(*) FROM steps").fetchone() == (2,)
+        answered = "SELECT id FROM sessions WHERE answered_at IS NOT NULL"
+        assert other.execute(answered).fetchall() == [("traj-2",)]
     image = Screenshot(data=b"x", mime_type="image/png", width_px=1, height_px=1)
     for left in (
         NewStep(step(1, observation_text="x" * 1_000_000)),
         NewStep(step(1), snapshot=b"state"),
         NewStep(step(1, screenshot=ScreenshotRecord.of(image)), image),
-        NewStep(step(1), answers=True),
         NewStep(step(0)),  # there already
+        NewStep(step(0), answers=True),  # and nothing of it is changed
     ):
         assert not store.commit_step("traj-1", left)
+    assert not (await store.load_session("traj-1")).trajectory.steps[1:]
     with write_lock(tmp_path / "store.sqlite3"):
         assert not store.commit_step("traj-1", NewStep(step(1)))
     assert store.commit_step("traj-1", NewStep(step(1)))

@@ -1,33 +1,37 @@
-"""One statement on the event loop's own connection: the way of a step into a file of SQLite's.
+"""The event loop's own connection: the way of a small write into a file of SQLite's.
 
-A step that was inserted here survives the death of the process: its commit is with the operating
-system. It waits for nothing: not for the disk, and not for another writer's lock. No page of the
-write-ahead log is moved here either; the writing thread does that.
+What was committed here survives the death of the process: it is with the operating system. It
+waits for nothing: not for the disk, and not for another writer's lock. No page of the write-ahead
+log is moved here either; the writing thread does that.
 """
 
 import sqlite3
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Engine
 
 from hud_mcp.store.sql.engine import is_in_place
-from hud_mcp.store.sql.statements import Values, statements_of
+from hud_mcp.store.sql.statements import Statement, Values, statements_of
 
 __all__ = ["Lane"]
 
 _SLOW_S = 0.05
 """A commit that took longer has held the event loop up: the disk or the machine is overloaded."""
 
-_SLOW_STEPS = 100
-"""So many steps after a slow one are left to the writing thread."""
+_SLOW_WRITES = 100
+"""So many writes after a slow one are left to the writing thread."""
 
 
 class Lane:
-    """Commits the steps of one event loop, each at once and by itself.
+    """Commits the small writes of one event loop, each at once and by itself.
 
     Args:
         engine: Of a file of SQLite's. Any thread may make the lane; one uses it.
+
+    Attributes:
+        statements: Those of its dialect.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -41,30 +45,47 @@ class Lane:
             raw.execute(f"PRAGMA {pragma}")
         if not is_scratch:
             raw.execute("PRAGMA synchronous=NORMAL")
+        self._raw = raw
         self._cursor = raw.cursor()
-        self._insert_step = statements_of(engine.dialect).insert_step
+        self.statements = statements_of(engine.dialect)
         self._left_out = 0
 
-    def insert(self, values: Values) -> bool:
-        """Commit a step that is not there, of a session that goes on and is this server's.
+    def commit(self, made: Sequence[tuple[Statement, Values]]) -> list[Any] | None:
+        """Commit what some statements change, each of one row.
 
         Returns:
-            Whether it was committed. Else nothing was, and the writing thread finds out why: the
-            file is locked, full or gone, or the session is another server's.
+            The rows that the last one gave, if any. None where nothing was committed, and the
+            writing thread finds out why: the file is locked, full or gone, a session is another
+            server's, or a row is there.
         """
         if self._left_out:
             self._left_out -= 1
-            return False
+            return None
         began_s = time.perf_counter()
         try:
-            if not is_in_place(self._path, self._opened):
-                return False
-            self._cursor.execute(self._insert_step.text, self._insert_step.bind(values))
+            found = self._commit(made) if is_in_place(self._path, self._opened) else None
         except (sqlite3.Error, OSError):
-            return False
+            found = None
+        finally:
+            if self._raw.in_transaction:
+                self._raw.rollback()
         if time.perf_counter() - began_s > _SLOW_S:
-            self._left_out = _SLOW_STEPS
-        return self._cursor.rowcount == 1
+            self._left_out = _SLOW_WRITES
+        return found
+
+    def _commit(self, made: Sequence[tuple[Statement, Values]]) -> list[Any] | None:
+        cursor = self._cursor
+        if len(made) > 1:  # else it commits itself
+            cursor.execute("BEGIN IMMEDIATE")
+        found: list[Any] = []
+        for statement, values in made:
+            cursor.execute(statement.text, statement.bind(values))
+            found = cursor.fetchall()
+            if not found and cursor.rowcount != 1:
+                return None
+        if len(made) > 1:
+            cursor.execute("COMMIT")
+        return found
 
     def close(self) -> None:
         """Give its connection back."""

@@ -33,7 +33,7 @@ from hud_mcp.server.list_changes import ListChanges, changing
 from hud_mcp.server.own_tools import own_tools
 from hud_mcp.server.performing import perform_call
 from hud_mcp.server.prompts import Prompts
-from hud_mcp.server.resources import Resources, Subscriptions
+from hud_mcp.server.resources import Resources
 from hud_mcp.server.tokens import caller_of_token
 from hud_mcp.server.tools import CORE, CoreTool, listed_core_tools
 from hud_mcp.server.tracing import trace_where_seen
@@ -43,7 +43,7 @@ from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller
 
-__all__ = ["build_server"]
+__all__ = ["build_server", "caller_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -94,11 +94,9 @@ def build_server(
         on_list_resources=surface.list_resources,
         on_list_resource_templates=surface.list_resource_templates,
         on_read_resource=surface.read_resource,
-        on_subscribe_resource=surface.subscribe,
-        on_unsubscribe_resource=surface.unsubscribe,
-        on_subscriptions_listen=surface.listen,
         on_completion=surface.complete,
     )
+    surface.lists = ListChanges(service("subscriptions")(server, sessions, surface.resources))
     trace_where_seen(server)
     introduce = cast("ServerMiddleware[Any]", surface.introduce)
     server.middleware.extend([explain_envelope, introduce])
@@ -133,24 +131,19 @@ def caller_of(ctx: Context) -> Caller:
 class _Surface:
     """The handlers."""
 
-    def __init__(
-        self,
-        sessions: Sessions,
-        image: ImageFormat,
-        tools: Iterable[CoreTool],
-    ) -> None:
+    lists: ListChanges
+
+    def __init__(self, sessions: Sessions, image: ImageFormat, tools: Iterable[CoreTool]) -> None:
         self._sessions = sessions
         self._image: ImageFormat = image
-        self._resources = Resources(sessions, image)
-        self._subscriptions: Subscriptions = service("subscriptions")(sessions, self._resources)
-        self._lists = ListChanges(self._subscriptions.tell)
+        self.resources = Resources(sessions, image)
         self._core = {tool.name: tool for tool in tools}
         self._declare()
         sessions.changes.at_replacement(self._replace)
 
     def _replace(self) -> None:
         self._declare()
-        self._lists.tell()
+        self.lists.tell()
 
     def _declare(self) -> None:
         """Make the surface of the environments that are served now.
@@ -161,7 +154,7 @@ class _Surface:
         core, sessions = self._core, self._sessions
         own = own_tools(sessions, taken=core)
         self._prompts = Prompts(sessions)
-        self._resources.refresh()
+        self.resources.refresh()
         self._begins = frozenset(name for name, tool in core.items() if tool.begins)
         self._tools, self._agent_tools = (
             {name: t for name, t in core.items() if t.is_for(one_session=one)} | own
@@ -185,7 +178,7 @@ class _Surface:
     def introduce(self, ctx: Context, call_next: CallNext) -> Awaitable[HandlerResult]:
         """What a connection begins with: to an agent of one session, only what it can do."""
         if ctx.method == "tools/list" and self._sessions.reloads:
-            self._lists.note(ctx, caller_of(ctx))
+            self.lists.note(ctx, caller_of(ctx))
         return self._introduced(ctx, call_next) if ctx.method in _BEGINNINGS else call_next(ctx)
 
     async def _introduced(self, ctx: Context, call_next: CallNext) -> HandlerResult:
@@ -250,36 +243,25 @@ class _Surface:
         _refuse_cursor(params)
         if caller_of(ctx).is_agent:  # manifests are of what can be begun
             return types.ListResourcesResult(resources=[])
-        return types.ListResourcesResult(resources=self._resources.declared())
+        return types.ListResourcesResult(resources=self.resources.declared())
 
     async def list_resource_templates(
         self, _ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         _refuse_cursor(params)
-        return types.ListResourceTemplatesResult(resource_templates=self._resources.templates())
+        return types.ListResourceTemplatesResult(resource_templates=self.resources.templates())
 
     async def read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        return await self._resources.read(str(params.uri), caller_of(ctx))
-
-    async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> Any:
-        return await self._subscriptions.subscribe(ctx, str(params.uri), caller_of(ctx))
-
-    async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> Any:
-        return self._subscriptions.unsubscribe(str(params.uri), caller_of(ctx))
-
-    async def listen(
-        self, ctx: Context, params: types.SubscriptionsListenRequestParams
-    ) -> types.SubscriptionsListenResult:
-        return await self._subscriptions.listen(ctx, params, caller_of(ctx))
+        return await self.resources.read(str(params.uri), caller_of(ctx))
 
     async def complete(
         self, ctx: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
         typed, caller = params.argument.value, caller_of(ctx)
         if not isinstance(params.ref, types.PromptReference):
-            values = self._resources.complete(typed, caller)
+            values = self.resources.complete(typed, caller)
         elif caller.is_agent:
             values = []
         else:

@@ -7,15 +7,12 @@ carries a reference answer, metadata, a log, or a reward that the policy withhol
 import base64
 import mimetypes
 import re
-from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote
 
 import anyio.to_thread
 import mcp_types as types
 import orjson
-from mcp.server.context import ServerRequestContext
-from mcp.server.subscriptions import ServerEvent
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
@@ -28,39 +25,12 @@ from hud_mcp.server.results import trajectory_view
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
 
-__all__ = ["Resources", "Subscriptions", "missing", "session_of"]
+__all__ = ["Resources", "missing", "session_of"]
 
 _SESSION = re.compile(r"hud://sessions/([^/]+)/(trajectory|screenshot)")
 _FILE = re.compile(r"hud://sessions/([^/]+)/files/([^/]+)")
 _OURS = "hud://"
 _ENVIRONMENT = re.compile(r"hud://environments/([^/]+)")
-
-
-class Subscriptions(Protocol):
-    """The clients that follow resources, in both eras of the protocol."""
-
-    async def listen(
-        self,
-        ctx: ServerRequestContext[str, Any],
-        params: types.SubscriptionsListenRequestParams,
-        caller: Caller,
-    ) -> types.SubscriptionsListenResult:
-        """Serve one stream of updates, until its client or the server ends it."""
-        ...
-
-    async def subscribe(
-        self, ctx: ServerRequestContext[str, Any], uri: str, caller: Caller
-    ) -> types.EmptyResult:
-        """Tell a connection of updates from now on."""
-        ...
-
-    def unsubscribe(self, uri: str, caller: Caller) -> types.EmptyResult:
-        """Tell a connection no more of a resource."""
-        ...
-
-    def tell(self, events: Iterable[ServerEvent]) -> None:
-        """Bring events to every stream that listens to their kind."""
-        ...
 
 
 class Resources:

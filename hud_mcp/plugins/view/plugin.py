@@ -6,5 +6,5 @@ __all__ = ["PLUGIN"]
 
 PLUGIN = Plugin(
     "view",
-    services={"subscriptions": "hud_mcp.plugins.view.subscriptions:Subscriptions"},
+    services={"subscriptions": "hud_mcp.plugins.view.subscriptions:serve_subscriptions"},
 )

@@ -15,17 +15,19 @@ from typing import Any
 import mcp_types as types
 from anyio import lowlevel
 from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
 from mcp.server.subscriptions import ListenHandler, ResourceUpdated, ServerEvent
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
 
 from hud_mcp.errors import HudMcpError
+from hud_mcp.server.app import caller_of
 from hud_mcp.server.resources import Resources, session_of
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 
-__all__ = ["Subscriptions"]
+__all__ = ["Subscriptions", "serve_subscriptions"]
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +41,38 @@ _MOST = 256
 _MOST_STREAMS = 64
 """Streams of one caller at once, who is told from others by its name or its connection."""
 _MOST_STREAMS_IN_ALL = 1024
+
+
+def serve_subscriptions(
+    server: Server[Any], sessions: Sessions, resources: Resources
+) -> Callable[[Iterable[ServerEvent]], None]:
+    """Serve subscriptions in both eras; return what tells every stream of events.
+
+    Args:
+        server: Whose clients subscribe.
+        sessions: The registry.
+        resources: Whose addresses they are.
+    """
+    found = Subscriptions(sessions, resources)
+
+    async def listen(
+        ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        return await found.listen(ctx, params, caller_of(ctx))
+
+    async def subscribe(ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        return await found.subscribe(ctx, params.uri, caller_of(ctx))
+
+    async def unsubscribe(
+        ctx: Context, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
+        return found.unsubscribe(params.uri, caller_of(ctx))
+
+    take = server.add_request_handler
+    take("subscriptions/listen", types.SubscriptionsListenRequestParams, listen)
+    take("resources/subscribe", types.SubscribeRequestParams, subscribe)
+    take("resources/unsubscribe", types.UnsubscribeRequestParams, unsubscribe)
+    return found.tell
 
 
 class Subscriptions:

@@ -319,28 +319,21 @@ class LiveWorld:
         """
         if self.replays:
             return None
-        world = self._world
         try:
-            data = await world.snapshot()
-        except EnvironmentFailed as exc:
-            if await self.is_dead():
-                raise
-            self._take_failure(after, str(exc))
-            return None
-        except HudMcpError as exc:
-            self._take_failure(after, str(exc))
-            return None
+            data = await self._world.snapshot()
         except Exception as exc:  # whatever an author's world raises: only durability is lost
-            logger.exception("a world's snapshot failed")
-            self._take_failure(after, f"{type(exc).__name__}: {exc}.")
+            if isinstance(exc, EnvironmentFailed) and await self.is_dead():
+                raise
+            why = str(exc)
+            if not isinstance(exc, HudMcpError):
+                logger.exception("a world's snapshot failed")
+                why = f"{type(exc).__name__}: {exc}."
+            self._snapshots.fail(after, why)
+            self._log(f"no snapshot after step {after}: {why}")
             return None
         if data is not None:
-            self._snapshots.leave_out(after, world.left_out)
+            self._snapshots.leave_out(after, self._world.left_out)
         return data
-
-    def _take_failure(self, after: int, why: str) -> None:
-        self._snapshots.fail(after, why)
-        self._log(f"no snapshot after step {after}: {why}")
 
     @property
     def replays(self) -> bool:

@@ -1,5 +1,7 @@
 """The services that worlds share: opened once, closed together, whatever fails."""
 
+from collections.abc import Callable, Sequence
+
 import anyio
 import anyio.lowlevel
 import pytest
@@ -208,6 +210,7 @@ async def test_an_authors_world_that_derives_from_nothing_is_completed() -> None
     world = as_world(own)
     assert isinstance(world, World)
     assert world.unwrapped is own
+    assert not world.acts_in_one_go
     done: list[ActionEffect] = []
     refusal = await world.act_all([WaitAction(time=1)] * 3, done.append)
     assert ([each.reward for each in done], str(refusal)) == ([1, 2], "It counts to two.")
@@ -218,6 +221,27 @@ async def test_an_authors_world_that_derives_from_nothing_is_completed() -> None
     assert (world.died, await world.is_dead()) == (None, False)
     own.died = "gone"
     assert (world.died, await world.is_dead()) == ("gone", True)
+
+
+class Counters(Counter):
+    """One that performs a list in one go."""
+
+    async def act_all(
+        self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]
+    ) -> ActionFailed | None:
+        """Count all of them at once."""
+        self.count += len(actions)
+        keep(ActionEffect(reward=self.count))
+        return None
+
+
+async def test_a_world_of_any_class_may_perform_a_list_in_one_go() -> None:
+    """Its own way is taken, and a session knows that there is one."""
+    done: list[ActionEffect] = []
+    world = as_world(Counters())
+    assert world.acts_in_one_go
+    assert await world.act_all([WaitAction(time=1)] * 3, done.append) is None
+    assert [each.reward for each in done] == [3]
 
 
 def test_a_class_that_lacks_what_every_world_has_cannot_be_made() -> None:

@@ -20,7 +20,6 @@ from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import CallTemplate
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
 from hud_mcp.observation import Look, Observation, Screenshot, fit_screenshot, fitted_size
-from hud_mcp.session.deaths import standing
 from hud_mcp.session.group_setup import GroupSetup
 from hud_mcp.session.pointer import Pointer, in_picture_pixels
 from hud_mcp.session.replay import can_resume, rebuild
@@ -107,7 +106,7 @@ class LiveWorld:
         self._replayable = replayable
         self._log = log
         self._world: World = _CLOSED
-        self._has_screen = False
+        self._has_screen = self._in_one_go = False
         self._tools_replay = True
         self.services: dict[str, SharedService] = {}
         self.scale = 1.0
@@ -139,6 +138,7 @@ class LiveWorld:
         with telemetry.span("open", environment=self._environment.name):
             world = self._world = as_world(await self._environment.world.open(opening))
         self._has_screen = self._environment.world.has_screen
+        self._in_one_go = world.acts_in_one_go
         current_world.set(world.unwrapped)
         return world
 
@@ -251,7 +251,7 @@ class LiveWorld:
         """
         world, scale = self._world, self.scale
         given = actions if scale == 1 else [action.scaled(scale) for action in actions]
-        if len(given) > 1 and not any(each.is_aimless or each.moves_pointer for each in given):
+        if self._in_one_go and len(given) > 1:
             done: list[ActionEffect] = []
             try:
                 refusal = await world.act_all(given, done.append)
@@ -366,19 +366,9 @@ class LiveWorld:
             WorldLost: It cannot be.
             EnvironmentFailed: The world broke.
         """
-        world, steps = self._world, standing(stored.trajectory.steps)
-        await rebuild(
-            world,
-            steps,
-            self._environment.tools,
-            self._environment.functions,
-            replayable=self._replayable,
-            snapshot=stored.snapshot,
-            snapshot_step=stored.snapshot_step,
-            pointer=self.pointer,
-        )
-        if world.left_out:
-            self._log(f"brought back without {', '.join(world.left_out)}")
+        steps = await rebuild(self._world, stored, self._environment, self.pointer)
+        if self._world.left_out:
+            self._log(f"brought back without {', '.join(self._world.left_out)}")
         for step in steps:
             if step.delivered_image and step.screenshot is not None:
                 self.scale = step.screenshot.scale

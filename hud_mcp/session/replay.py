@@ -13,6 +13,7 @@ import anyio
 from hud_mcp.action import Action, ResponseAction, parse_actions, scale_action
 from hud_mcp.call import FunctionConfig
 from hud_mcp.clipping import clip_text
+from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import prepare
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, InvalidAction
 from hud_mcp.function import Function, Situation
@@ -22,6 +23,7 @@ from hud_mcp.record.values import BEHIND
 from hud_mcp.session.deaths import DiedAgain, standing
 from hud_mcp.session.measuring import FINAL_RESPONSE
 from hud_mcp.session.pointer import Pointer
+from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.tool import Tool
 from hud_mcp.world import World
 
@@ -57,48 +59,40 @@ def can_resume(
 
 
 async def rebuild(
-    world: World,
-    steps: Sequence[TrajectoryStep],
-    tools: Mapping[str, Tool],
-    functions: Mapping[str, Function],
-    *,
-    replayable: bool,
-    snapshot: bytes | None,
-    snapshot_step: int,
-    pointer: Pointer,
-) -> None:
+    world: World, stored: StoredSession, environment: Environment, pointer: Pointer
+) -> Sequence[TrajectoryStep]:
     """Rebuild a world from its record, once it is freshly opened and its template has set it up.
 
     Args:
         world: The world.
-        steps: What was recorded.
-        tools: The environment's own, by name.
-        functions: What the task's calls name.
-        replayable: Whether the same actions and looks give the same state again.
-        snapshot: The last one.
-        snapshot_step: After which step it was taken.
+        stored: The record, and the last snapshot.
+        environment: The environment; it has the tools and the functions that were called.
         pointer: Follows what is done.
+
+    Returns:
+        The steps that stand.
 
     Raises:
         WorldLost: It cannot be, or it differs from its record.
         EnvironmentFailed: The world broke.
         DiedAgain: It did so as the last of what changed it was repeated.
     """
-    if snapshot_step == BEHIND:
+    if stored.snapshot_step == BEHIND:
         raise WorldLost(
             "its agent used its world directly, and there is no snapshot of what it did there last"
         )
-    steps = standing(steps)
+    steps, tools, snapshot = standing(stored.trajectory.steps), environment.tools, stored.snapshot
+    replayable = environment.replays(stored.trajectory.task)
     last = max((step.index for step in steps if step.changes_world), default=-1)
     if not steps:
-        return
+        return steps
     once = [name for s in steps if (name := _tool_name(s)) and not _replays(tools, name)]
     direct = next((str(s.actions[0].get("tool")) for s in steps if s.kind == "direct"), None)
     if replayable and not once and direct is None:
-        await _replay(world, steps, tools, functions, pointer)
+        await _replay(world, steps, environment, pointer)
     elif snapshot is None and all(s.kind in ("response", "evaluate") for s in steps):
-        return  # nothing was done in it, as where there are no steps
-    elif snapshot is None or snapshot_step < last:
+        pass  # nothing was done in it, as where there are no steps
+    elif snapshot is None or stored.snapshot_step < last:
         raise WorldLost(
             f"the tool {once[0]!r} was called, which must not run twice"
             if replayable and once
@@ -112,6 +106,7 @@ async def rebuild(
         except NotImplementedError:
             raise WorldLost("its world cannot be restored any more") from None
         _follow(steps, pointer)
+    return steps
 
 
 def submitted_answer(steps: Sequence[TrajectoryStep]) -> str | None:
@@ -130,8 +125,7 @@ def submitted_answer(steps: Sequence[TrajectoryStep]) -> str | None:
 async def _replay(
     world: World,
     steps: Sequence[TrajectoryStep],
-    tools: Mapping[str, Tool],
-    functions: Mapping[str, Function],
+    environment: Environment,
     pointer: Pointer,
 ) -> None:
     seen: str | None = None
@@ -141,12 +135,12 @@ async def _replay(
     try:
         for step in steps:
             if step.kind == "tool":
-                await _call_again(world, step, tools)
+                await _call_again(world, step, environment.tools)
                 continue
             if step.kind == "evaluate":  # it looked, and changed nothing
                 continue
             if step.kind == "reset":
-                await _set_up_again(world, step, functions)
+                await _set_up_again(world, step, environment.functions)
             else:
                 await _act_again(world, step, pointer)
             look = Look.model_validate(step.look).model_copy(update={"image": None})

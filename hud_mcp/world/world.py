@@ -61,7 +61,8 @@ class World(ABC):
     ) -> ActionFailed | None:
         """Perform actions in order, until one is refused or ends the episode.
 
-        Override it where a list is performed in one go, as on another thread.
+        Override it where a list is performed in one go, as on another thread. In other worlds,
+        sessions call `act` for each action: its effect is then kept as soon as it is done.
 
         Args:
             actions: As for `act`.
@@ -85,6 +86,11 @@ class World(ABC):
             if effect.terminated or effect.truncated:
                 break
         return None
+
+    @property
+    def acts_in_one_go(self) -> bool:
+        """Whether `act_all` is more than an `act` for each action."""
+        return getattr(self.act_all, "__func__", None) is not World.act_all
 
     @abstractmethod
     async def observe(self, look: Look) -> Observation:

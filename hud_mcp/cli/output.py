@@ -22,6 +22,7 @@ __all__ = [
     "make_console",
     "make_table",
     "number",
+    "print_line",
     "print_table",
     "tone_style",
     "when",
@@ -185,6 +186,22 @@ def _as_text(shown: object) -> Text:
 def cell(text: str, style: str = "") -> Text:
     """A text that others chose, as it is: no markup in it is obeyed, and no escape."""
     return Text(visible_line(text), style=style)
+
+
+def print_line(console: Console, text: str, style: str) -> None:
+    """Print a text that others chose, as `cell` gives it.
+
+    To a pipe it is written at once: what Rich does to lay a line out takes longer than a short run.
+    """
+    line = visible_line(text)
+    if console.quiet or console.is_terminal or len(line) > console.width:
+        console.print(Text(line, style=style))
+        return
+    try:
+        console.file.write(f"{line}\n")
+        console.file.flush()
+    except BrokenPipeError:
+        console.on_broken_pipe()
 
 
 def tone_style(tone: Tone) -> str:

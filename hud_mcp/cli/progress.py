@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from hud_mcp.cli.output import WHY_CHARS, cell, tone_style
+from hud_mcp.cli.output import WHY_CHARS, cell, print_line, tone_style
 from hud_mcp.cli.telling import telling_in_pipes
 from hud_mcp.clipping import clip
 from hud_mcp.outcome import Outcome, OutcomeClass
@@ -147,7 +147,7 @@ class Progress:
         tail += f"; {expected}" if expected else ""
         line = f"{number}{name}: {done.outcome}{reward} ({done.seconds:.1f} s){tail}"
         style = "red" if expected else tone_style(done.outcome.tone)
-        self._console.print(cell(line, style))
+        print_line(self._console, line, style)
         if done.error:
             is_new = done.error not in {text for _, text in self.told}
             self.told.add((done.planned.task.id, done.error))

@@ -122,7 +122,7 @@ class LiveWorld:
         """
         world = await self._open(opening)
         if self.group_setup is not None and isinstance(template, CallTemplate):
-            again = partial(self._open, opening)
+            again = partial(self._reopen, opening)
             world = await self.group_setup.apply(world, template, reopen=again, log=self._log)
             return template.ask(world.unwrapped)
         return world.begin_template(
@@ -133,14 +133,16 @@ class LiveWorld:
         )
 
     async def _open(self, opening: Opening) -> World:
-        """Open it, in place of one that is open."""
-        await self.close()
         with telemetry.span("open", environment=self._environment.name):
             world = self._world = as_world(await self._environment.world.open(opening))
         self._has_screen = self._environment.world.has_screen
         self._in_one_go = world.acts_in_one_go
         current_world.set(world.unwrapped)
         return world
+
+    async def _reopen(self, opening: Opening) -> World:
+        await self.close()
+        return await self._open(opening)
 
     @property
     def opens_nothing(self) -> bool:

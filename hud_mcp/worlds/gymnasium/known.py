@@ -220,11 +220,11 @@ def known(env: Any) -> Known:
 
 def most_steps(env: Any) -> int | None:
     """The limit of an episode: Gymnasium's, or one that the environment keeps itself."""
-    limits = [
-        None if env.spec is None else env.spec.max_episode_steps,
-        getattr(env.unwrapped, "max_steps", None),
-    ]
-    return min((limit for limit in limits if isinstance(limit, int) and limit > 0), default=None)
+    limit: int | None = env.spec.max_episode_steps if env.spec is not None else None
+    own = getattr(env.unwrapped, "max_steps", None)
+    if isinstance(own, int) and own > 0:
+        return min(limit, own) if limit else own
+    return limit or None
 
 
 def _own_meanings(env: Any) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hud_mcp.worlds.gymnasium.known import Known, name_of
+from hud_mcp.worlds.gymnasium.known import Known
 
 __all__ = ["legend_of"]
 
@@ -20,28 +20,21 @@ def legend_of(env: Any, known: Known) -> list[str]:
         known: What is known of it.
     """
     lines = [known.about] if known.about else []
-    lines.append(_UNKNOWN if _has_own_rewards(env) else known.rewarded or _UNKNOWN)
-    maker = _MAPS.get(name_of(env))
+    spec, space = env.unwrapped.spec, env.observation_space
+    # An option that changes what is rewarded has it in its name.
+    has_own_rewards = spec is not None and "reward" in " ".join(spec.kwargs)
+    lines.append(_UNKNOWN if has_own_rewards else known.rewarded or _UNKNOWN)
+    maker = None if spec is None else _MAPS.get(spec.name)
     if maker is not None:
         lines += list(maker(env.unwrapped))
-    if _is_picture(env.observation_space) and not known.numbers:
+    is_picture = len(space.shape or ()) in (2, 3) and space.dtype == "uint8"
+    if is_picture and not known.numbers:
         lines.append(
             "What is seen here is a picture: text cannot describe it. Look at the screenshot."
             if env.render_mode == "rgb_array"
             else "What is seen here is a picture: text cannot describe it, and there is no screen."
         )
     return lines
-
-
-def _has_own_rewards(env: Any) -> bool:
-    """Whether it was made with an option that changes what is rewarded."""
-    spec = env.unwrapped.spec
-    return spec is not None and any("reward" in name for name in spec.kwargs)
-
-
-def _is_picture(space: Any) -> bool:
-    shape = getattr(space, "shape", None) or ()
-    return len(shape) in (2, 3) and str(getattr(space, "dtype", "")) == "uint8"
 
 
 def _lake(env: Any) -> Iterator[str]:

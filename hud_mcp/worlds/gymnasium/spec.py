@@ -316,14 +316,10 @@ class Gymnasium(WorldSpec):
 
     def _make(self, context: dict[str, Any]) -> Any:
         wrapping: dict[str, Any] = {"contexts": {0: context}, "obs_context_features": self._shown}
+        env_id, mode = self._registered
         if self._is_contextual:
-            if self.id not in carl.ENVIRONMENTS:
-                raise unknown(self.id, carl.ENVIRONMENTS)
-            kind: Any = getattr(carl, self.id)
-            mode = self._render_mode(kind.env_name)
-            return kind(render_mode=mode, **wrapping, **self._options)
-        env_id = self._registered()
-        env = libraries.make_quietly(env_id, render_mode=self._render_mode(env_id), **self._options)
+            return getattr(carl, self.id)(render_mode=mode, **wrapping, **self._options)
+        env = libraries.make_quietly(env_id, render_mode=mode, **self._options)
         if not self._attributes:
             return env
         return carl.CARLAttributesEnv(
@@ -334,8 +330,14 @@ class Gymnasium(WorldSpec):
             **wrapping,
         )
 
-    def _registered(self) -> str:
-        """The id in the registry, once the package that registers it is loaded."""
+    @cached_property
+    def _registered(self) -> tuple[str, str | None]:
+        """The id in the registry, and how it is drawn, once the package that has it is loaded."""
+        if self._is_contextual:
+            if self.id not in carl.ENVIRONMENTS:
+                raise unknown(self.id, carl.ENVIRONMENTS)
+            env_id = getattr(carl, self.id).env_name
+            return env_id, self._render_mode(env_id)
         module, _, env_id = self.id.rpartition(":")
         for begin, package in _REGISTERED_BY.items():
             module = package if env_id.startswith(begin) and not module else module
@@ -343,7 +345,7 @@ class Gymnasium(WorldSpec):
             import_module(module)
         if env_id not in libraries.gymnasium.registry:
             raise unknown(self.id, libraries.gymnasium.registry)
-        return env_id
+        return env_id, self._render_mode(env_id)
 
     def _render_mode(self, env_id: str) -> str | None:
         """Pictures as arrays, where they are wanted and the environment can draw them."""

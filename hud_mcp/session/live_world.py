@@ -93,6 +93,11 @@ class LiveWorld:
         group_setup: The setup that it shares with its group, or None.
     """
 
+    __slots__ = (
+        "_environment", "_has_screen", "_in_one_go", "_log", "_replayable", "_snapshots",
+        "_tools_replay", "_world", "group_setup", "latest", "pointer", "scale", "services",
+    )  # fmt: skip
+
     def __init__(
         self,
         environment: Environment,
@@ -157,7 +162,8 @@ class LiveWorld:
     @property
     def is_empty(self) -> bool:
         """Whether closing it waits for nothing."""
-        return not self.is_open or (self.opens_nothing and not self.services)
+        bare = self._environment.world.opens_nothing and not self.services
+        return bare or self._world is _CLOSED
 
     def drop(self) -> None:
         """Forget a world of which nothing is open."""

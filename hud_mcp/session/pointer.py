@@ -17,6 +17,8 @@ class Pointer:
         placed: Whether it was put anywhere.
     """
 
+    __slots__ = ("_at", "placed")
+
     def __init__(self) -> None:
         self.placed = False
         self._at: Point | None = None  # None where an element was meant that is out of view now

@@ -118,7 +118,7 @@ def _kill(service: SharedService) -> None:
         service.kill()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Opening:
     """The conditions under which a world is opened.
 

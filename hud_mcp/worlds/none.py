@@ -13,8 +13,7 @@ __all__ = ["EmptyWorld", "NoWorld"]
 class EmptyWorld(World):
     """A live world without a screen, where time passes and nothing else happens."""
 
-    def __init__(self) -> None:
-        self._closed = False
+    _closed = False  # of the class, as thousands of worlds are open and none has anything else
 
     async def act(self, action: Action) -> ActionEffect:
         """Wait, which is all that can be done here.

@@ -2,12 +2,16 @@
 
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
+from hud_mcp.context import ContextSpace
 from hud_mcp.errors import HudMcpError, InvalidEnvironment, did_you_mean
 from hud_mcp.worlds.gymnasium import libraries
+from hud_mcp.worlds.gymnasium.actions import ActionForm
+from hud_mcp.worlds.gymnasium.known import Known
 
-__all__ = ["explained", "is_mujoco", "is_small", "spaces_to_json", "unknown"]
+__all__ = ["Probe", "explained", "is_mujoco", "is_small", "spaces_to_json", "unknown"]
 
 _EXTRAS = {
     "ConfigSpace": "gymnasium", "gymnasium": "gymnasium", "mujoco": "mujoco", "numpy": "gymnasium",
@@ -17,6 +21,22 @@ _EXTRAS = {
 
 _SMALL = ("gymnasium.envs.classic_control.", "gymnasium.envs.toy_text.", "hud_mcp.carl.classic")
 """Where environments are whose step is a few lines of arithmetic."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What one environment was seen to be."""
+
+    form: ActionForm
+    known: Known
+    context_space: ContextSpace
+    draws: bool
+    draws_steps: bool
+    is_quick: bool
+    replayable: bool
+    most_steps: int | None
+    spaces: dict[str, Any] | None
+    screen_fault: str | None
 
 
 def is_mujoco(env_id: str) -> bool:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -17,8 +17,9 @@ from hud_mcp.worlds.gymnasium import libraries
 from hud_mcp.worlds.gymnasium.actions import ActionForm
 from hud_mcp.worlds.gymnasium.episode import Episode
 from hud_mcp.worlds.gymnasium.frames import close_env, drawing
-from hud_mcp.worlds.gymnasium.known import Known, known, most_steps
+from hud_mcp.worlds.gymnasium.known import known, most_steps
 from hud_mcp.worlds.gymnasium.making import (
+    Probe,
     explained,
     is_mujoco,
     is_small,
@@ -44,22 +45,6 @@ _FORGETFUL = ("OrderEnforcing", "PassiveEnvChecker", "TimeLimit")
 
 _MOST_IDLE = 8
 """How many environments wait at most for a session to come."""
-
-
-@dataclass(frozen=True)
-class _Probe:
-    """What one environment was seen to be."""
-
-    form: ActionForm
-    known: Known
-    context_space: ContextSpace
-    draws: bool
-    draws_steps: bool
-    is_quick: bool
-    replayable: bool
-    most_steps: int | None
-    spaces: dict[str, Any] | None
-    screen_fault: str | None
 
 
 class Gymnasium(WorldSpec):
@@ -224,7 +209,7 @@ class Gymnasium(WorldSpec):
         thread = OwnThread(f"gymnasium {self.id}")
         made: list[Any] = []
 
-        def begin() -> tuple[_Probe, Episode]:
+        def begin() -> tuple[Probe, Episode]:
             probe = self._probe
             with drawing:
                 made.append(self._make(dict(opening.context)))
@@ -268,25 +253,19 @@ class Gymnasium(WorldSpec):
         self._idle.append((env, thread))
         return True
 
-    def _world(
-        self, env: Any, thread: OwnThread, probe: _Probe, episode: Episode
-    ) -> GymnasiumWorld:
+    def _world(self, env: Any, thread: OwnThread, probe: Probe, episode: Episode) -> GymnasiumWorld:
         return GymnasiumWorld(
             env,
             thread,
-            probe.form,
-            probe.known,
+            probe,
             episode,
-            draws_steps=probe.draws_steps,
-            draws=probe.draws,
             draws_asked=self._draws_asked,
             is_quick=self.is_quick and not probe.draws_steps,
-            screen_fault=probe.screen_fault,
             keep=self._keep,
         )
 
     @cached_property
-    def _probe(self) -> _Probe:
+    def _probe(self) -> Probe:
         """Make an environment once, look at it, and close it."""
         with drawing, explained(self.id):
             env: Any = self._make({})
@@ -299,7 +278,7 @@ class Gymnasium(WorldSpec):
                 )
                 space = getattr(env, "get_context_space", ContextSpace)()
                 seen = env.unwrapped.observation_space
-                return _Probe(
+                return Probe(
                     form=ActionForm(env.action_space, made.actions),
                     known=made,
                     context_space=space,

@@ -14,11 +14,12 @@ from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.observation import Look, Observation, encode_picture
 from hud_mcp.world import World
 from hud_mcp.worlds.gymnasium import libraries
-from hud_mcp.worlds.gymnasium.actions import MOST_ACTIONS, ActionForm
+from hud_mcp.worlds.gymnasium.actions import MOST_ACTIONS
 from hud_mcp.worlds.gymnasium.episode import Episode
 from hud_mcp.worlds.gymnasium.frames import Frames, close_env, drawing
-from hud_mcp.worlds.gymnasium.known import Known, most_steps
+from hud_mcp.worlds.gymnasium.known import most_steps
 from hud_mcp.worlds.gymnasium.legend import legend_of
+from hud_mcp.worlds.gymnasium.making import Probe
 from hud_mcp.worlds.gymnasium.pace import Pace
 from hud_mcp.worlds.gymnasium.thread import OwnThread
 from hud_mcp.worlds.gymnasium.words import in_words, plain
@@ -57,27 +58,22 @@ class GymnasiumWorld(World):
         self,
         env: "gymnasium.Env[Any, Any]",
         thread: OwnThread,
-        form: ActionForm,
-        known: Known,
+        probe: Probe,
         episode: Episode,
         *,
-        draws_steps: bool,
-        draws: bool = False,
-        draws_asked: bool = False,
-        is_quick: bool = False,
-        screen_fault: str | None = None,
-        keep: "Callable[[Any, OwnThread], bool] | None" = None,
+        draws_asked: bool,
+        is_quick: bool,
+        keep: Callable[[Any, OwnThread], bool],
     ) -> None:
         self.episode = episode
         self._env = env
         self._thread = thread
-        self._form = form
-        self._known = known
+        self._probe = probe
+        self._form = probe.form
         self._step: Callable[[Any], tuple[Any, Any, bool, bool, dict[str, Any]]] = env.step
-        if draws_steps:
+        if probe.draws_steps:
             self._step = self._drawn_step
-        self._draws = draws
-        self._keep = keep
+        self._keep: Callable[[Any, OwnThread], bool] | None = keep
         self._draws_asked = draws_asked
         self._frames = Frames(env)
         self._pace = Pace(is_quick=is_quick)
@@ -86,8 +82,7 @@ class GymnasiumWorld(World):
         self._closed = False
         self._last: list[str] | None = None
         self._explained_at: int | None = None
-        self._screen_fault = screen_fault
-        self._legend = legend_of(env, known)
+        self._legend = legend_of(env, probe.known)
 
     @property
     def action_schema(self) -> dict[str, Any]:
@@ -150,7 +145,7 @@ class GymnasiumWorld(World):
             EnvironmentFailed: The world is closed or broken.
         """
         self._check_open()
-        if self._draws and not self._draws_asked:
+        if self._probe.draws and not self._draws_asked:
             await self._thread.do(self._frames.draw)
 
     def acts_now(self, actions: Sequence[Action], look: Look) -> bool:
@@ -337,7 +332,7 @@ class GymnasiumWorld(World):
     # In words.
 
     def _words(self, look: Look) -> str:
-        lines = in_words(self.episode.seen, self._env, self._known.numbers)
+        lines = in_words(self.episode.seen, self._env, self._probe.known.numbers)
         shown = lines
         if look.changes and self._last is not None:
             shown = [line for line in lines if line not in self._last] or ["Nothing changed."]
@@ -362,7 +357,7 @@ class GymnasiumWorld(World):
         return "\n".join([*self._explanation(), *how])
 
     def _explanation(self) -> list[str]:
-        fault = self._frames.fault or self._screen_fault
+        fault = self._frames.fault or self._probe.screen_fault
         return [*self._legend, *([f"There are no pictures: {fault}"] if fault else [])]
 
     def _ended(self) -> str:

@@ -1,12 +1,10 @@
 """What a record has to read: sessions, jobs, trajectories, their steps, lines and pictures."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Literal
 
 import anyio.to_thread
 
-from hud_mcp.errors import SourceNotFound
 from hud_mcp.record.job import Job
 from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import (
@@ -23,12 +21,7 @@ from hud_mcp.store.screenshots import ObjectStore, read_file
 from hud_mcp.store.stored_session import OwnSession, StoredSession
 from hud_mcp.task import Task
 
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-__all__ = ["Archive", "no_job", "no_trajectory"]
-
-T = TypeVar("T")
+__all__ = ["Archive"]
 
 
 class Archive:
@@ -88,14 +81,9 @@ class Archive:
         Raises:
             SourceNotFound: There is no such trajectory.
         """
-        found = await self._database.read(
-            lambda c: sql.reading.load_trajectories(
-                c, self.screenshots, ids=[trajectory_id], turns=turns
-            )
+        return await self._database.read(
+            lambda c: sql.reading.load_trajectory(c, self.screenshots, trajectory_id, turns=turns)
         )
-        if not found:
-            raise no_trajectory(trajectory_id)
-        return found[0]
 
     async def load_steps(
         self, trajectory_id: str, start: int = 0, stop: int | None = None
@@ -129,12 +117,9 @@ class Archive:
         Raises:
             SourceNotFound: There is no such session.
         """
-        found = await self._database.read(
+        return await self._database.read(
             lambda c: sql.sessions.load_session(c, self.screenshots, trajectory_id)
         )
-        if found is None:
-            raise no_trajectory(trajectory_id)
-        return found
 
     async def find_session(
         self, secret_digest: str, *, principal: str | None
@@ -145,23 +130,13 @@ class Archive:
             The trajectory's id, and the receipt or None before the end. None if this principal
             has no such session.
         """
-
-        def read(connection: "Connection") -> "tuple[str, Receipt | None] | None":
-            row = sql.sessions.session_by_secret(connection, secret_digest)
-            if row is None or row.principal != principal:
-                return None
-            return row.id, sql.reading.read_receipt(row)
-
-        return await self._database.read(read)
+        return await self._database.read(
+            lambda c: sql.sessions.find_session(c, secret_digest, principal)
+        )
 
     async def find_begun(self, secret_digest: str) -> tuple[str | None, Task] | None:
         """Return a session's principal and task by the hash of its id; None if there is none."""
-
-        def read(connection: "Connection") -> tuple[str | None, Task] | None:
-            row = sql.sessions.session_by_secret(connection, secret_digest)
-            return None if row is None else (row.principal, sql.reading.read_task(row))
-
-        return await self._database.read(read)
+        return await self._database.read(lambda c: sql.sessions.find_begun(c, secret_digest))
 
     async def list_own(self, token_digest: str, limit: int) -> list[OwnSession]:
         """Return the newest sessions that were started with a token, newest first."""
@@ -184,12 +159,6 @@ class Archive:
         if self.exists:
             await self._database.read(lambda c: sql.plans.check_tries(c, start_key, tries))
 
-    async def list_runs(self, task_id: str, limit: int = 100) -> list[TrajectorySummary]:
-        """Return the newest trajectories of a task, whatever their jobs, newest first."""
-        return await self._database.read(
-            lambda c: sql.reading.load_summaries(c, task_id=task_id, newest_first=True, limit=limit)
-        )
-
     async def load_job(self, job_id: str, *, turns: bool = False) -> tuple[Job, list[Trajectory]]:
         """Return a job and its trajectories, in the order in which they began.
 
@@ -202,11 +171,11 @@ class Archive:
         Raises:
             SourceNotFound: There is no such job.
         """
-        return await self._read_job(
-            job_id,
-            lambda c: sql.reading.load_trajectories(
-                c, self.screenshots, job_id=job_id, turns=turns
-            ),
+        return await self._database.read(
+            lambda c: (
+                sql.jobs.load_job(c, job_id),
+                sql.reading.load_trajectories(c, self.screenshots, job_id=job_id, turns=turns),
+            )
         )
 
     async def load_job_summary(
@@ -220,19 +189,12 @@ class Archive:
         Raises:
             SourceNotFound: There is no such job.
         """
-
-        def read(
-            connection: "Connection",
-        ) -> tuple[Job, list[Task], list[TrajectorySummary]] | None:
-            found = sql.jobs.load_job_with_tasks(connection, job_id)
-            if found is None:
-                return None
-            return *found, sql.reading.load_summaries(connection, job_id=job_id, uses=True)
-
-        found = await self._database.read(read)
-        if found is None:
-            raise no_job(job_id)
-        return found
+        return await self._database.read(
+            lambda c: (
+                *sql.jobs.load_job_with_tasks(c, job_id),
+                sql.reading.load_summaries(c, job_id=job_id, uses=True),
+            )
+        )
 
     async def find_job_id(self, text: str) -> str:
         """Return the whole id of the job with this id, or the only one that begins with it.
@@ -243,10 +205,7 @@ class Archive:
         hint = "`hud-mcp jobs` lists them."
         if text.startswith("traj-"):
             hint = f"Trajectories have such ids: `hud-mcp trace {printable(text)}`."
-        self._database.look_for_it()
-        return await self._database.read(
-            lambda c: sql.reading.find_id(c, "job", text, try_next=hint)
-        )
+        return await self._find_id("job", text, hint)
 
     async def find_trajectory_id(self, text: str) -> str:
         """Return the whole id of a trajectory, as `find_job_id` does.
@@ -257,9 +216,12 @@ class Archive:
         hint = "`hud-mcp jobs ID` lists those of a job."
         if text.startswith("job-"):
             hint = f"Jobs have such ids: `hud-mcp jobs {printable(text)}` lists its trajectories."
-        self._database.look_for_it()
+        return await self._find_id("trajectory", text, hint)
+
+    async def _find_id(self, kind: Literal["job", "trajectory"], text: str, hint: str) -> str:
+        self.look_for_it()
         return await self._database.read(
-            lambda c: sql.reading.find_id(c, "trajectory", text, try_next=hint)
+            lambda c: sql.reading.find_id(c, kind, text, try_next=hint)
         )
 
     async def load_job_ids(self, job_id: str, *, foreign: bool = False) -> tuple[Job, list[str]]:
@@ -272,8 +234,11 @@ class Archive:
         Raises:
             SourceNotFound: There is no such job.
         """
-        return await self._read_job(
-            job_id, lambda c: sql.reading.trajectory_ids(c, job_id, foreign=foreign)
+        return await self._database.read(
+            lambda c: (
+                sql.jobs.load_job(c, job_id),
+                sql.reading.trajectory_ids(c, job_id, foreign=foreign),
+            )
         )
 
     async def list_jobs(self, limit: int = 1000) -> list[Job]:
@@ -281,11 +246,16 @@ class Archive:
         return await self._database.read(lambda c: sql.jobs.list_jobs(c, limit))
 
     async def list_trajectories(
-        self, *, job_id: str | None = None, limit: int = 1000
+        self, *, job_id: str | None = None, task_id: str | None = None, limit: int = 1000
     ) -> list[TrajectorySummary]:
-        """Return the newest trajectories in short, newest first; without a job, those of none."""
+        """Return the newest trajectories in short, newest first.
+
+        They are those of a job, or of a task in whatever jobs; with neither, those of no job.
+        """
         return await self._database.read(
-            lambda c: sql.reading.load_summaries(c, job_id=job_id, newest_first=True, limit=limit)
+            lambda c: sql.reading.load_summaries(
+                c, job_id=job_id, task_id=task_id, newest_first=True, limit=limit
+            )
         )
 
     def screenshot_path(self, record: ScreenshotRecord) -> Path:
@@ -308,29 +278,3 @@ class Archive:
         return await anyio.to_thread.run_sync(
             lambda: read_file(self.screenshot_path(record), record.sha256)
         )
-
-    async def _read_job(self, job_id: str, read: "Callable[[Connection], T]") -> tuple[Job, T]:
-        """Read a job and something of it at once.
-
-        Raises:
-            SourceNotFound: There is no such job.
-        """
-
-        def run(connection: "Connection") -> tuple[Job, T] | None:
-            job = sql.jobs.load_job(connection, job_id)
-            return None if job is None else (job, read(connection))
-
-        found = await self._database.read(run)
-        if found is None:
-            raise no_job(job_id)
-        return found
-
-
-def no_trajectory(trajectory_id: str) -> SourceNotFound:
-    """The error that says that there is no such trajectory."""
-    return SourceNotFound(f"The store has no trajectory {trajectory_id!r}.")
-
-
-def no_job(job_id: str) -> SourceNotFound:
-    """The error that says that there is no such job."""
-    return SourceNotFound(f"The store has no job {job_id!r}.")

@@ -10,14 +10,13 @@ changes nothing.
 
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hud_mcp.lazy import libraries
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.store import sql
-from hud_mcp.store.announced import Announced
 from hud_mcp.store.permissions import make_private_folder
 from hud_mcp.store.stored_session import WaitingSession
 
@@ -42,13 +41,16 @@ class Lease:
     Args:
         folder: Where lock files are; every server of this machine on this store has its own.
         lease_s: How long a server may be silent before it owns nothing any more.
+
+    Attributes:
+        details: Further columns of its entry.
     """
 
     def __init__(self, folder: Path, lease_s: float = LEASE_S) -> None:
         self.server_id = _new_id()
         self._folder = folder
         self.lease_s = lease_s
-        self._announced: Announced | None = None
+        self.details: Mapping[str, Any] = {}
         self._lock: BaseFileLock | None = None
         self._graves: list[Path] = []
 
@@ -72,14 +74,8 @@ class Lease:
         lock = libraries.FileLock(self._path(self.server_id), thread_local=False, mode=0o600)
         lock.acquire(timeout=0)
         self._lock = lock
-        sql.servers.insert_server(connection, self.server_id, self._announced)
+        sql.servers.insert_server(connection, self.server_id, self.details)
         self._bury_the_dead(connection)
-
-    def announce(self, connection: "Connection", announced: Announced) -> None:
-        """Register this server as a replica, or change what it tells the others."""
-        self._announced = announced
-        self.register(connection)
-        sql.servers.announce(connection, self.server_id, announced)
 
     def forget(self, *, stays: bool = False) -> None:
         """Undo an entry whose transaction failed, or that was taken out.
@@ -101,7 +97,7 @@ class Lease:
     def beat(self, connection: "Connection") -> None:
         """Give a sign of life; a server that was taken for dead is registered again."""
         if not sql.servers.beat(connection, self.server_id):
-            sql.servers.insert_server(connection, self.server_id, self._announced)
+            sql.servers.insert_server(connection, self.server_id, self.details)
 
     def leave(self, connection: "Connection") -> None:
         """Let go of every session, and take the entry out."""

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hud_mcp.errors import SessionTaken, SourceNotFound
+from hud_mcp.errors import SessionTaken
 from hud_mcp.hidden_paths import hide
 from hud_mcp.observation import Screenshot
 from hud_mcp.outcome import Outcome
@@ -135,8 +135,7 @@ class Store(Archive):
         Raises:
             SourceNotFound: There is no such job.
         """
-        if not await self._database.write(lambda c: sql.jobs.update_job(c, job)):
-            raise SourceNotFound(f"The store has no job {job.id!r}.")
+        await self._database.write(lambda c: sql.jobs.update_job(c, job))
 
     async def join_job(self, job: Job) -> bool:
         """Record a job, unless the store has one with its id.

@@ -41,9 +41,14 @@ async def test_runs_of_a_task_are_found_in_every_job(store: Store) -> None:
         at = AT + timedelta(hours=i)
         await begin(store, f"traj-{i}", job_id=job.id, started_at=at)
         await begin(store, f"other-{i}", job_id=job.id, task=other, started_at=at)
-    assert [run.id for run in await store.list_runs(TASK.id)] == ["traj-1", "traj-0"]
-    assert [run.id for run in await store.list_runs(other.id, 1)] == ["other-1"]
-    assert await store.list_runs("none") == []
+    assert [run.id for run in await store.list_trajectories(task_id=TASK.id)] == [
+        "traj-1",
+        "traj-0",
+    ]
+    assert [run.id for run in await store.list_trajectories(task_id=other.id, limit=1)] == [
+        "other-1"
+    ]
+    assert await store.list_trajectories(task_id="none") == []
 
 
 async def test_a_log_is_read_from_a_line_on(store: Store) -> None:

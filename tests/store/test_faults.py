@@ -287,7 +287,7 @@ async def test_a_record_that_was_edited_names_the_row(
     assert (damage["traj-1"], damage["traj-2"]) == (None, None)
     assert len((await Outlines(store.database).load_outline(run.id))[2]) == 3
     assert (await Outlines(store.database).count_rewards())[run.id][0] == 3
-    assert len(await store.list_runs("a")) == 3
+    assert len(await store.list_trajectories(task_id="a")) == 3
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
@@ -334,7 +334,7 @@ async def test_an_id_of_any_characters_is_an_unknown_one(store: Store, strange: 
             await ask(f"{strange}no")
     assert await store.load_live(f"{strange}no") is None
     assert await store.load_steps(f"{strange}no") == []
-    assert await store.list_runs(f"{strange}no") == []
+    assert await store.list_trajectories(task_id=f"{strange}no") == []
 
 
 async def test_a_character_that_no_text_can_hold_hides_nothing_beside_it(store: Store) -> None:
@@ -351,7 +351,7 @@ async def test_a_character_that_no_text_can_hold_hides_nothing_beside_it(store: 
     _, listed, runs = await Outlines(store.database).load_outline(job.id)
     assert [task.id for task in listed] == [strange.id]
     assert [(r.reward, r.damaged, r.task_id) for r in runs] == [(0.5, False, strange.id)] * 2
-    assert len(await store.list_runs(strange.id)) == 2
+    assert len(await store.list_trajectories(task_id=strange.id)) == 2
     read = await store.load_trajectory("traj-1")
     assert read.receipt is not None
     assert (read.receipt.content, read.receipt.info) == ("a\0b", info)

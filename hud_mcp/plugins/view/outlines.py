@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from hud_mcp.errors import SourceNotFound
 from hud_mcp.plugins.view import sql
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.store import sql as store_sql
-from hud_mcp.store.archive import no_job, no_trajectory
 from hud_mcp.store.database import Database
 from hud_mcp.task import Task
 
@@ -64,18 +64,15 @@ class Outlines:
             StoreFailed: The store cannot be read.
         """
 
-        def read(
-            connection: "Connection",
-        ) -> "tuple[Job | None, list[Task], list[BriefRun]] | None":
-            if job_id is None:
-                return None, [], sql.outline.load_outline(connection, None)
-            found = store_sql.jobs.load_job_with_tasks(connection, job_id)
-            return found and (*found, sql.outline.load_outline(connection, job_id))
+        def read(connection: "Connection") -> "tuple[Job | None, list[Task], list[BriefRun]]":
+            job, tasks = (
+                (None, [])
+                if job_id is None
+                else store_sql.jobs.load_job_with_tasks(connection, job_id)
+            )
+            return job, tasks, sql.outline.load_outline(connection, job_id)
 
-        found = await self._database.read(read)
-        if found is None:
-            raise no_job(job_id or "")
-        return found
+        return await self._database.read(read)
 
     async def find_place(self, trajectory_id: str) -> "tuple[RunPlace, Job | None]":
         """Return a run's place among the runs of its job, and the job.
@@ -96,7 +93,7 @@ class Outlines:
 
         found = await self._database.read(read)
         if found is None:
-            raise no_trajectory(trajectory_id)
+            raise SourceNotFound(f"The store has no trajectory {trajectory_id!r}.")
         return found
 
     async def find_runs(self, job_id: str | None, text: str) -> set[str]:

@@ -109,7 +109,9 @@ class _Viewer:
 
     async def _runs(self, request: Request) -> Response:
         """Runs of a task in other jobs too, newest first."""
-        found = await self._store.list_runs(request.query_params.get("task", ""))
+        found = await self._store.list_trajectories(
+            task_id=request.query_params.get("task", ""), limit=100
+        )
         names = {job.id: job.name for job in await self._store.list_jobs()}
         rows = [
             {**table_row(s), "job": s.job_id, "job_name": names.get(s.job_id or "")} for s in found

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 from sqlalchemy import Connection, Row, select
 
-from hud_mcp.errors import StoreFailed
+from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.record.job import Job
 from hud_mcp.record.pruning import Pruning
 from hud_mcp.store.sql import schema
@@ -51,22 +51,34 @@ def join_job(connection: Connection, job: Job) -> bool:
     return not row.planned
 
 
-def update_job(connection: Connection, job: Job) -> bool:
-    """Change a job's row; return whether there is one."""
+def update_job(connection: Connection, job: Job) -> None:
+    """Change a job's row.
+
+    Raises:
+        SourceNotFound: There is no such job.
+    """
     changed = connection.execute(jobs.update().where(jobs.c.id == job.id).values(row=_row(job)))
-    return changed.rowcount == 1
+    if changed.rowcount != 1:
+        raise _no_job(job.id)
 
 
-def load_job(connection: Connection, job_id: str) -> Job | None:
-    """A job, or None."""
-    row = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
-    return None if row is None else _read_job(row)
+def load_job(connection: Connection, job_id: str) -> Job:
+    """A job.
+
+    Raises:
+        SourceNotFound: There is no such job.
+        DamagedRecord: Its row is not what was written.
+    """
+    return _read_job(_job_row(connection, job_id))
 
 
-def find_job(connection: Connection, job_id: str) -> Job | None:
-    """A job, or None; where its row is damaged, that it is there."""
-    row = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
-    return None if row is None else _listed_job(row)
+def find_job(connection: Connection, job_id: str) -> Job:
+    """A job; where its row is damaged, that it is there.
+
+    Raises:
+        SourceNotFound: There is no such job.
+    """
+    return _listed_job(_job_row(connection, job_id))
 
 
 def list_jobs(connection: Connection, limit: int) -> list[Job]:
@@ -75,16 +87,16 @@ def list_jobs(connection: Connection, limit: int) -> list[Job]:
     return [_listed_job(row) for row in connection.execute(query)]
 
 
-def load_job_with_tasks(connection: Connection, job_id: str) -> tuple[Job, list[Task]] | None:
-    """A job and the tasks that it is to run, in order; None where there is no such job.
+def load_job_with_tasks(connection: Connection, job_id: str) -> tuple[Job, list[Task]]:
+    """A job and the tasks that it is to run, in order.
 
     Where rows of them are damaged, the job says so: of a task there is its id, if that can be
     read.
+
+    Raises:
+        SourceNotFound: There is no such job.
     """
-    row = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
-    if row is None:
-        return None
-    job = _listed_job(row)
+    job = find_job(connection, job_id)
     tasks, damage = _load_job_tasks(connection, job_id)
     damage = " ".join(text for text in (job.damage, *damage) if text)
     return job.model_copy(update={"damage": damage or None}), tasks
@@ -105,6 +117,17 @@ def _load_job_tasks(connection: Connection, job_id: str) -> tuple[list[Task], li
     if more > 0:
         damage[1:] = [f"{more} more of its tasks {'is' if more == 1 else 'are'} damaged too."]
     return tasks, damage
+
+
+def _job_row(connection: Connection, job_id: str) -> Row[Any]:
+    row = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
+    if row is None:
+        raise _no_job(job_id)
+    return row
+
+
+def _no_job(job_id: str) -> SourceNotFound:
+    return SourceNotFound(f"The store has no job {job_id!r}.")
 
 
 def _row(job: Job) -> dict[str, Any]:

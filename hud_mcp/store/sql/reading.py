@@ -25,12 +25,20 @@ __all__ = [
     "load_steps",
     "load_summaries",
     "load_trajectories",
+    "load_trajectory",
     "read_receipt",
+    "read_task",
     "session_row",
     "trajectory_ids",
 ]
 
 _PLURALS = {"job": "jobs", "trajectory": "trajectories"}
+_WHOLE = (
+    "id", "job_id", "environment", "environment_version", "context", "seed", "prompt",
+    "started_at", "ended_at", "pruned",
+)  # fmt: skip
+"""What a whole record has as its row has it."""
+
 _SHORT = (
     "id", "job_id", "environment", "task", "context", "seed", "receipt", "reward_policy",
     "answered_at", "live_token", "started_at", "ended_at", "pruned",
@@ -171,6 +179,20 @@ def load_trajectories(
     ]
 
 
+def load_trajectory(
+    connection: Connection, screenshots: Path, trajectory_id: str, *, turns: bool = False
+) -> Trajectory:
+    """One whole record.
+
+    Raises:
+        SourceNotFound: There is no such trajectory.
+    """
+    found = load_trajectories(connection, screenshots, ids=[trajectory_id], turns=turns)
+    if not found:
+        raise SourceNotFound(f"The store has no trajectory {trajectory_id!r}.")
+    return found[0]
+
+
 def read_task(row: Row[Any]) -> Task:
     """The task of a session's row.
 
@@ -184,13 +206,11 @@ def read_receipt(row: Row[Any]) -> Receipt | None:
     """The receipt in a session's row.
 
     Raises:
-        StoreFailed: It is damaged.
+        DamagedRecord: It is not what was written.
     """
-    return (
-        None
-        if row.receipt is None
-        else read_value(Receipt, row.receipt, f"the receipt of {row.id}")
-    )
+    if row.receipt is None:
+        return None
+    return read_value(Receipt, row.receipt, f"the receipt of {row.id}")
 
 
 def _line(row: Row[Any]) -> str:
@@ -214,23 +234,14 @@ def _read_trajectory(
     turns: Sequence[RecordedTurn],
 ) -> Trajectory:
     fields = {
-        "id": row.id,
-        "job_id": row.job_id,
-        "environment": row.environment,
-        "environment_version": row.environment_version,
+        **{name: getattr(row, name) for name in _WHOLE},
         "task": read_task(row),
-        "context": row.context,
-        "seed": row.seed,
-        "prompt": row.prompt,
-        "steps": tuple(steps),
-        "logs": "\n".join(lines) or None,
         "receipt": read_receipt(row),
-        "started_at": row.started_at,
-        "ended_at": row.ended_at,
         "record": row.record or "durable",
         "foreign": bool(row.foreign),
+        "steps": tuple(steps),
+        "logs": "\n".join(lines) or None,
         "turns": tuple(turns),
-        "pruned": row.pruned,
     }
     return read_value(Trajectory, fields, f"session {row.id}")
 
@@ -240,21 +251,11 @@ def _summary(
 ) -> TrajectorySummary:
     """A row in short; where it is damaged, all that can still be read of it."""
     fields = {
-        "id": row.id,
-        "job_id": row.job_id,
-        "environment": row.environment,
+        **{name: getattr(row, name) for name in _SHORT if name != "answered_at"},
         "task": _shared_task(row.task, known),
-        "context": row.context,
-        "seed": row.seed,
-        "step_count": row.step_count,
-        "receipt": row.receipt,
-        "reward_policy": row.reward_policy,
         "answered": row.answered_at is not None,
-        "live_token": row.live_token,
-        "started_at": row.started_at,
-        "ended_at": row.ended_at,
+        "step_count": row.step_count,
         "foreign": bool(row.foreign),
-        "pruned": row.pruned,
         "use": use,
     }
     try:

@@ -4,8 +4,7 @@ import hashlib
 import platform
 import time
 import uuid
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -13,12 +12,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, func, literal, select
 
 from hud_mcp.record.trajectory import utc_now
-from hud_mcp.store.announced import Announced
 from hud_mcp.store.boot import boot_name
 from hud_mcp.store.sql.schema import servers, sessions
 
 __all__ = [
-    "announce",
     "beat",
     "find_server",
     "insert_server",
@@ -35,10 +32,8 @@ _BURYING_LOCK = 4_873_121
 """The advisory lock of PostgreSQL under which servers are looked at: one looks at a time."""
 
 
-def insert_server(
-    connection: Connection, server_id: str, announced: Announced | None = None
-) -> None:
-    """Enter a server, alive now, with what it tells other replicas."""
+def insert_server(connection: Connection, server_id: str, details: Mapping[str, Any]) -> None:
+    """Enter a server, alive now."""
     connection.execute(
         servers.insert().values(
             id=server_id,
@@ -46,15 +41,9 @@ def insert_server(
             started_at=utc_now(),
             beat_at=_db_now(connection),
             beat_s=time.monotonic(),
-            **({} if announced is None else asdict(announced)),
+            **details,
         )
     )
-
-
-def announce(connection: Connection, server_id: str, announced: Announced) -> None:
-    """Change what a server tells other replicas."""
-    mine = servers.update().where(servers.c.id == server_id)
-    connection.execute(mine.values(**asdict(announced)))
 
 
 def beat(connection: Connection, server_id: str) -> bool:

@@ -1,38 +1,44 @@
 """Sessions that a new server resumes, as the tables hold them. Over an open connection."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
 from sqlalchemy import Connection, Row, func, select
 
+from hud_mcp.record.trajectory import Receipt
 from hud_mcp.store.sql.damage import UNKNOWN
-from hud_mcp.store.sql.reading import load_trajectories, session_row
+from hud_mcp.store.sql.reading import load_trajectory, read_receipt, read_task, session_row
 from hud_mcp.store.sql.schema import logs, sessions, snapshots
 from hud_mcp.store.stored_session import OwnSession, SessionFacts, StoredSession, WaitingSession
+from hud_mcp.task import Task
 
 __all__ = [
+    "find_begun",
     "find_own",
+    "find_session",
     "list_own",
     "list_owners",
     "list_waiting",
     "load_session",
-    "session_by_secret",
 ]
 
 
-def load_session(
-    connection: Connection, screenshots: Path, trajectory_id: str
-) -> StoredSession | None:
-    """What is needed to resume a session; None where there is none of this id."""
-    row = session_row(connection, trajectory_id)
-    if row is None:
-        return None
-    found = load_trajectories(connection, screenshots, ids=[trajectory_id])
+def load_session(connection: Connection, screenshots: Path, trajectory_id: str) -> StoredSession:
+    """What is needed to resume a session.
+
+    Raises:
+        SourceNotFound: There is none of this id.
+    """
+    found = load_trajectory(connection, screenshots, trajectory_id)
+    row: Any = session_row(connection, trajectory_id)
     step, data = _snapshot(connection, trajectory_id)
+    told = {each.name: getattr(row, each.name) for each in fields(SessionFacts)}
+    facts: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
     return StoredSession(
-        trajectory=found[0],
+        trajectory=found,
         principal=row.principal,
         secret_digest=row.secret_digest,
         reward_policy=row.reward_policy or "hidden",
@@ -43,21 +49,29 @@ def load_session(
         lines=_count_lines(connection, trajectory_id),
         attempt=row.attempt,
         unflushed=bool(row.unflushed),
-        facts=SessionFacts(
-            was_stopped=bool(row.was_stopped),
-            overloaded=row.overloaded or 0,
-            lost_gradings=row.lost_gradings or 0,
-            failed_in_grading=bool(row.failed_in_grading),
-            died_in_grading=bool(row.died_in_grading),
-        ),
+        facts=SessionFacts(**facts),
     )
 
 
-def session_by_secret(connection: Connection, secret_digest: str) -> Row[Any] | None:
-    """A session's row by the hash of its id."""
-    return connection.execute(
-        select(sessions).where(sessions.c.secret_digest == secret_digest)
-    ).one_or_none()
+def find_session(
+    connection: Connection, secret_digest: str, principal: str | None
+) -> tuple[str, Receipt | None] | None:
+    """The record's id of a principal's session by the hash of its id, and its receipt, if any."""
+    row = _by_secret(connection, secret_digest)
+    if row is None or row.principal != principal:
+        return None
+    return row.id, read_receipt(row)
+
+
+def find_begun(connection: Connection, secret_digest: str) -> tuple[str | None, Task] | None:
+    """Whose a session is and what it asks, by the hash of its id."""
+    row = _by_secret(connection, secret_digest)
+    return None if row is None else (row.principal, read_task(row))
+
+
+def _by_secret(connection: Connection, secret_digest: str) -> Row[Any] | None:
+    query = select(sessions).where(sessions.c.secret_digest == secret_digest)
+    return connection.execute(query).one_or_none()
 
 
 def list_own(connection: Connection, token_digest: str, limit: int) -> list[OwnSession]:

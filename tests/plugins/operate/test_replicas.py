@@ -7,9 +7,9 @@ import pytest
 from records import begin, receipt, trajectory
 from waiting import PATIENCE_S
 
+from hud_mcp.plugins.operate.replicas.announced import Announced
 from hud_mcp.plugins.operate.replicas.records import ReplicaRecords
 from hud_mcp.store import Store
-from hud_mcp.store.announced import Announced
 
 pytestmark = pytest.mark.anyio
 

@@ -1,12 +1,16 @@
 """What replicas of one server know of each other, in the store that they share."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from hud_mcp.plugins.operate import sql
+from hud_mcp.plugins.operate.replicas.announced import Announced
 from hud_mcp.plugins.operate.replicas.known import KnownConnection, OtherReplica, Route
-from hud_mcp.store.announced import Announced
 from hud_mcp.store.database import Database
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 __all__ = ["IDLE_S", "ReplicaRecords"]
 
@@ -34,7 +38,13 @@ class ReplicaRecords:
     async def announce(self, announced: Announced) -> None:
         """Tell the other replicas where this one is, from now on."""
         lease = self._database.lease
-        await self._database.write(lambda c: lease.announce(c, announced))
+        lease.details = details = asdict(announced)
+
+        def announce(connection: "Connection") -> None:
+            lease.register(connection)
+            sql.replicas.announce(connection, lease.server_id, details)
+
+        await self._database.write(announce)
 
     async def find_route(self, key: str, *, principal: str | None) -> Route | None:
         """Who runs a session, by the hash of its id; None where the principal has no such one."""

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hud_mcp.errors import HudMcpError, StoreFailed
+from hud_mcp.plugins.operate.replicas.announced import Announced
 from hud_mcp.plugins.operate.replicas.arrival import HEADER, Arrival, failure, read_body, whose
 from hud_mcp.plugins.operate.replicas.connections import Connections
 from hud_mcp.plugins.operate.replicas.forwarding import (
@@ -38,7 +39,6 @@ from hud_mcp.plugins.operate.replicas.signature import (
 from hud_mcp.server.tokens import Tokens, caller_of_token
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
-from hud_mcp.store.announced import Announced
 
 __all__ = ["Replica"]
 

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp
 
+from hud_mcp.plugins.operate.replicas.announced import Announced
 from hud_mcp.plugins.operate.replicas.drain import DRAIN_S, drain, last_calls
 from hud_mcp.plugins.operate.replicas.replica import Replica
 from hud_mcp.plugins.operate.replicas.signature import Secret
 from hud_mcp.session.registry import Sessions
-from hud_mcp.store.announced import Announced
 
 __all__ = ["ReplicaServing"]
 

@@ -13,6 +13,7 @@ from hud_mcp.store.sql.schema import connection_sessions, connections, servers, 
 __all__ = [
     "add_connection",
     "add_to_connection",
+    "announce",
     "find_connection",
     "find_route",
     "forget_connection",
@@ -20,6 +21,11 @@ __all__ = [
     "list_replicas",
     "touch_connections",
 ]
+
+
+def announce(connection: Connection, server_id: str, details: Mapping[str, Any]) -> None:
+    """Change what a server tells the other replicas."""
+    connection.execute(servers.update().where(servers.c.id == server_id).values(details))
 
 
 def find_route(connection: Connection, key: str, principal: str | None) -> Route | None:

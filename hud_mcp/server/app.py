@@ -52,6 +52,9 @@ Context = ServerRequestContext[str, Any]
 _LASTING_MS = 60_000
 """How long a client may take a list for what it is."""
 
+_HEADER = "x-mcp-header"
+"""The keyword of an argument that comes as a header, too."""
+
 _BEGINNINGS = frozenset({"initialize", "server/discover"})
 """What a client asks first, of either era."""
 
@@ -80,6 +83,7 @@ def build_server(
         title="hud-mcp",
         instructions=surface.instructions,
         lifespan=_lifespan,
+        get_tool_input_schema=surface.schema_of_headers,
         # Private: an agent of one session and its principal are told different lists.
         cache_hints={
             "tools/list": CacheHint(ttl_ms=lasting_ms, scope="private"),
@@ -172,8 +176,20 @@ class _Surface:
             )
             for view in (self.view, agents_view)
         )
+        self._with_headers = {
+            tool.name: tool.input_schema
+            for tool in self._listed.tools
+            if _HEADER in repr(tool.input_schema)
+        }
         self.instructions = "\n".join([instructions(self.view), *sessions.notes()])
         self._agents_instructions = instructions(agents_view)
+
+    def schema_of_headers(self, name: str) -> Mapping[str, Any] | None:
+        """The input schema of a tool some of whose arguments come as HTTP headers, too.
+
+        The SDK checks them with each call over HTTP, and would list all tools for that.
+        """
+        return self._with_headers.get(name)
 
     def introduce(self, ctx: Context, call_next: CallNext) -> Awaitable[HandlerResult]:
         """What a connection begins with: to an agent of one session, only what it can do."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from peers import HttpServer, child_environment, serve_arguments
+from peers import HttpServer, child_environment, http_server, serve_arguments
 from waiting import PATIENCE_S
 
 Json = dict[str, Any]
@@ -253,3 +253,44 @@ def test_nothing_that_is_sent_has_a_character_at_which_a_reader_ends_a_line(
         decoded = each.decode().replace("\r\n", "\n")
         assert decoded.splitlines() == decoded.removesuffix("\n").split("\n"), decoded[:300]
         assert "a\\u2028b\\u2029c\\u0085d" in decoded
+
+
+REGIONS = """
+from typing import Annotated
+
+from pydantic import Field
+
+from hud_mcp import Environment
+
+env = Environment("regions")
+
+
+@env.template
+async def ask():
+    yield "Where?"
+    yield 1.0
+
+
+@env.tool
+async def near(region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})]) -> str:
+    return region
+"""
+
+
+def test_an_argument_that_comes_as_a_header_too_is_the_same_in_both(tmp_path: Path) -> None:
+    """A proxy may have gone by the header; other tools take no notice of one."""
+    (tmp_path / "regions.py").write_text(REGIONS)
+    with http_server(tmp_path, [f"{tmp_path / 'regions.py'}"]) as server:
+
+        def call(name: str, arguments: Json, **more: str) -> httpx.Response:
+            body, headers = modern("tools/call", name=name, arguments=arguments)
+            return post(server.url, body, **headers, **more)
+
+        begun = message_of(call("start_task", {"template": "ask"}, mcp_param_region="north"))
+        asked = {"region": "north", "session": begun["result"]["structuredContent"]["session"]}
+        same = message_of(call("near", asked, mcp_param_region="north"))
+        assert same["result"]["content"][0]["text"] == "north"
+        for other in ({"mcp_param_region": "south"}, {}):
+            refused = call("near", asked, **other)
+            assert refused.status_code == 400, refused.text
+            assert "Mcp-Param-Region" in refused.json()["error"]["message"]

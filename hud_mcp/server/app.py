@@ -119,8 +119,7 @@ def caller_of(ctx: Context) -> Caller:
     The session header is only believed on the 2025-era leg of HTTP, where the SDK has
     checked it; on modern requests a client may send anything.
     """
-    token = get_access_token()
-    caller = Caller() if token is None else caller_of_token(token)
+    caller = caller_of_token(get_access_token())
     if ctx.request is None:
         caller = replace(caller, connection=ctx.lifespan_context)
     elif ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:

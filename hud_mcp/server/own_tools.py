@@ -38,6 +38,12 @@ class OwnTool:
         self._tools = {environment.name: tool for environment, tool in tools}
         self._first, self.tool = tools[0]
 
+    @property
+    def description(self) -> str:
+        """What a model reads."""
+        told = self.tool.description or f"{self.tool.name}: a tool of the environment's own."
+        return told[:_MOST_CHARS]
+
     def listed(self, session: Mapping[str, Any]) -> types.Tool:
         """The tool as clients see it.
 
@@ -45,14 +51,13 @@ class OwnTool:
             session: The schema of the argument `session`, beside the author's.
         """
         tool, schema = self.tool, self.tool.arguments.schema
-        told = tool.description or f"{tool.name}: a tool of the environment's own."
         open_world = tool.open_world  # as its author says, or its world
         if open_world is None:
             open_world = self._first.world.open_world or not tool.replayable
         return tool_entry(
             self.name,
             self.name.replace("_", " ").capitalize(),
-            told[:_MOST_CHARS],
+            self.description,
             {**schema, "properties": {**schema["properties"], "session": session}},
             read_only_hint=tool.read_only,
             destructive_hint=not tool.read_only,

@@ -14,8 +14,10 @@ _SESSION = "hud-mcp/session:"
 """Begins the scope of a token that opens one session, before the digest of its id."""
 
 
-def caller_of_token(token: AccessToken) -> Caller:
+def caller_of_token(token: AccessToken | None) -> Caller:
     """Whom a token names, and the only session that it opens, where it is of one."""
+    if token is None:
+        return Caller()
     named = next((s.removeprefix(_SESSION) for s in token.scopes if s.startswith(_SESSION)), None)
     kept = digest_token(token.token) if named is None else None
     return Caller(principal=token.client_id, session=named, token_digest=kept)

@@ -58,7 +58,7 @@ def modern(method: str, **params: Any) -> tuple[Json, dict[str, str]]:
     headers = {"mcp_protocol_version": "2026-07-28", "mcp_method": method}
     if "name" in params:
         headers["mcp_name"] = params["name"]
-    return request(method, {"_meta": ENVELOPE, **params}), headers
+    return request(method, {"_meta": dict(ENVELOPE), **params}), headers
 
 
 def test_an_answer_has_the_form_that_its_client_accepts(server: HttpServer) -> None:
@@ -287,6 +287,7 @@ def test_an_argument_that_comes_as_a_header_too_is_the_same_in_both(tmp_path: Pa
             return post(server.url, body, **headers, **more)
 
         begun = message_of(call("start_task", {"template": "ask"}, mcp_param_region="north"))
+        assert "result" in begun, begun
         asked = {"region": "north", "session": begun["result"]["structuredContent"]["session"]}
         same = message_of(call("near", asked, mcp_param_region="north"))
         assert same["result"]["content"][0]["text"] == "north"

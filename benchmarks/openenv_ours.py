@@ -1,6 +1,6 @@
 """The benchmark's two games as environments of this project."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 
 from openenv_game import Pole, grade, question
 
@@ -38,10 +38,6 @@ class Cart:
             raise ActionFailed(f"The cart does not take {action.type!r}.")
         return ActionEffect(reward=self._pole.push(int((action.args or {})["action"])))
 
-    def acts_now(self, actions: Sequence[Action], look: Look) -> bool:  # noqa: ARG002
-        """A push is arithmetic."""
-        return True
-
     async def observe(self, look: Look) -> Observation:  # noqa: ARG002
         """Where it is."""
         return Observation(text=self._pole.text())
@@ -57,7 +53,6 @@ class CartSpec(WorldSpec):
     world_type = Cart
     actions = frozenset({"custom"})
     has_screen = False
-    is_quick = True
     replayable = True
 
     async def open(self, opening: Opening) -> Cart:  # noqa: ARG002

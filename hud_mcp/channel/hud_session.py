@@ -84,7 +84,7 @@ class HudSession:
         if self._stored is not None or self.starting.locked():
             return True
         session = self._session
-        return session is not None and (not session.is_over or session.is_let_go)
+        return session is not None and (not session.state.is_over or session.state.is_let_go)
 
     @property
     def untold_s(self) -> float:

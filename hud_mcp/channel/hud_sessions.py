@@ -269,14 +269,14 @@ class HudSessions:
     def begun(self, hud: HudSession) -> Session | None:
         """The session of a task that is being started, while its setup runs; else None."""
         found = self._sessions.here(hud.task_id, self._caller)
-        return None if found is None or found.is_closed else found
+        return None if found is None or found.state.is_closed else found
 
     async def _end_current(self, hud: HudSession, end: SessionEnd) -> None:
         try:
             session = await self._current(hud)
         except HudMcpError:
             return  # it cannot be resumed, or another server runs it
-        if session is not None and not session.is_over:
+        if session is not None and not session.state.is_over:
             await session.finish(end, abort=True)
 
     async def _current(self, hud: HudSession) -> Session | None:
@@ -284,7 +284,7 @@ class HudSessions:
         found: Session | Receipt | None = None
         if hud.stored is not None:
             found = await self._sessions.find(hud.stored, self._caller)
-        elif hud.session is not None and hud.session.is_let_go:
+        elif hud.session is not None and hud.session.state.is_let_go:
             found = await self._sessions.current(hud.session)
         if found is not None:
             hud.assign(found)

@@ -18,7 +18,7 @@ from hud_mcp.hand.place import Lock, Notes, Place
 from hud_mcp.lazy import libraries
 from hud_mcp.loading.source import lasting_source
 from hud_mcp.session.caller import digest_token
-from hud_mcp.session.own import MOST
+from hud_mcp.session.finding import MOST
 from hud_mcp.store import Store
 
 __all__ = [

@@ -17,7 +17,7 @@ from hud_mcp.server.app import build_server
 from hud_mcp.server.http import http_app
 from hud_mcp.serving.deadline import Deadline
 from hud_mcp.session.caller import digest_token
-from hud_mcp.session.own import MOST
+from hud_mcp.session.finding import MOST
 from hud_mcp.session.registry import Sessions
 from hud_mcp.show.web.listener import WebServer
 

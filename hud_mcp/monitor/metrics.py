@@ -151,8 +151,8 @@ class _Now:
         registry = self._sessions()
         living = [] if registry is None else registry.roster.living()
         served = [] if registry is None else list(registry.environments)
-        states = Counter((each.environment.name, each.state) for each in living)
-        worlds = Counter(each.environment.name for each in living if each.has_world)
+        states = Counter((each.environment.name, each.state.shown) for each in living)
+        worlds = Counter(each.environment.name for each in living if each.life.world.is_open)
         states.update({(name, "open"): 0 for name in served})
         worlds.update(dict.fromkeys(served, 0))
         yield _family("sessions", "Sessions, by state.", ("environment", "state"), states)
@@ -162,7 +162,7 @@ class _Now:
             ("environment",),
             {(n,): v for n, v in worlds.items()},
         )
-        waits = sum(each.waiting_calls for each in living)
+        waits = sum(each.life.turn.count for each in living)
         yield _family("calls_waiting", "Calls that wait or run in a session.", (), {(): waits})
         yield _family("info", "The version that runs.", ("version",), {(__version__,): 1})
 

@@ -20,7 +20,7 @@ from hud_mcp.rollout.link import ConnectionLost, Reply
 from hud_mcp.rollout.server import AnyServer, ServerLost
 from hud_mcp.rollout.session_ids import SessionIds
 from hud_mcp.server.tools import CORE
-from hud_mcp.session.caller import CAUSE, CHOSEN_SESSION, DRAWN, ONLY, REASON
+from hud_mcp.session.caller import CAUSE, CHOSEN_SESSION, ONLY, REASON
 from hud_mcp.session.receipts import NOTHING_DONE, digest
 from hud_mcp.store import Store
 
@@ -108,15 +108,10 @@ class Conversation:
         arguments: dict[str, Any] = {"task": task_id}
         if seed is not None:
             arguments["seed"] = seed
-        meta: dict[str, Any] = {CHOSEN_SESSION: self.session, DRAWN: True}
-
-        async def start(*, suspect: bool) -> Reply:
-            try:
-                return await self._call(START_TASK, arguments, dict(meta), suspect=suspect)
-            finally:
-                meta.pop(DRAWN, None)  # it may have begun by the call that was lost
-
-        reply = await repeat(lambda suspect: start(suspect=suspect))
+        meta = {CHOSEN_SESSION: self.session}
+        reply = await repeat(
+            lambda suspect: self._call(START_TASK, arguments, dict(meta), suspect=suspect)
+        )
         if not reply.is_error:
             self.trajectory_id = reply.meta["hud-mcp/start"]["trajectory"]
         return reply

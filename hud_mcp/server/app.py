@@ -237,7 +237,7 @@ class _Surface:
         """Note that the agent itself works on its session, for whoever runs it."""
         session = self._sessions.roster.get(key) if caller.has_session_token else None
         if session is not None:
-            session.mark_called()
+            session.agent_called = True
 
     async def list_prompts(
         self, ctx: Context, params: types.PaginatedRequestParams | None

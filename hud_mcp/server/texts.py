@@ -42,7 +42,7 @@ def begun_text(session: Session, sessions: Sessions) -> str:
 
 def answer_schema(session: Session) -> dict[str, Any]:
     """What the answer must be, where its template says so; any text is a text."""
-    schema = session.template.returns_schema
+    schema = session.life.template.returns_schema
     if schema is None or schema.get("type") == "string":
         return {}
     return {"answer_schema": plain_schema(schema)}

@@ -9,7 +9,6 @@ __all__ = [
     "CHOSEN_SESSION",
     "CONNECTION",
     "CREDENTIAL",
-    "DRAWN",
     "HTTP",
     "LOCAL",
     "LOOK",
@@ -50,10 +49,6 @@ Without a screen it has the text in any case."""
 
 CHOSEN_SESSION = "hud-mcp/session"
 """In the `_meta` of a start_task: the id that a program has chosen for the session."""
-
-DRAWN = "hud-mcp/drawn"
-"""Beside it: the id was drawn for this call, and no call with it was made before. Then no earlier
-start of it is looked for, unless the store says that there is one."""
 
 NAMED_JOB = "hud-mcp/job"
 """In the `_meta` of a start_task: the name of its caller's own job that the session belongs to."""

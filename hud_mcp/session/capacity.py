@@ -7,7 +7,8 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import LimitReached
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.session.caller import OPERATOR, Caller
-from hud_mcp.session.lifecycle import Lifecycle
+from hud_mcp.session.events import Phase
+from hud_mcp.session.leaving import Lifecycle
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
@@ -108,7 +109,7 @@ class Capacity:
         if self.is_closed:
             raise LimitReached("The server is shutting down; nothing was started.")
         limits = self._limits
-        if self._roster.living_at_most < min(limits.sessions, limits.sessions_per_caller):
+        if self._roster.living_count < min(limits.sessions, limits.sessions_per_caller):
             return None
         living = self._roster.living()
         mine = [s for s in living if s.caller.is_same(caller)]
@@ -118,7 +119,7 @@ class Capacity:
         ):
             if len(group) < limit:
                 continue
-            waiting = [s for s in group if s.provisional and not s.busy and s.is_open]
+            waiting = [s for s in group if _is_untouched(s)]
             if not waiting:
                 raise LimitReached(
                     f"{len(group)} sessions are open ({whose}; the limit is {limit}). Finish one "
@@ -126,3 +127,8 @@ class Capacity:
                 )
             return min(waiting, key=lambda s: s.begun_s)
         return None
+
+
+def _is_untouched(session: Session) -> bool:
+    state = session.state
+    return state.provisional and state.phase is Phase.OPEN and not session.is_busy

@@ -7,7 +7,7 @@ that finds a record still behind does not grade: the agent's work would be missi
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
@@ -19,8 +19,7 @@ from hud_mcp.errors import EnvironmentFailed, HudMcpError, StoreFailed
 from hud_mcp.observation import Observation
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.session.draft import Draft
-from hud_mcp.session.events import Rested
-from hud_mcp.session.executor import Post
+from hud_mcp.session.events import Post, Rested
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.live_world import LiveWorld
 from hud_mcp.world import World
@@ -41,8 +40,12 @@ class DirectlyUsed(Protocol):
         """The world, while it may be used; else it raises."""
         ...
 
-    async def enqueue(
-        self, run: Callable[[], Awaitable[None]], limit_s: float, *, detached: bool = False
+    async def in_turn(
+        self,
+        run: Callable[[], Coroutine[Any, Any, None]],
+        limit_s: float,
+        *,
+        detached: bool = False,
     ) -> None:
         """Do something in the order of the session's calls."""
         ...
@@ -73,8 +76,8 @@ class Access:
 
     def tell(self, text: str, **info: Any) -> None:
         """Say what came of it, for the record."""
-        self.draft.see(Observation(text=text))
-        self.draft.tell(**info)
+        self.draft.observation = Observation(text=text)
+        self.draft.info |= info
 
     @property
     def words(self) -> str:
@@ -162,8 +165,8 @@ class DirectAccess:
         self._stop_timer()
         if not self._journal.is_behind:
             fall_behind = partial(self._fall_behind, one, session)
-            await session.enqueue(fall_behind, self.limit_s, detached=True)
-        one.draft.do(1)
+            await session.in_turn(fall_behind, self.limit_s, detached=True)
+        one.draft.performed = 1
 
     async def end(self, one: Access, session: DirectlyUsed) -> None:
         """Record what was done, with a snapshot where one can be had at once."""
@@ -174,7 +177,7 @@ class DirectAccess:
         try:
             session.direct_world()
             record = partial(self._record, one, session)
-            await session.enqueue(record, 2 * self.limit_s, detached=True)
+            await session.in_turn(record, 2 * self.limit_s, detached=True)
         except (StoreFailed, EnvironmentFailed):
             raise
         except HudMcpError:  # the session was answered or has ended meanwhile
@@ -202,6 +205,15 @@ class DirectAccess:
         if data is not None:
             await self._journal.catch_up(data)
 
+    async def try_to_catch_up(self) -> None:
+        """Do the same where nobody waits for it; what fails, the next direct access takes."""
+        try:
+            await self.catch_up()
+        except EnvironmentFailed:
+            raise
+        except HudMcpError as exc:
+            self._log(f"no snapshot: {exc}")
+
     async def _fall_behind(self, one: Access, session: DirectlyUsed) -> None:
         session.direct_world()
         if self._journal.is_behind:  # another one that began at the same time has seen to it
@@ -214,7 +226,7 @@ class DirectAccess:
         session.direct_world()
         try:
             if self._snapshot_s <= _QUICK_S:
-                one.draft.keep(await self.take())
+                one.draft.snapshot = await self.take()
         except BaseException:
             await self._journal.keep(one.draft)
             raise
@@ -254,7 +266,7 @@ async def access(
         one.draft.fail(str(exc), interrupted=False)
         raise
     except BaseException:
-        one.draft.interrupt()
+        one.draft.interrupted = True
         raise
     finally:
         direct.remove(one)

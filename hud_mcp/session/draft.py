@@ -1,20 +1,37 @@
-"""A step while it is made."""
+"""A step while it is made, and as its agent sees it."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+import orjson
 from pydantic_core import to_jsonable_python
 
-from hud_mcp.action import ActionEffect, Point
-from hud_mcp.observation import Look, Observation
+from hud_mcp.action import Action, ActionEffect, Point
+from hud_mcp.call import FunctionConfig
+from hud_mcp.clipping import clip_text
+from hud_mcp.errors import HudMcpError
+from hud_mcp.observation import Look, Observation, Screenshot, TaskResult, fit_screenshot
 from hud_mcp.record.trajectory import ScreenshotRecord, TrajectoryStep, utc_now
 from hud_mcp.record.values import SNAPSHOT, TARGETS, UNDONE
-from hud_mcp.session.measuring import FINAL_RESPONSE
 
-__all__ = ["Draft", "StepKind"]
+__all__ = [
+    "Draft",
+    "StepKind",
+    "Stepped",
+    "as_actions",
+    "as_shown",
+    "tool_observation",
+    "which_failed",
+    "why",
+    "why_stopped",
+]
 
 StepKind = Literal["step", "act", "screenshot", "tool", "direct", "response", "evaluate", "reset"]
 """How the record names a call."""
+
+_PLAIN = Look()
 
 
 class Draft:
@@ -25,7 +42,41 @@ class Draft:
         actions: What the agent sent.
         scale: How many of the world's pixels are one of the picture that the agent was shown.
         look: What is observed then.
+        was_dead: Whether the world had died before the call began.
+
+    Attributes:
+        performed: How many of the actions were done.
+        observation: What was seen then.
+        delivered_image: Whether the agent is shown the picture.
+        snapshot: The state of the world then, where one could be had.
+        error: Why the call did not come to its end; None where it did.
+        interrupted: Whether something else than the call's own failure ended it.
+        answers: Whether its last action is the answer, and is submitted.
+        info: What else the record says of it.
     """
+
+    __slots__ = (
+        "actions",
+        "answers",
+        "delivered_image",
+        "error",
+        "info",
+        "interrupted",
+        "kind",
+        "look",
+        "notes",
+        "observation",
+        "performed",
+        "places",
+        "reward",
+        "scale",
+        "snapshot",
+        "started_at",
+        "targets",
+        "terminated",
+        "truncated",
+        "was_dead",
+    )
 
     def __init__(
         self,
@@ -33,47 +84,29 @@ class Draft:
         actions: list[dict[str, Any]],
         *,
         scale: float = 1.0,
-        look: Look | None = None,
+        look: Look = _PLAIN,
+        was_dead: bool = False,
     ) -> None:
         self.kind: StepKind = kind
         self.actions = actions
         self.started_at = utc_now()
+        self.scale = scale
+        self.look = look
+        self.was_dead = was_dead
         self.performed = 0
         self.observation: Observation | None = None
         self.error: str | None = None
-        self.rewards: list[float] = []
+        self.reward: float | None = None
         self.notes: list[str] = []
         self.places: list[Point | None] = []
         self.targets: list[str | None] = []
         self.info: dict[str, Any] = {}
         self.terminated = False
         self.truncated = False
-        self.scale = scale
-        self.look = _told(look)
         self.delivered_image = False
         self.interrupted = False
         self.answers = False
         self.snapshot: bytes | None = None
-
-    def see(self, observation: Observation) -> None:
-        """Note what was seen then."""
-        self.observation = observation
-
-    def deliver(self, *, image: bool) -> None:
-        """Note whether the agent is shown the picture."""
-        self.delivered_image = image
-
-    def keep(self, snapshot: bytes | None) -> None:
-        """Keep the state of the world then, where one could be had."""
-        self.snapshot = snapshot
-
-    def tell(self, **info: Any) -> None:
-        """Add what else the record says of it."""
-        self.info |= info
-
-    def do(self, count: int) -> None:
-        """Note how many of its actions were done."""
-        self.performed = count
 
     def fail(self, error: str, *, interrupted: bool) -> None:
         """Note why the call did not come to its end.
@@ -85,40 +118,12 @@ class Draft:
         self.error = error
         self.interrupted = interrupted
 
-    def interrupt(self) -> None:
-        """Note that something else than the call's own failure ended it."""
-        self.interrupted = True
-
-    def answer(self) -> None:
-        """Note that its next action is the answer, and is submitted."""
-        self.performed += 1
-        self.answers = True
-
-    def unanswer(self) -> None:
-        """Note that the answer was not submitted."""
-        self.performed -= 1
-        self.answers = False
-
-    def keep_answer(self, answer: str) -> None:
-        """Note that its next action is an answer, which an operator will grade."""
-        self.performed += 1
-        self.info[FINAL_RESPONSE] = answer
-
-    def undo(self, *, was_dead: bool) -> None:
-        """Note that the world died, and is resumed: nothing of the call stands.
-
-        Args:
-            was_dead: Whether it had died before the call began.
-        """
-        self.performed, self.rewards, self.places, self.targets = 0, [], [], []
+    def undo(self) -> None:
+        """Note that the world died, and is resumed: nothing of the call stands."""
+        self.performed, self.reward, self.places, self.targets = 0, None, [], []
         self.terminated = self.truncated = self.interrupted = False
         self.snapshot = self.observation = None
-        self.info = {UNDONE: "before" if was_dead else "during"}
-
-    @property
-    def reward(self) -> float | None:
-        """The sum of the rewards that the world gave, or None."""
-        return sum(self.rewards) if self.rewards else None
+        self.info = {UNDONE: "before" if self.was_dead else "during"}
 
     def add(self, effect: ActionEffect) -> None:
         """Add what one action did.
@@ -132,7 +137,7 @@ class Draft:
         if effect.text:
             self.notes.append(effect.text)
         if effect.reward is not None:
-            self.rewards.append(effect.reward)
+            self.reward = (self.reward or 0) + effect.reward
         self.terminated |= effect.terminated
         self.truncated |= effect.truncated
         for name, value in effect.info.items():
@@ -149,10 +154,11 @@ class Draft:
             index: Its index.
             of_snapshot: What is to be said of the snapshot after it, if anything.
         """
-        seen = self.observation or Observation()
+        seen, look = self.observation, self.look
         info = {**self.info, TARGETS: self.targets} if any(self.targets) else self.info
         if of_snapshot:
             info = {**info, SNAPSHOT: dict(of_snapshot)}
+        told = {} if look == _PLAIN else look.model_dump(mode="json", exclude_defaults=True)
         return TrajectoryStep(
             index=index,
             kind=self.kind,
@@ -160,11 +166,11 @@ class Draft:
             performed=self.performed,
             scale=self.scale,
             places=tuple(self.places) if any(self.places) else (),
-            look=self.look,
+            look=told,
             delivered_image=self.delivered_image,
             interrupted=self.interrupted,
-            observation_text=seen.text,
-            screenshot=ScreenshotRecord.of(seen.image) if seen.image else None,
+            observation_text=seen.text if seen else None,
+            screenshot=ScreenshotRecord.of(seen.image) if seen and seen.image else None,
             reward=self.reward,
             terminated=self.terminated,
             truncated=self.truncated,
@@ -176,11 +182,100 @@ class Draft:
         )
 
 
-_PLAIN = Look()
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """What a call on the world gave.
+
+    Attributes:
+        result: What the agent sees, and what the world said of ends.
+        performed: How many of the actions were performed.
+        error: Why the next one was not, or None.
+        notes: What single actions said.
+        answered: Whether a response action submitted the answer.
+        is_repeat: Whether it was done before, and is told from the record.
+        reward: What the world rewards it with, where the agent is told; else None.
+    """
+
+    result: TaskResult
+    performed: int
+    error: str | None = None
+    notes: tuple[str, ...] = ()
+    answered: bool = False
+    is_repeat: bool = False
+    reward: float | None = None
 
 
-def _told(look: Look | None) -> dict[str, Any]:
-    """What of a look is not as by default."""
-    if look is None or look == _PLAIN:
-        return {}
-    return look.model_dump(mode="json", exclude_defaults=True)
+def as_shown(
+    draft: Draft, *, deliver_image: bool, rewards_shown: bool, answered: bool = False
+) -> Stepped:
+    """A step as the agent sees it.
+
+    Args:
+        draft: The step.
+        deliver_image: Whether it is shown the picture.
+        rewards_shown: Whether it is told the reward.
+        answered: Whether a response action submitted the answer.
+    """
+    seen = draft.observation or Observation()
+    if seen.image is not None and not deliver_image:
+        seen = Observation(text=seen.text, values=seen.values)
+    return Stepped(
+        result=TaskResult(
+            observation=seen,
+            terminated=draft.terminated,
+            truncated=draft.truncated,
+            info=draft.info,
+        ),
+        performed=draft.performed,
+        error=None if answered else draft.error,
+        notes=tuple(draft.notes),
+        answered=answered,
+        reward=draft.reward if rewards_shown else None,
+    )
+
+
+def why(exc: Exception) -> str:
+    """What is said of a failure that stops nothing."""
+    known = isinstance(exc, HudMcpError | TimeoutError)
+    return str(exc) if known else f"{type(exc).__name__}: {exc}"
+
+
+def as_actions(calls: Sequence[FunctionConfig]) -> list[dict[str, Any]]:
+    """Calls as a step's actions: each as a tool's is."""
+    return [{"tool": call.function, "args": list(call.args)} for call in calls]
+
+
+def why_stopped(exc: BaseException, where: str) -> str:
+    """What the record says of a call that did not come to its end."""
+    if isinstance(exc, asyncio.CancelledError):
+        return f"stopped {where}"
+    return str(exc) if isinstance(exc, HudMcpError) else f"{type(exc).__name__}: {exc}"
+
+
+def which_failed(actions: Sequence[Action], performed: int, exc: Exception) -> str:
+    """Which of the actions was refused, and why."""
+    failed = actions[performed]
+    if len(actions) == 1:
+        return f"{failed.type} failed: {exc}"
+    rest = len(actions) - performed - 1
+    tail = f" The {rest} after it were not performed." if rest else ""
+    return f"actions[{performed}]: {failed.type} failed: {exc}{tail}"
+
+
+def tool_observation(value: Any, look: Look) -> Observation:
+    """What a tool returned, within the budget of an observation."""
+    if isinstance(value, Screenshot):
+        value = Observation(image=value)
+    if not isinstance(value, Observation):
+        value = Observation(text=_tool_text(value))
+    text = None if value.text is None else clip_text(value.text, look.max_text_chars)
+    image = None if value.image is None else fit_screenshot(value.image, look)
+    return Observation(text=text, image=image)
+
+
+def _tool_text(value: Any) -> str:
+    if value is None:
+        return "Done."
+    if isinstance(value, str):
+        return value
+    return orjson.dumps(to_jsonable_python(value, fallback=str)).decode()

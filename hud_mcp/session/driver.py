@@ -20,11 +20,9 @@ from typing import Any, TypeAlias
 from hud_mcp import telemetry
 from hud_mcp.contention import Contention
 from hud_mcp.grade import Outcome, read_grade
-from hud_mcp.session.events import EndedItself, EndWanted, Finished
-from hud_mcp.session.executor import Post
+from hud_mcp.session.events import EndedItself, EndWanted, Finished, Post
 from hud_mcp.session.live_world import LiveWorld, Play
 from hud_mcp.session.log import clean_context
-from hud_mcp.session.once import Once
 from hud_mcp.session.patience import PATIENCE_S, done_now
 from hud_mcp.session.session_end import LEFT_BY_PROGRAM, SessionEnd
 from hud_mcp.session.thrown import (
@@ -116,7 +114,8 @@ class Driver:
         self._context = clean_context(name, log)
         self._timer: asyncio.TimerHandle | None = None
         self.prompt: asyncio.Future[Prompt | None] = asyncio.get_running_loop().create_future()
-        self._closed = Once()
+        self._is_closed = False
+        self._closing: asyncio.Event | None = None
 
     def start(self, opening: Opening) -> None:
         """Begin, in a clean context: nothing of the request that starts a session stays in it.
@@ -137,11 +136,6 @@ class Driver:
     async def wait_for_prompt(self) -> Prompt | None:
         """What the template asks, once it does; None where it ended before it did."""
         return self.prompt.result() if self.prompt.done() else await asyncio.shield(self.prompt)
-
-    @property
-    def is_at_once(self) -> bool:
-        """Whether its template waits for an answer, and is resumed in the turn of who gives it."""
-        return self._play is not None
 
     def submit(self, raw: str) -> None:
         """Resume the template with the answer; grading begins."""
@@ -213,7 +207,9 @@ class Driver:
 
     def note_closed(self) -> None:
         """Note that the world is closed and the log is written."""
-        self._closed.set()
+        self._is_closed = True
+        if self._closing is not None:
+            self._closing.set()
 
     async def _run(self, opening: Opening, orders: _Orders) -> None:
         self._runs = True
@@ -231,9 +227,10 @@ class Driver:
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # every failure of the author's code is attributed here
             end = None if self._is_cut_short(exc) else failed_setup(exc, self._template)
         self._finish(end)
-        while self._is_left and not self._closed.is_set():  # the loop waits for this task alone
+        while self._is_left and not self._is_closed:  # the loop waits for this task alone
+            self._closing = self._closing or asyncio.Event()
             with suppress(asyncio.CancelledError):
-                await self._closed.wait()
+                await self._closing.wait()
 
     @property
     def _is_left(self) -> bool:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from functools import partial
 
 import anyio
 
@@ -16,8 +17,7 @@ from hud_mcp.record.trajectory import Receipt, TrajectoryStep, utc_now
 from hud_mcp.record.values import BEHIND
 from hud_mcp.session.deaths import trail
 from hud_mcp.session.draft import Draft
-from hud_mcp.session.events import TakenOver
-from hud_mcp.session.executor import Post
+from hud_mcp.session.events import Post, TakenOver
 from hud_mcp.session.snapshot_notes import SnapshotNotes
 from hud_mcp.store import NewStep, Store
 from hud_mcp.store.stored_session import StoredSession
@@ -66,7 +66,7 @@ class Journal:
         self._on_written = on_written
         self._lock = asyncio.Lock()  # of whoever writes what is owed
         self._beginning: asyncio.Future[int] | None = None
-        self._handed_over: asyncio.Future[None] | None = None
+        self._writing: asyncio.Future[None] | None = None
         self._steps: list[NewStep] = []
         self._lines: list[tuple[datetime, str]] = []
         self._first_line = stored.lines if stored is not None else 0
@@ -95,12 +95,6 @@ class Journal:
     def is_written(self) -> bool:
         """Whether nothing is left to be written: no step, no line, no fact and no end."""
         return not (self._steps or self._lines or self._facts or self._receipt)
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is owed and nothing is being written: the next write needs no turn."""
-        writes = self._handed_over is not None or self._lock.locked()
-        return self.is_written and not (writes or self.taken)
 
     @property
     def owes(self) -> bool:
@@ -154,14 +148,6 @@ class Journal:
         self._post(TakenOver())
 
     # The beginning.
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether this journal has written the beginning."""
-        begun = self._beginning
-        if begun is None or not begun.done() or begun.cancelled():
-            return False
-        return begun.exception() is None
 
     async def begin(self, add: Callable[[Store], Awaitable[int]]) -> None:
         """Record the beginning, once: what a second call is given changes nothing.
@@ -232,7 +218,7 @@ class Journal:
         """Commit the one step that is owed, without a wait; return whether that was done."""
         if len(self._steps) != 1 or self._lines or self._facts or self._lock.locked():
             return False
-        if self._handed_over is not None or self.taken:
+        if self._writing is not None or self.taken:
             return False
         if not self._store.commit_step(self._id, self._steps[0]):
             return False
@@ -249,20 +235,36 @@ class Journal:
         # Shielded: what was performed is recorded, also where its request was cancelled.
         with anyio.CancelScope(shield=True):
             async with self._lock:
-                if self._handed_over is not None:
-                    await asyncio.wait({self._handed_over})
-                while steps := tuple(self._steps):
-                    try:
-                        await self._store.write_steps(self._id, steps)
-                    except SessionTaken:
-                        self.give_up()
-                        raise
-                    self._drop(len(steps))
+                while self._steps or self._writing is not None:
+                    await asyncio.shield(self._write_steps())
                 try:
                     await self._write_words()
                 except StoreFailed:
                     if whole:
                         raise  # else it is kept, and the next write tries again
+
+    def _write_steps(self) -> "asyncio.Future[None]":
+        """Write the steps that are owed, after those that are being written.
+
+        A task that is cancelled without a scope leaves this while it is under way.
+        """
+        if self._writing is None:
+            steps = tuple(self._steps)
+            self._writing = writing = self._store.write_steps(self._id, steps)
+            if writing.done():  # what is called back would come too late for who waits
+                self._conclude_steps(len(steps), writing)
+            else:
+                writing.add_done_callback(partial(self._conclude_steps, len(steps)))
+            return writing
+        return self._writing
+
+    def _conclude_steps(self, count: int, done: "asyncio.Future[None]") -> None:
+        self._writing = None
+        error = None if done.cancelled() else done.exception()
+        if isinstance(error, SessionTaken):
+            self.give_up()
+        elif error is None and not done.cancelled():
+            self._drop(count)
 
     async def _write_words(self) -> None:
         """Write the facts and the lines of the log that are owed."""
@@ -278,32 +280,6 @@ class Journal:
         """Forget the first steps that are owed: they are written."""
         del self._steps[:count]
         self._on_written()
-
-    def hand_over(self, draft: Draft) -> "asyncio.Future[None]":
-        """Have the step that answers written, while the journal is idle, and wait for nothing.
-
-        Returns:
-            What ends once it is recorded, or with the error; the step is withdrawn then. It is
-            this journal's: only callbacks are added to it.
-        """
-        self.owe(draft)
-        try:
-            self._handed_over = self._store.write_steps(self._id, tuple(self._steps))
-        except BaseException:
-            self.withdraw()
-            raise
-        self._handed_over.add_done_callback(self._conclude_handed_over)
-        return self._handed_over
-
-    def _conclude_handed_over(self, done: "asyncio.Future[None]") -> None:
-        self._handed_over = None
-        error = asyncio.CancelledError() if done.cancelled() else done.exception()
-        if error is None:
-            self._drop(1)
-        elif isinstance(error, SessionTaken):
-            self.give_up()
-        else:
-            self.withdraw()
 
     # Snapshots without a step.
 
@@ -356,7 +332,7 @@ class Journal:
         """
         if self.taken:
             return None
-        self._owe_end(receipt)
+        self._receipt, self._has_ended = receipt, True
         return await self.flush_end()
 
     async def flush_end(self) -> Receipt | None:
@@ -386,28 +362,6 @@ class Journal:
             raise
         self._receipt = None
         return stands
-
-    def hand_over_end(self, receipt: Receipt) -> "asyncio.Future[Receipt]":
-        """Have the end written, while the journal is idle, and wait for nothing.
-
-        Returns:
-            What ends once it is durable, with the receipt that stands; or with the error. The end
-            is owed then.
-        """
-        self._owe_end(receipt)
-        writing = self._store.end_session(self._id, receipt)
-        writing.add_done_callback(self._conclude_end)
-        return writing
-
-    def _owe_end(self, receipt: Receipt) -> None:
-        self._receipt, self._has_ended = receipt, True
-
-    def _conclude_end(self, done: "asyncio.Future[Receipt]") -> None:
-        error = asyncio.CancelledError() if done.cancelled() else done.exception()
-        if error is None:
-            self._receipt = None
-        elif isinstance(error, SessionTaken):
-            self.give_up()
 
     async def leave(self) -> None:
         """Write what was logged after the end, and what is still owed.

@@ -234,18 +234,6 @@ class LiveWorld:
         except HudMcpError as exc:
             self._log(f"what the agent left running was not stopped: {exc}")
 
-    def acts_now(self, actions: Sequence[Action], look: Look) -> bool:
-        """Whether actions, a look after them and what is kept of it wait for nothing now.
-
-        Args:
-            actions: None of them an answer, or aimed at where the pointer is.
-            look: What is observed then.
-        """
-        if not (self.is_open and self._environment.world.is_quick and self.replays):
-            return False
-        asked = getattr(self._world.unwrapped, "acts_now", None)
-        return asked is not None and asked(actions, self._recorded(look))
-
     async def act(self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]) -> None:
         """Perform actions until the episode ends, in one go where the world can.
 

@@ -19,6 +19,7 @@ __all__ = [
     "LineStream",
     "LogFormat",
     "add_fields",
+    "callback_context",
     "clean_context",
     "configure_logging",
     "current_log",
@@ -50,6 +51,19 @@ def clean_context(name: str, log: Callable[[str], None]) -> contextvars.Context:
     context = contextvars.Context()
     context.run(current_name.set, name)
     context.run(current_log.set, log)
+    return context
+
+
+def callback_context() -> contextvars.Context:
+    """A copy of this context, in which AnyIO knows its loop outside of tasks too.
+
+    Where `sniffio` is installed, AnyIO asks that alone, which finds asyncio in tasks and not in
+    callbacks; libraries of models bring it.
+    """
+    context = contextvars.copy_context()
+    sniffio = sys.modules.get("sniffio")
+    if sniffio is not None:
+        context.run(sniffio.current_async_library_cvar.set, "asyncio")
     return context
 
 

@@ -61,10 +61,6 @@ class Measuring:
             self._actions.extend(actions)
             self._targets.extend([*targets, *[None] * len(actions)][: len(actions)])
 
-    def keep_answer(self, answer: str) -> None:
-        """Keep what the agent submitted last."""
-        self.final_response = answer
-
     def note(self, measured: Measurement) -> None:
         """Keep a measurement by the task's own `evaluate`."""
         self.grade, self.is_done, self.failure = measured.grade, True, None
@@ -76,6 +72,10 @@ class Measuring:
     def forget(self) -> None:
         """Forget what was measured and said: the task begins anew."""
         self.grade, self.is_done, self.failure, self.final_response = None, False, None, None
+        self.forget_history()
+
+    def forget_history(self) -> None:
+        """Forget what the agent did."""
         self._actions.clear()
         self._targets.clear()
 

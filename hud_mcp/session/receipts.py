@@ -7,13 +7,16 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from hud_mcp import __version__
+from hud_mcp.contention import Contention
 from hud_mcp.grade import Outcome, cause_of
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session.caller import Caller
+from hud_mcp.session.events import Phase
+from hud_mcp.session.journal import Journal
 from hud_mcp.session.replay import submitted_answer
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.snapshot_notes import snapshot_notes
-from hud_mcp.session.strain import Strain
+from hud_mcp.session.state import State
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 
@@ -21,11 +24,16 @@ __all__ = [
     "DONE",
     "NEXT",
     "NOTHING_DONE",
+    "RESUMING",
+    "Strain",
+    "answered_text",
+    "died_text",
     "digest",
     "ended_how",
     "ended_text",
     "make_receipt",
     "next_step",
+    "over_text",
     "receipt_of_stored",
     "told_to",
 ]
@@ -48,8 +56,64 @@ def told_to(caller: Caller, text: str) -> str:
     return text.replace(NEXT, DONE) if caller.is_agent else text
 
 
+RESUMING = (
+    "The session is being resumed after its server ended, which takes a while. Nothing was "
+    "done; call again in some seconds with its id."
+)
+"""What a caller is told who does not wait for that any longer."""
+
 NOTHING_DONE = "Nothing of this call was done"
 """Of a call that found its world dead: what a program reads to make the same call again."""
+
+_LEAST_S = 0.5
+_LEAST_SHARE = 0.2
+"""A call that is refused is laid to the load where it took so much of it, and so many seconds."""
+
+
+class Strain:
+    """What a session has suffered from the machine's load.
+
+    Args:
+        contention: What the machine takes.
+        journal: Takes a line for the session's log, and how many calls were refused so far.
+        earlier: How many were refused before, where another server began it.
+
+    Attributes:
+        refused: How many of its calls the overloaded machine refused.
+    """
+
+    __slots__ = ("_began_s", "_contention", "_journal", "refused")
+
+    def __init__(self, contention: Contention, journal: Journal, earlier: int) -> None:
+        self.refused = earlier
+        self._contention = contention
+        self._journal = journal
+        self._began_s = contention.waited_s
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds that this server waited since the session began here, to a tenth."""
+        return round(self._contention.waited_s - self._began_s, 1)
+
+    def note_refusal(self, waited_s: float, took_s: float) -> None:
+        """Take note of a call that was refused.
+
+        Args:
+            waited_s: How much of it the machine took.
+            took_s: How long it took.
+        """
+        if waited_s >= max(_LEAST_S, _LEAST_SHARE * took_s):
+            self.refused += 1
+            self._journal.mark(overloaded=self.refused)
+            load = f"which took {waited_s:.1f} of {took_s:.1f} s"
+            self._journal.log(f"refused while the machine was overloaded, {load}")
+
+    def notes(self) -> tuple[str, ...]:
+        """What a receipt says of it; nothing where nothing was refused."""
+        if not self.refused:
+            return ()
+        calls = "1 call was" if self.refused == 1 else f"{self.refused} calls were"
+        return (f"{calls} refused while the machine was overloaded.",)
 
 
 def make_receipt(
@@ -163,3 +227,28 @@ def _because(told: str | None) -> str:
     if not told:
         return "."
     return f": {told}" if told.endswith((".", "!", "?")) else f": {told}."
+
+
+def answered_text(state: State) -> str:
+    """What a call is told that comes after the answer, or after the end of the wait for one."""
+    if not state.is_graded:
+        return ended_text(state.receipt, state.told)
+    if state.answered_at is None:
+        return "The task ended by itself and is being graded; call task_status for the result."
+    return f"An answer was submitted at {state.answered_at:%H:%M:%S} UTC and is being graded."
+
+
+def over_text(state: State) -> str:
+    """What a call is told that comes after the end of the session here."""
+    if state.taken:
+        return (
+            "This server does not run this session any more: another one took it over, or it "
+            "has ended. Call again with its id."
+        )
+    if state.phase is Phase.PARKED or state.is_leaving:
+        why = (state.phase is Phase.PARKED and state.told) or "This server is stopping."
+        return (
+            f"{why} The session waits in its record, as it was after its last reply: call "
+            "again with its id."
+        )
+    return ended_text(state.receipt, state.told)

@@ -1,16 +1,14 @@
 """The two ends of a session's record: how it begins, and the receipt that it ends with."""
 
-import asyncio
 import logging
 
 from hud_mcp.errors import LimitReached, SessionTaken, StoreFailed
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session.journal import Journal
-from hud_mcp.session.life import SessionSpec
 from hud_mcp.session.log import take_rest
-from hud_mcp.session.receipts import make_receipt
+from hud_mcp.session.receipts import Strain, make_receipt
 from hud_mcp.session.session_end import SessionEnd
-from hud_mcp.session.strain import Strain
+from hud_mcp.session.spec import SessionSpec
 
 __all__ = ["RecordEnds"]
 
@@ -25,6 +23,8 @@ class RecordEnds:
         journal: Writes them.
         strain: What the machine's load did to it.
     """
+
+    __slots__ = ("_journal", "_spec", "_strain")
 
     def __init__(self, spec: SessionSpec, journal: Journal, strain: Strain) -> None:
         self._spec = spec
@@ -83,27 +83,6 @@ class RecordEnds:
         except (StoreFailed, SessionTaken) as exc:
             logger.error("%s", exc)  # noqa: TRY400  # its text says everything
         return receipt
-
-    def end_at_once(self, end: SessionEnd, answer: str | None) -> "asyncio.Future[Receipt]":
-        """Record how it ends while its journal is idle, and wait for nothing.
-
-        Returns:
-            What gives the receipt that stands, or is owed.
-        """
-        receipt = self._receipt(end, answer)
-        if end.error:
-            logger.warning("%s: %s", end.outcome, end.error)
-        told: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-
-        def tell(written: "asyncio.Future[Receipt]") -> None:
-            error = None if written.cancelled() else written.exception()
-            if error is not None:
-                logger.error("%s", error)
-            stands = written.cancelled() or error is not None
-            told.set_result(receipt if stands else written.result())
-
-        self._journal.hand_over_end(receipt).add_done_callback(tell)
-        return told
 
     def _receipt(self, end: SessionEnd, answer: str | None) -> Receipt:
         spec = self._spec

@@ -9,18 +9,13 @@ from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Capacity
 from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.session.changes import Changes
-from hud_mcp.session.factory import SessionFactory
-from hud_mcp.session.leaving import Leaving, OpenEndpoints
-from hud_mcp.session.lifecycle import Lifecycle
+from hud_mcp.session.finding import Finding, SharedConnections
+from hud_mcp.session.leaving import Leaving, Lifecycle, OpenEndpoints, Program
 from hud_mcp.session.limits import Limits
-from hud_mcp.session.own import OwnSessions
-from hud_mcp.session.reaper import Reaper
-from hud_mcp.session.resume import Resumption
+from hud_mcp.session.resumption import Resumption
 from hud_mcp.session.roster import Roster
-from hud_mcp.session.search import Search, SharedConnections
 from hud_mcp.session.session import Session
-from hud_mcp.session.starts import Start, Starts
-from hud_mcp.session.sweep import Sweep
+from hud_mcp.session.starts import SessionFactory, Start, Starts
 from hud_mcp.store import Store
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.task import Task
@@ -54,8 +49,8 @@ class Sessions:
             catalogue's.
         roster: Who is here.
         living_of, untouched: The roster's.
-        here, key_of: The search's.
-        own: A caller's own sessions, for whoever has lost an id.
+        here, key_of, find_own, list_own, current, resume: Those of `Finding`.
+        move: Leaves a session to another server, where it can go on there.
         changes: Tells who listens what is recorded.
 
     Raises:
@@ -99,40 +94,40 @@ class Sessions:
         self._capacity = Capacity(
             roster, store, self._lifecycle, limits=limits, tasks=self.tasks, tries=tries
         )
-        self._reaper = Reaper(roster, self._shared.contention, limits)
+        self._program = Program(roster)
         factory = SessionFactory(
             roster,
-            self._reaper,
             store=store,
             shared=self._shared,
             limits=limits,
             reward_policy=reward_policy,
             local_hosts=local_hosts,
             changes=self.changes,
+            program=self._program.watch,
         )
         self._resumption = Resumption(
-            store, catalogue, capacity=self._capacity, factory=factory, roster=roster
-        )
-        self._sweep = Sweep(
             store,
-            self.environments,
+            catalogue,
+            capacity=self._capacity,
+            make_again=factory.make_again,
             roster=roster,
-            resumption=self._resumption,
             limits=limits,
             is_wanted=resumes,
         )
-        self.own = OwnSessions(roster, store)
-        self._search = Search(roster, store, self.own, self._resumption, self._sweep)
-        self.here, self.key_of = self._search.here, self._search.key_of
-        self._starts = Starts(roster, self._capacity, factory, self._search, store)
+        self._finding = finding = Finding(roster, store, self._resumption)
+        self.here, self.key_of, self.list_own = finding.here, finding.key_of, finding.list_own
+        self.find_own = finding.find_own
+        self.current, self.resume = finding.current, finding.resume
+        self._starts = Starts(roster, self._capacity, factory, finding, store)
         self._leaving = Leaving(roster, self._shared, self._lifecycle, store)
+        self.move = self._leaving.move
 
     def begin(self) -> None:
         """Soon grade or end what earlier servers on this store left without either.
 
         Without it, that begins with the first session.
         """
-        self._sweep.begin()
+        self._resumption.begin()
 
     def replace(
         self, environments: Iterable[Environment], tasksets: Iterable[Taskset] = ()
@@ -191,7 +186,6 @@ class Sessions:
         provisional: bool = False,
         session_id: str | None = None,
         drawn: bool = False,
-        first: bool = False,
         job_id: str | None = None,
         named_job_id: str | None = None,
         environment: Environment | None = None,
@@ -206,8 +200,7 @@ class Sessions:
             session_id: An id that the caller chose, so that the same call again, after a reply
                 that was lost, returns the session that the first one began; of several at once,
                 one begins it.
-            drawn: Whether that id was drawn for this call alone, so that none can have begun.
-            first: Whether its caller says so: what it says is checked as the session is recorded.
+            drawn: Whether that id was drawn for this call alone: nobody can ask for it again.
             job_id: The job that it belongs to, in place of the registry's.
             named_job_id: The same, of a job that its caller has named: it is no other place to
                 try a task in once more.
@@ -228,7 +221,7 @@ class Sessions:
         if caller.is_agent:
             raise InvalidTask("This credential is for one session, and cannot start another.")
         environment = environment or self.environment_of(task)
-        self._sweep.watch()
+        self._resumption.watch()
         start = Start(
             environment.bind(task),
             environment,
@@ -237,13 +230,12 @@ class Sessions:
             counted_in=job_id or self.job_id,
             provisional=provisional,
             session_id=session_id,
-            first=first,
         )
         if session_id is None or drawn:
             session = await self._starts.begin(start)
         else:
             session = await self._starts.once(start, session_id)
-        await self._search.add_to_connection(session, caller)
+        await self._finding.add_to_connection(session, caller)
         return session
 
     async def find(
@@ -271,39 +263,17 @@ class Sessions:
 
         If this call is cancelled, it is resumed nevertheless.
         """
-        return await self._search.find(session_id, caller, wait_s=wait_s)
+        return await self._finding.find(session_id, caller, wait_s=wait_s)
 
     def share_connections(self, connections: SharedConnections) -> None:
         """Look there for what a connection holds, as other processes serve it too."""
-        self._search.share_connections(connections)
+        self._finding.share_connections(connections)
         self._resumption.wait_to_take(LEASE_S + 5.0)
-
-    async def move(self, session: Session) -> bool:
-        """Leave a session to another server, where it can go on there; whether it does."""
-        return await self._leaving.move(session)
 
     def take_no_more(self) -> None:
         """Resume nothing unasked any more: this server is being left."""
         self._is_left = True
-        self._sweep.stop()
-
-    async def current(self, session: Session) -> Session | Receipt:
-        """Return what goes on in a session's place, which this process may have let go of.
-
-        Raises:
-            SessionBusy, SessionEnded: As for `find`.
-        """
-        return await self._search.current(session)
-
-    async def resume(self, trajectory_id: str) -> Session:
-        """Resume a session that no server runs, by its record's id.
-
-        Whoever calls this has found out that the caller may resume it.
-
-        Raises:
-            SessionEnded, SessionBusy: It cannot be had.
-        """
-        return await self._search.resume(trajectory_id)
+        self._resumption.stop_looking()
 
     def kill(self) -> None:
         """End the processes that worlds share at once, from any thread; nothing is recorded."""
@@ -321,8 +291,7 @@ class Sessions:
         self.changes.close()
         self._capacity.close()
         self._resumption.stop()
-        self._sweep.stop()
-        self._reaper.stop()
+        self._program.stop()
         self._shared.contention.stop()
         try:
             await self._leaving.close(endpoints)

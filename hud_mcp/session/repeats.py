@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from hud_mcp.action import Action
 from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
 from hud_mcp.record.trajectory import TrajectoryStep
-from hud_mcp.session.draft import StepKind
-from hud_mcp.session.stepped import Stepped
+from hud_mcp.session.draft import StepKind, Stepped
 from hud_mcp.store import Store
 
 __all__ = ["RepeatedStep", "out_of_step"]

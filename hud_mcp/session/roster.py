@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from hud_mcp.errors import SessionNotFound
 from hud_mcp.session.caller import Caller
+from hud_mcp.session.events import Phase
 from hud_mcp.session.log import keep_prints
 from hud_mcp.session.session import Session
 from hud_mcp.task import Task
@@ -19,7 +20,7 @@ class Roster:
 
     def __init__(self) -> None:
         self._sessions: dict[str, Session] = {}
-        self._living: dict[str, Session] = {}  # and those that have ended since it was asked
+        self._living: dict[str, Session] = {}
         self._failed: set[Session] = set()  # in starting; kept until they are closed
         self._end_prints: Callable[[], None] | None = None
 
@@ -39,12 +40,21 @@ class Roster:
         """Add one; it takes the place of one that was let go of. What it prints is its own."""
         self._end_prints = self._end_prints or keep_prints()
         self._sessions[session.secret_digest] = self._living[session.secret_digest] = session
+        if len(self._sessions) > 2 * (_REMEMBERED + len(self._living)):
+            self._forget()
 
     def drop(self, session: Session) -> None:
         """Take one out that could not be started; it is kept until it is closed."""
         del self._sessions[session.secret_digest]
-        self._living.pop(session.secret_digest, None)
+        self._failed = {s for s in self._failed if s.journal.owes or not s.state.is_closed}
         self._failed.add(session)
+        self.leave(session)
+
+    def leave(self, session: Session) -> bool:
+        """Note that one is over; return whether none goes on."""
+        if self._living.get(session.secret_digest) is session:
+            del self._living[session.secret_digest]
+        return not self._living
 
     def close(self) -> None:
         """Give the program back what it prints to; sessions that go on print there."""
@@ -62,27 +72,27 @@ class Roster:
         return next((s for s in every if s.trajectory_id == trajectory_id), None)
 
     @property
-    def living_at_most(self) -> int:
-        """How many may live: no fewer than do."""
+    def living_count(self) -> int:
+        """How many are not over."""
         return len(self._living)
 
     def living(self) -> list[Session]:
         """Those that are not over, in the order in which they came."""
-        self._living = {key: s for key, s in self._living.items() if not s.is_over}
         return list(self._living.values())
 
     def living_of(self, caller: Caller) -> list[Session]:
         """The sessions that this caller can be recognised to have started and that live."""
         return [
             s
-            for s in self._sessions.values()
-            if s.caller.is_same(caller) and caller.sees(s.secret_digest) and not s.is_over
+            for s in self._living.values()
+            if s.caller.is_same(caller) and caller.sees(s.secret_digest)
         ]
 
     def untouched(self, task: Task, caller: Caller) -> Session | None:
         """A session of this caller for the same task that nobody has acted on, or None."""
         for session in self.living_of(caller):
-            if session.provisional and session.is_open and session.task == task:
+            state = session.state
+            if state.provisional and state.phase is Phase.OPEN and session.task == task:
                 return session
         return None
 
@@ -98,7 +108,9 @@ class Roster:
                 "remember sessions."
             )
         mine = [s for s in self._sessions.values() if s.caller == caller]
-        living = [s for s in mine if not s.is_over or (s.is_let_go and not s.taken)]
+        living = [
+            s for s in mine if not s.state.is_over or (s.state.is_let_go and not s.state.taken)
+        ]
         if len(living) == 1:
             return living[0]
         if living:
@@ -107,14 +119,11 @@ class Roster:
             return mine[-1]
         raise SessionNotFound("No session yet. Call start_task first.")
 
-    def forget(self) -> bool:
-        """Forget those that ended long ago; return whether any goes on."""
-        self._failed = {s for s in self._failed if s.owes or not s.is_closed}
-        ended = [key for key, session in self._sessions.items() if session.is_over]
-        goes_on = len(ended) < len(self._sessions)
+    def _forget(self) -> None:
+        """Forget those that ended long ago."""
+        ended = [key for key, session in self._sessions.items() if session.state.is_over]
         for key in ended[: max(0, len(ended) - _REMEMBERED)]:
             del self._sessions[key]
-        return goes_on
 
 
 def holds_several(count: int) -> str:

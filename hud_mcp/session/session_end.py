@@ -46,6 +46,11 @@ class SessionEnd:
         """How it ends here where it waits in its record for another server process."""
         return cls(Outcome.LOST, told=told, parked=True)
 
+    @classmethod
+    def lost(cls, why: HudMcpError) -> Self:
+        """How it ends where it cannot go on."""
+        return cls(Outcome.LOST, error=str(why), told=str(why))
+
 
 LEFT_BY_PROGRAM = SessionEnd(Outcome.LOST, told="Its program ended without closing it.")
 """How a session ends whose event loop is being ended around it."""

@@ -1,25 +1,36 @@
-"""How sessions are started: once each, also where their callers chose the ids and ask again."""
+"""The start of sessions: once each, also where their callers chose the ids and ask again."""
 
+import asyncio
 import logging
 import re
+import secrets
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from hud_mcp import telemetry
 from hud_mcp.environment import Environment
 from hud_mcp.errors import IdTaken, InvalidTask, LimitReached, SessionBusy, SessionEnded
-from hud_mcp.record.trajectory import Receipt
-from hud_mcp.session.caller import Caller
-from hud_mcp.session.capacity import Capacity
-from hud_mcp.session.factory import SessionFactory
+from hud_mcp.record.trajectory import Receipt, utc_now
+from hud_mcp.registry import service
+from hud_mcp.session.caller import OPERATOR, Caller
+from hud_mcp.session.capacity import Capacity, Count
+from hud_mcp.session.changes import Changes
+from hud_mcp.session.finding import Finding
+from hud_mcp.session.group_setup import GroupSetups
+from hud_mcp.session.limits import Limits
 from hud_mcp.session.receipts import digest, ended_text
 from hud_mcp.session.roster import Roster
-from hud_mcp.session.search import Search
 from hud_mcp.session.session import Session
-from hud_mcp.session.turns import Turns
+from hud_mcp.session.sharing import SharedWork
+from hud_mcp.session.spec import SessionSpec
+from hud_mcp.session.starting import start as start_session
 from hud_mcp.store import Store
+from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
+from hud_mcp.world import Shared
 
-__all__ = ["Start", "Starts"]
+__all__ = ["SessionFactory", "Start", "Starts"]
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +54,6 @@ class Start:
         counted_in: The job in which it is counted how often its task was started, or None.
         provisional: Whether it expires early until somebody acts on it.
         session_id: The id that its caller chose; None where one is to be drawn.
-        first: Whether its caller says that no start with this id was made before.
     """
 
     task: Task
@@ -53,7 +63,136 @@ class Start:
     counted_in: str | None = None
     provisional: bool = False
     session_id: str | None = None
-    first: bool = False
+
+
+class SessionFactory:
+    """Makes sessions, and enters them among those of the process.
+
+    Args:
+        roster: Who is here.
+        store: Where they are recorded.
+        shared: What their worlds share.
+        limits: What bounds them.
+        reward_policy: Who sees rewards; None for the templates' and environments' own.
+        local_hosts: Hosts that any row may open, of this machine and of private networks too.
+        changes: Is told what they record.
+        program: Gives a task that is cancelled with the whole event loop alone.
+    """
+
+    def __init__(
+        self,
+        roster: Roster,
+        *,
+        store: Store,
+        shared: Shared,
+        limits: Limits,
+        reward_policy: str | None,
+        local_hosts: Iterable[str],
+        changes: Changes,
+        program: "Callable[[], asyncio.Task[None]]",
+    ) -> None:
+        self._roster = roster
+        self._store = store
+        self._shared = shared
+        self._limits = limits
+        self._reward_policy = reward_policy
+        self._local_hosts = tuple(local_hosts)
+        self._changes = changes
+        self._program = program
+        self._setups: GroupSetups = service("group setups")(store)
+
+    def make(self, start: Start, count: Count) -> Session:
+        """Make a new session.
+
+        Raises:
+            IdTaken: Another one here has the id that was chosen.
+        """
+        task, environment, caller = start.task, start.environment, start.caller
+        session_id = start.session_id or f"sess-{secrets.token_hex(16)}"
+        secret_digest = digest(session_id)
+        if start.session_id is not None and secret_digest in self._roster:
+            raise IdTaken("Another session has this id; nothing was recorded.")
+        own = environment.template_of(task).reward
+        replayable = environment.replays(task)
+        # Where a replay must give the same, whatever is drawn at random needs a seed.
+        drawn = secrets.randbits(32) if task.seed is None and replayable else task.seed
+        spec = SessionSpec(
+            environment=environment,
+            task=task,
+            principal=caller.principal,
+            token_digest=caller.token_digest,
+            is_operated=caller.principal == OPERATOR,
+            limits=self._limits,
+            reward_policy=self._reward_policy or own or environment.reward or "on_submit",
+            job_id=start.job_id,
+            trajectory_id=f"traj-{secrets.token_hex(8)}",
+            secret_digest=secret_digest,
+            live_token=secrets.token_hex(16),
+            seed=drawn,
+            replayable=replayable,
+            started_at=utc_now(),
+            start_key=count.key,
+            tries=count.tries,
+            local_hosts=self._local_hosts,
+            group_setup=self._setups.of(task, environment, caller.principal, start.job_id),
+        )
+        return self._enter(spec, session_id, caller, provisional=start.provisional)
+
+    def make_again(
+        self, environment: Environment, stored: StoredSession, caller: Caller
+    ) -> Session:
+        """Make the session that resumes a record, which is this process's now."""
+        begun = stored.trajectory
+        spec = SessionSpec(
+            environment=environment,
+            task=begun.task,
+            principal=caller.principal,
+            token_digest=caller.token_digest,
+            is_operated=caller.principal == OPERATOR,
+            limits=self._limits,
+            reward_policy=stored.reward_policy,
+            job_id=begun.job_id,
+            trajectory_id=begun.id,
+            secret_digest=stored.secret_digest,
+            live_token=stored.live_token,
+            seed=begun.seed,
+            replayable=environment.replays(begun.task),
+            started_at=begun.started_at,
+            start_key="",
+            tries=None,
+            local_hosts=self._local_hosts,
+        )
+        return self._enter(spec, "", caller, stored=stored)
+
+    def _enter(
+        self,
+        spec: SessionSpec,
+        session_id: str,
+        caller: Caller,
+        *,
+        provisional: bool = False,
+        stored: StoredSession | None = None,
+    ) -> Session:
+        session = Session(
+            spec,
+            session_id=session_id,
+            caller=caller,
+            store=self._store,
+            shared=self._shared,
+            provisional=provisional,
+            stored=stored,
+            program=self._program(),
+            on_change=partial(self._changes.tell, spec.secret_digest),
+            on_over=self._leave,
+        )
+        self._roster.add(session)
+        self._shared.contention.start()
+        return session
+
+    def _leave(self, session: Session) -> None:
+        """Note that a session is over; an idle server wakes for nothing."""
+        if self._roster.leave(session):
+            self._shared.contention.stop()
 
 
 class Starts:
@@ -63,7 +202,7 @@ class Starts:
         roster: Who is here.
         capacity: Makes room for them.
         factory: Makes them.
-        search: Finds those that began before.
+        finding: Finds those that began before.
         store: Where they are recorded.
     """
 
@@ -72,39 +211,31 @@ class Starts:
         roster: Roster,
         capacity: Capacity,
         factory: SessionFactory,
-        search: Search,
+        finding: Finding,
         store: Store,
     ) -> None:
         self._roster = roster
         self._capacity = capacity
         self._factory = factory
-        self._search = search
+        self._finding = finding
         self._store = store
-        self._turns = Turns[Session]()
+        self._work = SharedWork[Session]()
 
     async def begin(self, start: Start) -> Session:
         """Start a new session; raises as `Sessions.start` does."""
-        task, environment, caller = start.task, start.environment, start.caller
-        count = await self._capacity.count(task, caller, start.counted_in)
-        await self._capacity.make_room(environment, caller)  # last: nothing may begin in between
-        session = self._factory.make(
-            task,
-            environment,
-            caller=caller,
-            count=count,
-            job_id=start.job_id,
-            provisional=start.provisional,
-            session_id=start.session_id,
-        )
+        count = await self._capacity.count(start.task, start.caller, start.counted_in)
+        # Last: nothing may begin in between.
+        await self._capacity.make_room(start.environment, start.caller)
+        session = self._factory.make(start, count)
         try:
-            await session.start()
+            await start_session(session)
         except BaseException as exc:
             self._roster.drop(session)
             if isinstance(exc, LimitReached) and exc.quota is not None:
                 telemetry.add("quota", quota=exc.quota)
             raise
-        telemetry.add("started", environment=environment.name)
-        logger.info("session %s: %s started", session.name, task.id)
+        telemetry.add("started", environment=start.environment.name)
+        logger.info("session %s: %s started", session.name, start.task.id)
         return session
 
     async def once(self, start: Start, session_id: str) -> Session:
@@ -120,15 +251,15 @@ class Starts:
         if not _CHOSEN_ID.fullmatch(session_id):
             raise InvalidTask(_OTHER_ID)
         same = (session_id, start.caller.principal, start.task.model_dump_json())
-        return await self._turns.take(same, lambda: self._begin_once(start, session_id))
+        return await self._work.take(same, lambda: self._begin_once(start, session_id))
 
     async def _begin_once(self, start: Start, session_id: str) -> Session:
-        is_new = start.first and self._roster.get(digest(session_id)) is None
-        if not is_new and (found := await self._begun(start, session_id)) is not None:
+        here = self._roster.get(digest(session_id))
+        if here is not None and (found := await self._begun(start, session_id)) is not None:
             return found
         try:
             return await self.begin(start)
-        except IdTaken:  # by another start, in this moment
+        except (IdTaken, LimitReached):  # an earlier start may have begun it, and be counted
             if (found := await self._begun(start, session_id)) is not None:
                 return found
             raise
@@ -146,11 +277,11 @@ class Starts:
             return None
         if known != (start.caller.principal, start.task):
             raise InvalidTask(_OTHER_ID)
-        found = await self._search.find(session_id, start.caller)
+        found = await self._finding.find(session_id, start.caller)
         if isinstance(found, Receipt):
             raise SessionEnded(ended_text(found))
         if found.receipt is not None:
-            raise SessionEnded(ended_text(found.receipt, found.told))
+            raise SessionEnded(ended_text(found.receipt, found.state.told))
         if found.prompt is None:
             raise SessionBusy("The session is still being prepared; call again.")
         return found

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.session import effects as do
 from hud_mcp.session import events as ev
-from hud_mcp.session.phase import SHOWN, Meets, Phase, SessionState
+from hud_mcp.session.events import SHOWN, Meets, Phase, SessionState
 from hud_mcp.session.session_end import SessionEnd, died_again, not_back
 
 __all__ = ["Decision", "State", "decide"]
@@ -113,6 +112,8 @@ class State(NamedTuple):
     @property
     def meets(self) -> Meets:
         """What a call meets now that would reach the world."""
+        if self.phase is Phase.OPEN:  # the most frequent: an open one has no answer
+            return Meets.WORLD
         if self.is_over:
             return Meets.END
         if self.phase is Phase.RESUMING:
@@ -131,7 +132,7 @@ class State(NamedTuple):
         return self.is_prompted and not self.provisional and not is_behind and can_resume
 
 
-Decision: TypeAlias = tuple[State, tuple[do.Effect, ...]]
+Decision: TypeAlias = tuple[State, tuple[ev.Effect, ...]]
 
 
 def decide(state: State, event: ev.Event) -> Decision:
@@ -167,19 +168,19 @@ def _after_the_end(state: State, event: ev.Event) -> State:
 def _staged(state: State, _: ev.Staged) -> Decision:
     if state.is_driven or state.phase not in (Phase.STARTING, Phase.RESUMING):
         return state, ()
-    return state._replace(is_driven=True), (do.StartDriver(),)
+    return state._replace(is_driven=True), (ev.StartDriver(),)
 
 
 def _prompted(state: State, _: ev.Prompted) -> Decision:
     state = state._replace(is_prompted=True)
     if state.phase is not Phase.STARTING or not state.is_driven:  # it may be graded by now
         return state, ()
-    return state._replace(phase=Phase.OPEN), (do.StartCommands(),)
+    return state._replace(phase=Phase.OPEN), (ev.StartCommands(),)
 
 
 def _claimed(state: State, _: ev.Claimed) -> Decision:
     begins = state.phase is Phase.RESUMING and not state.is_driven and state.died is None
-    return state, (do.Resume(),) if begins else ()
+    return state, (ev.Resume(),) if begins else ()
 
 
 def _touched(state: State, _: ev.Touched) -> Decision:
@@ -194,7 +195,7 @@ def _answered(state: State, event: ev.Answered) -> Decision:
         return state, ()
     if event.died is not None and event.can_resume:
         return _lay_down(state, event.died)
-    return state._replace(phase=Phase.GRADING), (do.Submit(event.answer),)
+    return state._replace(phase=Phase.GRADING), (ev.Submit(event.answer),)
 
 
 def _ended_itself(state: State, _: ev.EndedItself) -> Decision:
@@ -202,10 +203,10 @@ def _ended_itself(state: State, _: ev.EndedItself) -> Decision:
         case _ if not state.is_driven:
             return state, ()
         case Phase.STARTING:
-            return state._replace(phase=Phase.GRADING, has_ended_wait=True), (do.Proceed(),)
+            return state._replace(phase=Phase.GRADING, has_ended_wait=True), (ev.Proceed(),)
         case Phase.OPEN:
             state = state._replace(phase=Phase.GRADING, has_ended_wait=True)
-            return state, (do.CutOff(), do.Proceed())
+            return state, (ev.CutOff(), ev.Proceed())
         case Phase.RESUMING:  # it may grade once its world is back
             return state._replace(has_ended_wait=True), ()
         case _:
@@ -213,7 +214,7 @@ def _ended_itself(state: State, _: ev.EndedItself) -> Decision:
 
 
 def _end_wanted(state: State, event: ev.EndWanted) -> Decision:
-    end, at_once = event.end, (do.Abort(event.end),) if event.abort else ()
+    end, at_once = event.end, (ev.Abort(event.end),) if event.abort else ()
     if state.is_graded and not event.abort:  # it ends with its grade
         return state, ()
     match state.phase:
@@ -222,9 +223,9 @@ def _end_wanted(state: State, event: ev.EndWanted) -> Decision:
         case Phase.OPEN:
             answer = state.answer if event.answer is None else event.answer
             state = state._replace(phase=Phase.ENDING, end=end, answer=answer)
-            return state, (do.StopCommands(), *(at_once or (do.Dismiss(end),)))
+            return state, (ev.StopCommands(), *(at_once or (ev.Dismiss(end),)))
         case Phase.GRADING:
-            return state._replace(wanted=state.wanted or end), (do.CutOff(), *at_once)
+            return state._replace(wanted=state.wanted or end), (ev.CutOff(), *at_once)
         case Phase.LAID_DOWN:
             return state._replace(wanted=state.wanted or end), at_once
         case _:
@@ -243,11 +244,11 @@ def _broke(state: State, event: ev.Broke) -> Decision:
     if event.end is None:
         return _lay_down(state, event.reason)
     state = state._replace(phase=Phase.ENDING, end=event.end)
-    return state, (do.StopCommands(), do.Dismiss(event.end))
+    return state, (ev.StopCommands(), ev.Dismiss(event.end))
 
 
 def _rested(state: State, _: ev.Rested) -> Decision:
-    return state, (do.CatchUp(),) if state.phase is Phase.OPEN else ()
+    return state, (ev.CatchUp(),) if state.phase is Phase.OPEN else ()
 
 
 def _finished(state: State, event: ev.Finished) -> Decision:
@@ -255,7 +256,7 @@ def _finished(state: State, event: ev.Finished) -> Decision:
         return state, ()
     state = state._replace(is_driven=False)
     if state.phase is Phase.LAID_DOWN:
-        return state, (do.StopCommands(), *_close_life(state))
+        return state, (ev.StopCommands(), *_close_life(state))
     end, graded = event.end, state.phase is Phase.GRADING
     has_grade = end is not None and end.outcome is Outcome.GRADED
     if state.phase is Phase.ENDING and not state.taken:
@@ -268,10 +269,10 @@ def _finished(state: State, event: ev.Finished) -> Decision:
     end = _as_it_is(state, end)
     after = state._replace(phase=Phase.ENDING, end=end)
     if graded and end.outcome in (Outcome.ENVIRONMENT_FAILED, Outcome.GRADING_FAILED):
-        examine = do.Examine(end.told)
+        examine = ev.Examine(end.told)
         after = after._replace(phase=Phase.EXAMINING, end=replace(end, cause=None))
-        return after, (do.StopCommands(), examine)
-    return after, (do.StopCommands(), _record(state, end))
+        return after, (ev.StopCommands(), examine)
+    return after, (ev.StopCommands(), _record(state, end))
 
 
 def _examined(state: State, event: ev.Examined) -> Decision:
@@ -292,8 +293,8 @@ def _examined(state: State, event: ev.Examined) -> Decision:
         state = state._replace(phase=Phase.LAID_DOWN, died=event.died, end=None)
         state = state._replace(died_in_grading=True)
         told = "its world died before it had a grade; it is brought back, and graded again"
-        notes = (do.Mark("died_in_grading"), do.LogLine(told))
-        died = do.LogLine(f"its world died: {event.died}")
+        notes = (ev.Mark("died_in_grading"), ev.LogLine(told))
+        died = ev.LogLine(f"its world died: {event.died}")
         return state, (*notes, died, *_close_life(state))
     end = _as_it_is(state, end)
     return state._replace(phase=Phase.ENDING, end=end), (_record(state, end),)
@@ -303,7 +304,7 @@ def _grade_again(state: State, end: SessionEnd) -> Decision:
     """Grade the same answer once more, in the same world as its record has it."""
     state = state._replace(phase=Phase.LAID_DOWN, failed=end, end=None)
     told = f"its grading failed, and the same answer is graded again: {end.error or end.told}"
-    notes = (do.Mark("failed_in_grading"), do.LogLine(told))
+    notes = (ev.Mark("failed_in_grading"), ev.LogLine(told))
     return state, (*notes, *_close_life(state))
 
 
@@ -319,10 +320,10 @@ def _recorded(state: State, event: ev.Recorded) -> Decision:
         taken=taken,
     )
     return state, (
-        do.Tell(),
-        do.RefuseWaiting(),
-        do.CloseWorld(),
-        do.WriteLog(release=parked and not taken),
+        ev.Tell(),
+        ev.RefuseWaiting(),
+        ev.CloseWorld(),
+        ev.WriteLog(release=parked and not taken),
     )
 
 
@@ -333,7 +334,7 @@ def _closed(state: State, _: ev.Closed) -> Decision:
         end = _as_it_is(state, state.wanted)
         return state._replace(phase=Phase.ENDING, end=end), (_record(state, end),)
     state = state._replace(phase=Phase.RESUMING, life=state.life + 1, is_back=False)
-    return state._replace(has_ended_wait=False), (do.Resume(),)
+    return state._replace(has_ended_wait=False), (ev.Resume(),)
 
 
 def _not_back(state: State, event: ev.NotBack) -> Decision:
@@ -348,17 +349,17 @@ def _resumed(state: State, event: ev.Resumed) -> Decision:
     if answer is not None:
         at = state.answered_at if event.at is None else event.at
         state = state._replace(phase=Phase.GRADING, answer=answer, answered_at=at)
-        return state, (do.Submit(answer),)
+        return state, (ev.Submit(answer),)
     if state.has_ended_wait:
-        return state._replace(phase=Phase.GRADING), (do.Proceed(),)
+        return state._replace(phase=Phase.GRADING), (ev.Proceed(),)
     return state._replace(phase=Phase.OPEN), ()
 
 
 def _lay_down(state: State, reason: str) -> Decision:
     """Have what is left of the world closed, before it is resumed."""
-    left = do.Dismiss(SessionEnd.left_to_record())
+    left = ev.Dismiss(SessionEnd.left_to_record())
     after = state._replace(phase=Phase.LAID_DOWN, died=reason)
-    return after, (do.LogLine(f"its world died: {reason}"), do.StopCommands(), left)
+    return after, (ev.LogLine(f"its world died: {reason}"), ev.StopCommands(), left)
 
 
 def _abort(state: State, end: SessionEnd) -> Decision:
@@ -366,8 +367,8 @@ def _abort(state: State, end: SessionEnd) -> Decision:
     end = _as_it_is(state, end)
     after = state._replace(phase=Phase.ENDING, end=end)
     if state.is_driven:
-        return after, (do.CutOff(), do.Abort(end))
-    return after, (do.StopCommands(), _record(state, end))
+        return after, (ev.CutOff(), ev.Abort(end))
+    return after, (ev.StopCommands(), _record(state, end))
 
 
 def _as_it_is(state: State, end: SessionEnd) -> SessionEnd:
@@ -380,14 +381,14 @@ def _as_it_is(state: State, end: SessionEnd) -> SessionEnd:
     return not_back(state.died, end.error) if by_itself and not state.is_back else end
 
 
-def _record(state: State, end: SessionEnd) -> do.Record:
+def _record(state: State, end: SessionEnd) -> ev.Record:
     """Have the end written; a record that is left as it was says nothing of that."""
     says = end.parked and state.is_back and not state.taken
-    return do.Record(end, was_stopped=says)
+    return ev.Record(end, was_stopped=says)
 
 
-def _close_life(state: State) -> tuple[do.Effect, ...]:
-    return do.RefuseWaiting(died=state.died), do.CloseWorld(), do.WriteLog()
+def _close_life(state: State) -> tuple[ev.Effect, ...]:
+    return ev.RefuseWaiting(died=state.died), ev.CloseWorld(), ev.WriteLog()
 
 
 _RULES: Mapping[type, Callable[[State, Any], Decision]] = {

@@ -10,7 +10,6 @@ from typing import Any
 
 from hud_mcp import telemetry
 from hud_mcp.action import Action, ResponseAction
-from hud_mcp.environment import Environment
 from hud_mcp.errors import (
     ActionFailed,
     BrokenByAgent,
@@ -21,17 +20,18 @@ from hud_mcp.errors import (
 from hud_mcp.observation import Look, Observation, TaskResult
 from hud_mcp.session.answers import Answers
 from hud_mcp.session.attempts import Attempts
-from hud_mcp.session.draft import Draft, StepKind
-from hud_mcp.session.journal import Journal
-from hud_mcp.session.limits import Limits
-from hud_mcp.session.live_world import LiveWorld
-from hud_mcp.session.measuring import Measuring
-from hud_mcp.session.stepped import (
+from hud_mcp.session.draft import (
+    Draft,
+    StepKind,
     Stepped,
     as_shown,
     tool_observation,
     which_failed,
 )
+from hud_mcp.session.journal import Journal
+from hud_mcp.session.live_world import LiveWorld
+from hud_mcp.session.measuring import Measuring
+from hud_mcp.session.spec import SessionSpec
 from hud_mcp.tool import Tool
 
 __all__ = ["Steps"]
@@ -43,39 +43,32 @@ class Steps:
     """Performs one session's calls on its world, one at a time, and observes after each.
 
     Args:
-        environment: Whose actions they are.
-        world: What they act on.
-        limits: What bounds a call.
+        spec: The parts of the session.
+        world: What the calls act on.
         attempts: Begins each call.
         answers: Takes the answer that a call may end with.
         journal: Takes every step.
         measuring: Takes what is done.
-        rewards_shown: Whether the agent is told the reward of a step.
-        operated: Whether an answer is kept for an operator's `evaluate`, and not handed over.
     """
+
+    __slots__ = ("_answers", "_attempts", "_journal", "_measuring", "_spec", "_world")
 
     def __init__(
         self,
-        environment: Environment,
+        spec: SessionSpec,
         world: LiveWorld,
         *,
-        limits: Limits,
         attempts: Attempts,
         answers: Answers,
         journal: Journal,
         measuring: Measuring,
-        rewards_shown: bool,
-        operated: bool,
     ) -> None:
-        self._environment = environment
+        self._spec = spec
         self._world = world
-        self._limits = limits
         self._attempts = attempts
         self._answers = answers
         self._journal = journal
         self._measuring = measuring
-        self._rewards_shown = rewards_shown
-        self._operated = operated
 
     def check_actions(self, actions: Sequence[Action]) -> None:
         """Refuse actions that cannot be performed here.
@@ -84,24 +77,23 @@ class Steps:
             InvalidAction: One is not of this environment.
             LimitReached: They are too many, or an answer among them is too long.
         """
-        limit = self._limits.actions_per_step
+        environment, limit = self._spec.environment, self._spec.limits.actions_per_step
         if len(actions) > limit:
             raise LimitReached(
                 f"{len(actions)} actions in one step; the limit is {limit}. Nothing was done; "
                 "send them in several steps."
             )
-        allowed = self._environment.world.actions | {"response"}
         for i, action in enumerate(actions):
-            if action.type not in allowed:
+            if isinstance(action, ResponseAction):
+                self._answers.check(action.text)
+            elif action.type not in environment.world.actions:
+                allowed = sorted(environment.world.actions | {"response"})
                 where = f"actions[{i}]: " if len(actions) > 1 else ""
                 raise InvalidAction(
                     f"{where}{action.type!r} is not an action of environment "
-                    f"{self._environment.name!r}; it takes {', '.join(sorted(allowed))}. None was "
-                    "performed."
+                    f"{environment.name!r}; it takes {', '.join(allowed)}. None was performed."
                 )
-            if isinstance(action, ResponseAction):
-                self._answers.check(action.text)
-        self._world.pointer.check(actions, follows=self._operated)
+        self._world.pointer.check(actions, follows=self._spec.is_operated)
 
     async def perform(
         self,
@@ -116,33 +108,32 @@ class Steps:
         Args and what is raised are those of `Session.step`.
         """
         given = [a.model_dump(mode="json", exclude_none=True) for a in actions]
-        attempt = self._attempts.begin(kind, given, look)
-        draft, died = attempt.draft, False
-        draft.deliver(image=deliver_image and self._environment.world.has_screen)
+        draft = self._attempts.begin(kind, given, look)
+        draft.delivered_image = deliver_image
+        answer, died = None, False
         try:
             answer = await self._act(actions, draft)
             if answer is not None:
                 died = await self._answers.look(draft, look, deliver_image=deliver_image)
             else:
                 await self._look(draft, look, deliver_image=deliver_image)
-                draft.keep(await self._attempts.snapshot())
+                draft.snapshot = await self._attempts.snapshot()
         except BaseException as exc:
             where = f"after {draft.performed} of {len(actions)} actions"
-            attempt.fail(exc, where, interrupted=not isinstance(exc, HudMcpError))
-            self._note(draft)  # what was done before it stopped, was done
+            interrupted = not isinstance(exc, HudMcpError)
+            self._attempts.fail(draft, exc, where, interrupted=interrupted)
             await self._journal.keep(draft)
             raise
-        self._note(draft)
+        finally:  # what was done before it stopped, was done
+            self._measuring.note_actions(draft.actions[: draft.performed], draft.targets)
         if answer is None:
             await self._journal.add(draft)
-        elif self._operated:
-            await self._answers.keep(answer, draft)
         else:
-            await self._answers.submit(answer, draft, died=died)
+            await self._answers.take(answer, draft, died=died)
         return as_shown(
             draft,
             deliver_image=deliver_image,
-            rewards_shown=self._rewards_shown,
+            rewards_shown=self._spec.rewards_shown,
             answered=answer is not None,
         )
 
@@ -153,21 +144,21 @@ class Steps:
             ActionFailed: It raised.
             EnvironmentFailed, StoreFailed, SessionTaken: As for `perform`.
         """
-        given = [{"tool": tool.name, "args": arguments}]
-        attempt = self._attempts.begin("tool", given, look)
-        draft = attempt.draft
-        self._world.note_tool(tool)
+        world = self._world
+        draft = self._attempts.begin("tool", [{"tool": tool.name, "args": arguments}], look)
         try:
-            with telemetry.span("act", environment=self._environment.name, actions=[tool.name]):
-                value = await tool.call_in(arguments, self._world.live, self._world.services)
-            seen = await self._world.observe(
-                look.model_copy(update={"text": False}), deliver_image=False
-            )
+            with telemetry.span(
+                "act", environment=self._spec.environment.name, actions=[tool.name]
+            ):
+                value = await tool.call_in(arguments, world.live, world.services)
+            world.note_tool(tool)
+            seen = await world.observe(look.model_copy(update={"text": False}), deliver_image=False)
             shown = tool_observation(value, look)
-            draft.keep(await self._attempts.snapshot())
+            draft.snapshot = await self._attempts.snapshot()
         except BaseException as exc:
             interrupted = isinstance(exc, asyncio.CancelledError)
-            attempt.fail(exc, f"while {tool.name} ran", interrupted=interrupted)
+            self._attempts.fail(draft, exc, f"while {tool.name} ran", interrupted=interrupted)
+            world.note_tool(tool)
             # A tool that leaves with SystemExit is not the server's end.
             theirs = isinstance(exc, Exception | SystemExit)
             ours = isinstance(exc, HudMcpError) or not theirs
@@ -178,16 +169,16 @@ class Steps:
             if ours:
                 raise
             raise ActionFailed(draft.error or "") from None
-        draft.do(1)
-        draft.see(Observation(text=shown.text or "", image=seen.image))
+        draft.performed = 1
+        draft.observation = Observation(text=shown.text or "", image=seen.image)
         await self._journal.add(draft)
         return Stepped(result=TaskResult(observation=shown), performed=1)
 
     async def _look(self, draft: Draft, look: Look, *, deliver_image: bool) -> None:
         """Look at the world after what was done; where the agent's doing prevents that, say so."""
         try:
-            with telemetry.span("observe", environment=self._environment.name):
-                draft.see(await self._world.observe(look, deliver_image=deliver_image))
+            with telemetry.span("observe", environment=self._spec.environment.name):
+                draft.observation = await self._world.observe(look, deliver_image=deliver_image)
         except BrokenByAgent as exc:
             if draft.error is None and not draft.performed:
                 raise
@@ -197,20 +188,20 @@ class Steps:
 
     async def _act(self, actions: Sequence[Action], draft: Draft) -> str | None:
         """Perform actions until one is refused or the episode ends; return the answer, if any."""
-        answers = (i for i, each in enumerate(actions) if isinstance(each, ResponseAction))
-        end = next(answers, len(actions))
+        end = len(actions)
+        for i, each in enumerate(actions):
+            if isinstance(each, ResponseAction):
+                end = i
+                break
+        given = actions[:end]
         try:
-            with telemetry.span("act", environment=self._environment.name) as span:
+            with telemetry.span("act", environment=self._spec.environment.name) as span:
                 if span is not None:
-                    span.say(actions=[each.type for each in actions[:end]])
-                await self._world.act(actions[:end], draft.add)
+                    span.say(actions=[each.type for each in given])
+                await self._world.act(given, draft.add)
         except ActionFailed as exc:
             draft.fail(which_failed(actions, draft.performed, exc), interrupted=False)
             return None
         over = draft.terminated or draft.truncated
         last = actions[end] if end < len(actions) and not over else None
         return last.text if isinstance(last, ResponseAction) else None
-
-    def _note(self, draft: Draft) -> None:
-        """Add what was performed to what functions may ask for."""
-        self._measuring.note_actions(draft.actions[: draft.performed], draft.targets)

@@ -24,10 +24,10 @@ from hud_mcp.server.stdio.claim import StdioStreams, claim_stdio
 from hud_mcp.server.stdio.descriptors import Input, Output
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.limits import Limits
-from hud_mcp.session.quick import Performed
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
+from hud_mcp.task_env.quick import Performed, QuickActions
 
 __all__ = ["main"]
 
@@ -57,7 +57,7 @@ class Worker:
     def __init__(self, sessions: Sessions, call_record: Callable[[], None]) -> None:
         self._sessions = sessions
         self._call_record = call_record
-        self._acted_in: Session | None = None
+        self._quick: QuickActions | None = None
         self._is_due = False
         self._calls = Calls(sessions, DEFAULT_FORMAT)
         self._caller = Caller(principal=None)
@@ -78,15 +78,15 @@ class Worker:
 
     def end_actions(self) -> None:
         """Let the actions so far be a step, before anything else is done with their session."""
-        if self._acted_in is not None:
-            self._acted_in.end_quick_actions()
+        if self._quick is not None:
+            self._quick.end()
 
     async def record(self) -> None:
         """Write the actions so far; those that cannot be are written with the next step."""
         self._is_due = False
         try:
-            if self._acted_in is not None:
-                await self._acted_in.record_quick_actions()
+            if self._quick is not None:
+                await self._quick.record()
         except (StoreFailed, SessionTaken) as exc:
             logger.warning("%s", exc)
 
@@ -96,14 +96,14 @@ class Worker:
             action = {"type": "custom", "action": "step", "args": {"action": value}}
             arguments = {"actions": [action], "session": session_id}
             return await self._calls.call(self._caller, "step", arguments, {"hud-mcp/values": True})
-        if self._acted_in is not session:
+        if self._quick is None or self._quick.session is not session:
             self.end_actions()
-            self._acted_in = session
+            self._quick = QuickActions(session)
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_later(_RECORD_S, self._call_record)
         action = CustomAction(action="step", args={"action": value})
-        taken = await session.perform_quickly(action, _VALUES)
+        taken = await self._quick.perform(action, _VALUES)
         if not isinstance(taken, Performed):
             return step_result(taken, session)
         effect = taken.effect
@@ -151,7 +151,7 @@ async def _serve(streams: StdioStreams, source: str, store: str) -> None:
             output.write(orjson.dumps(reply, default=str) + b"\n")
     finally:
         source_of_lines.close()
-        worker.end_actions()
+        await worker.record()
         await sessions.close()
         await sessions.store.close()
         await output.flush(_FLUSH_S)

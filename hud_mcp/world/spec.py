@@ -42,9 +42,6 @@ class WorldSpec(ABC):
             observations again. Pictures may be drawn differently. No seed is a seed too.
         opens_nothing: Whether opening a world does nothing that could be lost. Its session may
             then be recorded after the world was opened.
-        looks_at_once: Whether a look waits for nothing and changes nothing. An answer is then
-            recorded without a switch to another task.
-        is_quick: Whether its worlds perform short calls on the event loop, and have `acts_now`.
         runs_commands: Whether agents run their own commands in it. `hud-mcp check` then tries
             graders with forgeries by commands.
         functions: Functions for `setup` and `evaluate` of tasks, beside the environment's own.
@@ -66,8 +63,6 @@ class WorldSpec(ABC):
     spaces: Mapping[str, Any] | None = None
     replayable: bool = False
     opens_nothing: bool = False
-    looks_at_once: bool = False
-    is_quick: bool = False
     runs_commands: bool = False
     functions: "tuple[Function, ...]" = ()
     tools: "tuple[Tool, ...]" = ()

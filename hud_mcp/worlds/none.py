@@ -58,7 +58,6 @@ class NoWorld(WorldSpec):
     world_type = EmptyWorld
     replayable = True
     opens_nothing = True
-    looks_at_once = True
 
     async def open(self, opening: Opening) -> EmptyWorld:  # noqa: ARG002  # nothing to open
         """Open an empty world; this cannot fail."""

@@ -123,7 +123,7 @@ async def test_a_held_task_expires_where_nobody_attends_to_it(
         await left.start("ask", word="left")
         left.drop()
         session = here.channel._service.hud_sessions._by_id[left.session].session
-        await until(lambda: session.is_over)
+        await until(lambda: session.state.is_over)
         assert (await kept.grade("kept"))["score"] == 1.0
         refused = await refusal(here, left.session)
         assert ": it expired at" in refused.text

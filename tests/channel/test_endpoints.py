@@ -159,7 +159,7 @@ async def test_a_command_is_told_where_no_task_is_in_progress(here: Served, gate
         await grading.reached()
         assert "is being graded" in await told(agent)
         grading.open()
-        await until(lambda: not here.sessions.here(client.session_id, _caller()).busy)
+        await until(lambda: not here.sessions.here(client.session_id, _caller()).is_busy)
         assert "was graded at" in await told(agent)
         await client.start("write", {"name": "x"})
         assert (await run(agent, "cat given")).stdout == "given to x\n", "the same key, a new task"
@@ -321,9 +321,9 @@ async def test_a_session_is_not_idle_while_a_command_runs(bench: Environment, st
             running = await agent.create_process("echo up; read line")
             assert await running.stdout.readline() == "up\n"
             await parked.close()
-            await stays(lambda: session.state == "open", for_s=3.5)
+            await stays(lambda: session.state.shown == "open", for_s=3.5)
             running.stdin.write_eof()
-            await until(lambda: session.state == "ended")
+            await until(lambda: session.state.shown == "ended")
     assert (await recorded(store)).outcome == "expired"
 
 

@@ -20,6 +20,7 @@ from waiting import PATIENCE_S
 from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.environment import Environment
 from hud_mcp.grade import Cause, Outcome, cause_of
+from hud_mcp.plugins.hud.operating import conclude
 from hud_mcp.record.trajectory import Receipt, TrajectorySummary
 from hud_mcp.session.caller import OPERATOR
 from hud_mcp.session.registry import Sessions
@@ -100,7 +101,7 @@ async def test_what_an_operator_closes_or_makes_room_for_is_the_operators(tmp_pa
     try:
         with anyio.fail_after(PATIENCE_S):
             held = await sessions.start(task, caller=Caller(principal=OPERATOR))
-            receipt = await held.conclude()
+            receipt = await conclude(held)
             assert receipt is not None
             assert (receipt.outcome, receipt.cause) == (Outcome.CANCELLED, Cause.OPERATOR)
             shown = await sessions.start(task, caller=Caller(principal="ann"), provisional=True)

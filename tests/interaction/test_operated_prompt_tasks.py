@@ -52,6 +52,7 @@ import asyncio, sys
 from hud_mcp import Look, Store, Task, TypeAction
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.loading.rows import read_row
+from hud_mcp.plugins.hud.operating import conclude, evaluate, set_up
 from hud_mcp.session.registry import Sessions
 from hud_mcp.loading.source import load_environments
 import orjson
@@ -70,15 +71,15 @@ async def main():
             import os, signal
             os.kill(os.getpid(), signal.SIGKILL)
         elif what == "evaluate":
-            measured = await session.evaluate()
+            measured = await evaluate(session)
             print(measured.value)
         elif what == "override":
-            print((await session.evaluate(session.environment.bind(
+            print((await evaluate(session, session.environment.bind(
                 task.model_copy(update={"evaluate": task.evaluate[:1]})).evaluate)).value)
         elif what == "reset":
-            await session.set_up(None, Look())
+            await set_up(session, None, Look())
         elif what == "close":
-            receipt = await session.conclude()
+            receipt = await conclude(session)
             print(receipt.outcome.value, receipt.reward)
         elif what.startswith("say:"):
             from hud_mcp import ResponseAction

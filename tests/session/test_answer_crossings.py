@@ -74,7 +74,7 @@ async def test_an_answer_whose_step_is_durable_is_submitted_though_the_log_is_no
     store = tmp_path / "s.sqlite3"
     async with serving(store, pads(PadSpec(Moments()))) as sessions:
         session = await begin(sessions)
-        session.log("a line that has no room")
+        session.journal.log("a line that has no room")
         tell(store, refusing("INSERT ON logs"))
         with pytest.raises(StoreFailed, match="has ended, but its end is not recorded yet"):
             await session.respond("done")
@@ -100,9 +100,9 @@ async def test_an_answer_that_cannot_be_recorded_leaves_the_record_as_far_behind
             with pytest.raises(StoreFailed, match="was not submitted"):
                 await session.respond("done")
             tell(store, ACCEPTING)
-            assert session.is_behind
+            assert session.journal.is_behind
             assert not session.can_park
-        assert not session.is_behind
+        assert not session.journal.is_behind
         assert session.can_park
 
 

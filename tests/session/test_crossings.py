@@ -33,6 +33,7 @@ from hud_mcp.errors import (
     StoreFailed,
 )
 from hud_mcp.grade import Cause, Outcome
+from hud_mcp.plugins.hud.operating import evaluate
 from hud_mcp.plugins.hud.operations import Operations
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.session import Session
@@ -65,7 +66,7 @@ async def test_a_cancel_that_overtakes_the_setup_ends_the_start(tmp_path: Path) 
             group.start_soon(start)
             while (begun := sessions.here(ID, ME)) is None:
                 await anyio.lowlevel.checkpoint()
-            assert begun.state == "starting"
+            assert begun.state.shown == "starting"
             await begun.cancel()
         assert begun.receipt is not None
         assert (begun.receipt.outcome, begun.receipt.cause) == (Outcome.CANCELLED, Cause.AGENT)
@@ -140,7 +141,7 @@ async def test_a_start_that_is_cancelled_as_its_world_breaks_is_cancelled(tmp_pa
             await moments.arrived.wait()
             (begun,) = sessions.living_of(ME) or sessions.roster
             group.cancel_scope.cancel()
-        await begun.ended.wait()
+        await begun.over()
         assert begun.receipt is not None
         assert (begun.receipt.outcome, begun.receipt.cause) == (Outcome.CANCELLED, Cause.OPERATOR)
 
@@ -156,17 +157,17 @@ async def test_an_operator_s_evaluation_meanwhile_grades_the_answer_that_was_kep
             await session.step((ResponseAction(text="done"),), LOOK)
             given: list[Any] = []
 
-            async def evaluate(
+            async def measure(
                 session: Session = session,
                 given: list[Any] = given,
             ) -> None:
-                given.append(await session.evaluate())
+                given.append(await evaluate(session))
 
             moments.hold(moment)
             async with anyio.create_task_group() as group:
                 group.start_soon(drop, session)
                 await moments.arrived.wait()
-                group.start_soon(evaluate)
+                group.start_soon(measure)
                 await a_while()
                 moments.go_on.set()
             assert (given[0].value, given[0].grade.content) == (1.0, "tea; done")
@@ -222,7 +223,7 @@ async def test_a_server_that_stops_as_a_world_dies_of_it_revives_nothing(tmp_pat
             group.start_soon(call)
             await moments.arrived.wait()
             await first.close()
-        assert (session.state, spec.opened, spec.closed) == ("parked", 1, 1)
+        assert (session.state.shown, spec.opened, spec.closed) == ("parked", 1, 1)
     moments.hold("nowhere")
     async with serving(store, pads(spec)) as second:
         receipt = await (await find(second, session.id)).respond("done")

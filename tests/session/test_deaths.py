@@ -61,7 +61,7 @@ async def test_a_world_that_dies_once_is_back_as_it_was_and_the_call_is_undone(
         said = str(refused.value)
         assert "The world of this session died: The slate fell. It has been restored" in said
         assert "What this call did is undone" in said
-        assert session.state == "open"
+        assert session.state.shown == "open"
         assert await add(session, 2, "drop") == "[1, 2]"
         receipt = await session.respond("3")
         assert receipt is not None
@@ -289,7 +289,7 @@ async def test_a_session_can_be_ended_while_its_world_is_brought_back(
         async with anyio.create_task_group() as group:
             group.start_soon(call)
             await world.waits.wait()
-            assert session.busy
+            assert session.is_busy
             if end == "cancel":
                 await session.cancel()
             else:

@@ -128,7 +128,7 @@ async def test_an_answer_whose_servers_end_as_they_grade_it_is_graded_three_time
                     begun = await sessions.start(TASK, caller=ME)
                     session_id = begun.id
                     for line in PROSE:
-                        begun.log(line)
+                        begun.journal.log(line)
                     async with anyio.create_task_group() as group:
                         group.start_soon(_answer, begun)
                         await moments.arrived.wait()
@@ -155,7 +155,7 @@ async def test_what_is_printed_decides_nothing(tmp_path: Path) -> None:
         async with registry(tmp_path / "s", env) as sessions:
             begun = await sessions.start(TASK, caller=ME)
             for line in PROSE * 3:
-                begun.log(line)
+                begun.journal.log(line)
             await begun.step((TypeAction(text="tea"),), Look())
         async with registry(tmp_path / "s", env) as sessions:
             found = await sessions.find(begun.id, ME)

@@ -252,13 +252,13 @@ async def test_calls_that_come_while_a_quick_step_is_written_wait_for_it(tmp_pat
         async with anyio.create_task_group() as group:
             group.start_soon(take, session, 0)
             await store.asked.wait()
-            assert session.busy
+            assert session.is_busy
             group.start_soon(take, session, 1)
             await anyio.lowlevel.checkpoint()
             assert session.steps == 1
             store.go_on.set()
         assert session.steps == 2
-        assert not session.busy
+        assert not session.is_busy
         found = await store.load_steps(session.trajectory_id)
         assert [step.actions[0]["args"]["action"] for step in found] == [0, 1]
 

@@ -256,7 +256,7 @@ async def test_a_start_goes_on_where_its_caller_leaves(store: Path) -> None:
             moments.go_on.set()
             found = await start(sessions, chosen)
             assert isinstance(found, Session)
-            assert found.state == "open"
+            assert found.state.shown == "open"
 
 
 async def test_an_id_that_cannot_be_had_is_refused_in_one_text(store: Path) -> None:

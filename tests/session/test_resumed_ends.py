@@ -22,6 +22,7 @@ from hud_mcp.errors import (
 )
 from hud_mcp.grade import Outcome
 from hud_mcp.observation import Look
+from hud_mcp.plugins.hud.operating import conclude
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.limits import Limits
@@ -102,7 +103,7 @@ async def test_a_template_s_own_deadline_grades_the_world_that_the_record_says(
                 moments.go_on.set()
             found = await second.find(begun.id, ME)
             assert isinstance(found, Session)
-            await found.ended.wait()
+            await found.over()
             assert found.receipt is not None
             assert (found.receipt.outcome, found.receipt.reward) == (Outcome.GRADED, 1.0)
 
@@ -141,7 +142,7 @@ async def test_an_answer_that_waits_for_its_grade_is_graded_as_it_was_given(
                 "other": lambda s: s.respond("other"),
                 "step": lambda s: s.step((TypeAction(text="never"),), Look()),
                 "cancel": lambda s: s.cancel(),
-                "conclude": lambda s: s.conclude(),
+                "conclude": conclude,
             }
             async with anyio.create_task_group() as group:
                 for name, run in calls.items():
@@ -211,7 +212,7 @@ async def test_time_that_a_bringing_back_takes_ends_no_session_under_it(
                 assert receipt is not None
                 assert receipt.content == "tea milk; done"
                 return
-            await found.ended.wait()
+            await found.over()
             assert (await record(sessions, trajectory)).outcome == Outcome.EXPIRED
 
 

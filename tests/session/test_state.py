@@ -6,9 +6,9 @@ from typing import Any
 from states import AT, BROKEN, CANCELLED, GRADED, LEFT, MADE, STORED, UNGRADED, receipt_of
 from tables import each_of
 
-from hud_mcp.session import effects as do
+from hud_mcp.session import events as do
 from hud_mcp.session import events as ev
-from hud_mcp.session.phase import Meets, Phase
+from hud_mcp.session.events import Meets, Phase
 from hud_mcp.session.state import State, decide
 
 STARTING = State(is_driven=True)

@@ -137,7 +137,7 @@ async def test_what_the_machine_took_before_a_session_is_none_of_its_time(
     with anyio.fail_after(PATIENCE_S):
         async with registry(tmp_path / "store", slates(Moments()), limits=limits) as sessions:
             session = await sessions.start(FILL, caller=ANN)
-            await session.ended.wait()
+            await session.over()
             assert session.receipt is not None
             assert session.receipt.outcome == "expired"
 
@@ -158,8 +158,8 @@ async def test_what_the_machine_took_is_no_time_of_a_session(
             with suppress(SessionEnded):
                 await session.step([TypeAction(type="type", text="tea")], Look())
             with anyio.move_on_after(0.5):  # whoever sweeps is late, and comes by at once
-                await other.ended.wait()
-            assert other.is_over is not measured
-            await other.ended.wait()
+                await other.over()
+            assert other.state.is_over is not measured
+            await other.over()
             assert other.receipt is not None
             assert (other.receipt.outcome, other.receipt.cause) == ("expired", "agent")

@@ -31,7 +31,7 @@ from hud_mcp.errors import (
 from hud_mcp.grade import Outcome
 from hud_mcp.record.values import Receipt
 from hud_mcp.session.session import Session
-from hud_mcp.session.turns import Turns
+from hud_mcp.session.sharing import SharedWork
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio
@@ -165,7 +165,7 @@ async def test_work_that_ends_as_its_last_caller_leaves_is_forgotten_without_a_f
     faults: list[Any] = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _loop, context: faults.append(context))
-    turns, gate = Turns[int](), asyncio.Event()
+    turns, gate = SharedWork[int](), asyncio.Event()
 
     async def work() -> int:
         await gate.wait()
@@ -184,7 +184,7 @@ async def test_work_that_ends_as_its_last_caller_leaves_is_forgotten_without_a_f
                 caller.cancel()
                 await asyncio.wait({caller})
                 await a_while()
-                assert not turns.waits_for("key")
+                assert not turns.is_under_way("key")
                 assert await turns.take("key", work) == 1
     finally:
         loop.set_exception_handler(None)

@@ -304,7 +304,7 @@ async def test_a_timeout_that_a_template_holds_across_its_yield_fires(
     with anyio.fail_after(PATIENCE_S):
         async with open_room() as room:
             session = await room.start("held", marker=str(marker), seconds=0.3)
-            await session.ended.wait()
+            await session.over()
             record = await room.record(session)
             again = await room.start("held", marker=str(marker), seconds=300)
             receipt = await again.respond("")

@@ -24,6 +24,7 @@ from hud_mcp.errors import (
     did_you_mean,
 )
 from hud_mcp.loading.rows import read_row
+from hud_mcp.plugins.hud.operating import conclude, evaluate, set_up
 from hud_mcp.plugins.hud.operation_json import (
     Json,
     call_problem,
@@ -122,8 +123,6 @@ class Operations:
     async def _start(self, params: Mapping[str, Any]) -> Json:
         """Start a session of `task`: a row, or the id of a listed one; in `job` or `job_id`.
 
-        `record` says how its steps are written.
-
         The same start again under an id of the caller's own, `session`, gives the same session.
         """
         task = self._read_task(params.get("task"))
@@ -134,7 +133,7 @@ class Operations:
         )
         metadata = params.get("metadata")
         if metadata:
-            session.log(f"metadata: {metadata}")
+            session.journal.log(f"metadata: {metadata}")
         return self._begun(session)
 
     async def _step(self, params: Mapping[str, Any]) -> Json:
@@ -155,7 +154,7 @@ class Operations:
         return {
             **tell_step(stepped),
             "steps": session.steps,
-            "final_response": session.final_response,
+            "final_response": session.life.measuring.final_response,
         }
 
     async def _evaluate(self, params: Mapping[str, Any]) -> Json:
@@ -167,7 +166,7 @@ class Operations:
         calls = self._read_calls(given, found.environment, Phase.EVALUATE)
         if given is not None and not calls:
             return {"value": [], "results": [], "reward": None, "override": True}
-        measured = await found.evaluate(calls)
+        measured = await evaluate(found, calls)
         grade = measured.grade
         return {
             "value": measured.value,
@@ -182,12 +181,12 @@ class Operations:
         session = await self._living(params)
         calls = self._read_calls(params.get("calls"), session.environment, Phase.SETUP)
         look = read_look(params, session)
-        return tell_step(await session.set_up(calls, look))
+        return tell_step(await set_up(session, calls, look))
 
     async def _reset(self, params: Mapping[str, Any]) -> Json:
         """Begin anew: run the setup again; of a template's task, begin another session."""
         found = await self._find(params)
-        session = found if isinstance(found, Session) and not found.is_over else None
+        session = found if isinstance(found, Session) and not found.state.is_over else None
         task = await self._task_of(found)
         calls = None
         if (given := params.get("calls")) is not None:
@@ -199,15 +198,15 @@ class Operations:
                 **tell_step(await session.step((), read_look(params, session))),
             }
         if session is not None and task.prompt is not None:
-            shown = tell_step(await session.set_up(calls, read_look(params, session)))
+            shown = tell_step(await set_up(session, calls, read_look(params, session)))
             return {**self._begun(session), **shown}
         if session is not None:
-            await session.conclude()
+            await conclude(session)
         session = await self._begin(task, read_text(params, "job_id"))
         shown = (
             tell_step(await session.step((), read_look(params, session)))
             if calls is None
-            else tell_step(await session.set_up(calls, read_look(params, session)))
+            else tell_step(await set_up(session, calls, read_look(params, session)))
         )
         return {**self._begun(session), **shown}
 
@@ -219,7 +218,7 @@ class Operations:
             await found.back()
             if found.live_token is not None:
                 live = await self._live_page(found.live_token)
-            if not found.is_over and found.state != "grading":
+            if not found.state.is_over and found.state.shown != "grading":
                 world = found.direct_world()
                 told = await as_world(world).urls()
                 address, live = told.get("url"), told.get("live_url") or live
@@ -235,7 +234,7 @@ class Operations:
             receipt: Receipt | None = found
         else:
             cause, reason = read_cause(params), read_text(params, "reason")
-            receipt = await found.conclude(reason=reason, cause=cause)
+            receipt = await conclude(found, reason=reason, cause=cause)
         if receipt is None:
             return {"outcome": None, "reward": None, "receipt": None}
         return {

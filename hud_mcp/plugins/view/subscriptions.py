@@ -319,7 +319,7 @@ class _Bus:
 
 
 def _has_ended(session: Session) -> bool:
-    return session.is_over and not session.is_let_go
+    return session.state.is_over and not session.state.is_let_go
 
 
 def _nothing() -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 import anyio
 
-from hud_mcp.session.callback_context import callback_context
+from hud_mcp.session.log import callback_context
 
 __all__ = ["Input", "Output", "ThreadedOutput"]
 

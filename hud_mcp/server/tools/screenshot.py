@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hud_mcp.errors import SessionEnded
+from hud_mcp.errors import NoScreen, SessionEnded
 from hud_mcp.observation import IMAGE_FORMATS, ImageFormat
 from hud_mcp.server.arguments import Argument
 from hud_mcp.server.call import Call, one_of
@@ -16,7 +16,11 @@ __all__ = ["SCREENSHOT"]
 async def screenshot(call: Call) -> dict[str, Any]:
     """Take a picture."""
     session = await call.session()
-    session.need_screen()
+    if not session.environment.world.has_screen:
+        raise NoScreen(
+            f"Environment {session.environment.name!r} has no screen. Read the prompt, use its "
+            "tools or `step`, and finish with `response`."
+        )
     kind: ImageFormat = one_of(call.arguments, "format", IMAGE_FORMATS, call.image)
     stepped = await session.step((), call.look(image=kind), kind="screenshot")
     shot = stepped.result.observation.image

@@ -16,7 +16,7 @@ from hud_mcp.server.results import receipt_text, receipt_view, structured_result
 from hud_mcp.server.schemas import open_schema, string_schema
 from hud_mcp.server.texts import answer_schema, begun_text, live_address, screen_size
 from hud_mcp.server.view import View
-from hud_mcp.session.caller import CHOSEN_SESSION, DRAWN, NAMED_JOB
+from hud_mcp.session.caller import CHOSEN_SESSION, NAMED_JOB
 from hud_mcp.session.named_jobs import join_job
 from hud_mcp.session.receipts import ended_text
 from hud_mcp.session.registry import Sessions
@@ -43,7 +43,6 @@ async def start_task(call: Call) -> dict[str, Any]:
                 caller=call.caller,
                 session_id=None if chosen is None else str(chosen),
                 named_job_id=job,
-                first=call.meta.get(DRAWN) is True,
             )
         except SessionEnded:
             if chosen is None:

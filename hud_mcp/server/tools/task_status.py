@@ -29,8 +29,8 @@ async def task_status(call: Call) -> dict[str, Any]:
 async def _own(call: Call) -> dict[str, Any]:
     """The caller's own sessions, for one that has lost an id; the ids are secrets, and not told."""
     rows: list[dict[str, Any]] = []
-    for own, here in await call.sessions.own.list(call.caller):
-        state = "ended" if own.has_ended else here.state if here is not None else "waiting"
+    for own, here in await call.sessions.list_own(call.caller):
+        state = "ended" if own.has_ended else here.state.shown if here is not None else "waiting"
         row = {"session": own.trajectory_id, "task": own.task, "environment": own.environment}
         rows.append({**row, "state": state, "started_at": f"{own.started_at:%Y-%m-%dT%H:%M:%SZ}"})
     lines = [f"{r['session']}: {r['task']}, {r['state']}, since {r['started_at']}" for r in rows]
@@ -71,18 +71,18 @@ def _of_ended(call: Call, receipt: Receipt) -> dict[str, Any]:
 def _of_session(call: Call, session: Session) -> dict[str, Any]:
     value: dict[str, Any] = {
         "session": session.id,
-        "state": session.state,
+        "state": session.state.shown,
         "task": session.task.id,
         "environment": session.environment.name,
         "prompt": session.prompt.text if session.prompt else "",
         "steps": session.steps,
         **live_address(call.sessions, session),
     }
-    lines = [f"Task {session.task.id}: {session.state}, {session.steps} steps."]
+    lines = [f"Task {session.task.id}: {session.state.shown}, {session.steps} steps."]
     if session.receipt is not None:
         value["receipt"] = receipt_view(session.receipt, session.reward_policy)
         lines.append(_ended_line(session, session.receipt, call.then))
-    elif session.state == "grading":
+    elif session.state.shown == "grading":
         value["next"] = "The answer is being graded; call task_status again in a few seconds."
         lines.append(value["next"])
     else:
@@ -98,7 +98,7 @@ def _of_session(call: Call, session: Session) -> dict[str, Any]:
 def _ended_line(session: Session, receipt: Receipt, then: str) -> str:
     if receipt.outcome is Outcome.GRADED:
         return receipt_text(receipt, session.reward_policy, then)
-    why = f": {session.told}" if session.told else "."
+    why = f": {session.state.told}" if session.state.told else "."
     said = receipt.outcome.value
     if receipt.said_cause:
         said = f"{said} {receipt.said_cause}"

@@ -134,7 +134,7 @@ class Gymnasium(WorldSpec):
         return self._probe.replayable
 
     @property
-    def is_quick(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
+    def is_quick(self) -> bool:
         """Whether its steps are short and pure, as it was declared, or by whose they are."""
         return self._probe.is_quick if self._quick is None else self._quick
 

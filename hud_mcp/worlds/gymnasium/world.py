@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
@@ -147,11 +147,6 @@ class GymnasiumWorld(World):
         self._check_open()
         if self._probe.draws and not self._draws_asked:
             await self._thread.do(self._frames.draw)
-
-    def acts_now(self, actions: Sequence[Action], look: Look) -> bool:
-        """Whether actions and a look after them wait for nothing, and are short."""
-        draws = look.image is not None and not (self._draws_asked and (look.text or look.values))
-        return not draws and self._runs_now(sum(map(_count, actions)))
 
     async def act(self, action: Action) -> ActionEffect:
         """Perform one action, or a list of the environment's actions in one go.
@@ -369,11 +364,3 @@ class GymnasiumWorld(World):
             raise EnvironmentFailed("This environment is closed. Start a new task.")
         if self._broken:
             raise EnvironmentFailed(f"{self._broken} Start a new task.")
-
-
-def _count(action: Action) -> int:
-    """How many steps an action stands for, if it is not refused."""
-    args = (action.args or {}) if isinstance(action, CustomAction) else {}
-    listed, repeat = args.get("actions"), args.get("repeat")
-    once = len(cast("list[Any]", listed)) if isinstance(listed, list) else 1
-    return once * repeat if isinstance(repeat, int) else once

@@ -11,6 +11,7 @@ import anyio
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.operate.replicas.replica import Replica
+from hud_mcp.session.events import Phase
 from hud_mcp.session.session import Session
 
 __all__ = ["DRAIN_S", "drain", "last_calls", "refuse_connections"]
@@ -71,7 +72,7 @@ async def last_calls(
 
 
 def _may_move(session: Session) -> bool:
-    return session.is_open and not session.busy and session.can_park
+    return session.state.phase is Phase.OPEN and not session.is_busy and session.can_park
 
 
 async def _move(replica: Replica, session: Session) -> None:

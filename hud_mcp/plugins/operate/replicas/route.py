@@ -78,7 +78,7 @@ class Routes:
         if said.session is not None:
             found = digest(said.session)
             if said.session.startswith("traj-"):
-                found = await self._sessions.own.find(said.session, caller) or found
+                found = await self._sessions.find_own(said.session, caller) or found
             return found
         if caller.session is not None:
             return caller.session
@@ -111,7 +111,7 @@ class Routes:
         if (leaving := self._leaving.get(key)) is not None:
             await leaving.wait()
         here = self._sessions.roster.get(key)
-        if here is not None and not here.is_let_go:
+        if here is not None and not here.state.is_let_go:
             return HERE
         route = await self._records.find_route(key, principal=caller.principal)
         if route is None:

@@ -1,16 +1,22 @@
-"""Callers who wait for one piece of work, and go on in the order in which they came."""
+"""Work that several callers ask for at once: it runs once, and each goes on with its result."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Turns"]
+from hud_mcp.errors import HudMcpError
 
+__all__ = ["SharedWork"]
+
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
 class _Line(Generic[T]):
-    """Those who wait for one piece of work."""
+    """The callers who wait for one piece of work."""
+
+    __slots__ = ("callers", "task", "turn")
 
     def __init__(self, task: "asyncio.Task[T]") -> None:
         self.task = task
@@ -18,28 +24,26 @@ class _Line(Generic[T]):
         self.callers = 0
 
 
-class Turns(Generic[T]):
-    """Work that several callers share: it runs once, and they go on one after the other.
+class SharedWork(Generic[T]):
+    """Work by key. It goes on where its callers leave.
 
-    It goes on where they leave. Until the last of them has gone on, whoever comes later waits
-    behind them: what each does at once with the result happens in the order in which they asked.
+    Until the last of them has gone on, whoever comes later waits behind them: what each does at
+    once with the result happens in the order in which they asked.
     """
 
     def __init__(self) -> None:
         self._lines: dict[Hashable, _Line[T]] = {}
 
-    def waits_for(self, key: Hashable) -> bool:
-        """Whether this work is under way, or somebody has yet to go on with its result."""
+    def is_under_way(self, key: Hashable) -> bool:
+        """Whether this work goes on, or somebody has yet to go on with its result."""
         return key in self._lines
 
     async def take(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Wait for the work of a key, which begins with the first who asks for it.
 
-        What it raises is raised to each of them.
-
         Args:
-            key: What the work is for.
-            work: Does it.
+            key: The name of the work.
+            work: Does it. What it raises, is raised to each of the callers.
         """
         line = self._lines.get(key)
         if line is None:
@@ -55,10 +59,18 @@ class Turns(Generic[T]):
             if not line.callers and line.task.done():
                 del self._lines[key]
 
+    def cancel(self) -> None:
+        """Cancel all that goes on; its callers are cancelled with it."""
+        for line in self._lines.values():
+            line.task.cancel()
+
     def _ended(self, key: Hashable, done: "asyncio.Task[T]") -> None:
         """Forget work that nobody waits for any more, and look at its failure."""
         line = self._lines.get(key)  # gone where the last of them left in the turn of its end
-        if line is not None and line.task is done and not line.callers:
+        left = line is not None and line.task is done and not line.callers
+        if left:
             del self._lines[key]
-        if not done.cancelled():
-            done.exception()
+        error = None if done.cancelled() else done.exception()
+        if left and error is not None:
+            level = logging.INFO if isinstance(error, HudMcpError) else logging.ERROR
+            logger.log(level, "work that nobody waited for failed: %s", error)

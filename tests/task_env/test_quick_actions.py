@@ -16,11 +16,11 @@ from hud_mcp.observation import Look
 from hud_mcp.record.values import TrajectoryStep
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.limits import Limits
-from hud_mcp.session.quick import Performed
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.task_env.quick import Performed, QuickActions
 from hud_mcp.worlds.gymnasium import pace
 
 pytestmark = pytest.mark.anyio
@@ -66,10 +66,10 @@ async def start(sessions: Sessions) -> Session:
     return await sessions.start(task, caller=ME)
 
 
-async def drive_many(session: Session, count: int) -> None:
+async def drive_many(quick: QuickActions, count: int) -> None:
     """Perform some actions, each of them quick."""
     for i in range(count):
-        performed = await session.perform_quickly(drive(i % 2), VALUES)
+        performed = await quick.perform(drive(i % 2), VALUES)
         assert isinstance(performed, Performed)
         assert performed.effect.reward == -1
 
@@ -83,13 +83,14 @@ async def test_what_is_done_until_it_is_recorded_is_one_step(place: Path) -> Non
     """With the sum of its rewards; then another server goes on after all of it."""
     async with served(place) as sessions:
         session = await start(sessions)
-        await drive_many(session, 40)
+        quick = QuickActions(session)
+        await drive_many(quick, 40)
         assert await steps_of(sessions, session) == []
-        await session.record_quick_actions()
+        await quick.record()
         (step,) = await steps_of(sessions, session)
         assert (step.kind, step.performed, len(step.actions), step.reward) == ("step", 40, 40, -40)
-        await drive_many(session, 3)
-        session.end_quick_actions()
+        await drive_many(quick, 3)
+        quick.end()
         receipt = await session.respond("done")
         assert receipt is not None
         assert receipt.outcome == "graded"
@@ -101,41 +102,24 @@ async def test_a_session_is_lost_until_it_is_answered(place: Path) -> None:
     async with served(place) as sessions:
         both = [await start(sessions) for _ in range(2)]
         for session in both:
-            await drive_many(session, 2)
-            await session.record_quick_actions()
+            quick = QuickActions(session)
+            await drive_many(quick, 2)
+            await quick.record()
         await both[1].respond("done")
         found = [(await sessions.store.load_session(each.trajectory_id)).unflushed for each in both]
         assert found == [True, False]
-
-
-async def test_a_server_that_stops_has_recorded_them(place: Path) -> None:
-    """Nothing that was told is missing from the record then."""
-    async with served(place) as sessions:
-        session = await start(sessions)
-        await drive_many(session, 4)
-    async with served(place) as sessions:
-        assert [step.performed for step in await steps_of(sessions, session)] == [4]
-
-
-async def test_a_store_that_writes_each_step_first_has_a_step_for_each(tmp_path: Path) -> None:
-    """Where nothing says that a session may lack steps, none does."""
-    sessions = Sessions(load_environments([SOURCE]), store=Store(tmp_path / "s.sqlite3"))
-    async with opened(sessions):
-        session = await start(sessions)
-        for i in range(3):
-            await session.perform_quickly(drive(i % 2), VALUES)
-        assert [len(each.actions) for each in await steps_of(sessions, session)] == [1, 1, 1]
 
 
 async def test_what_is_called_then_comes_after_them(place: Path) -> None:
     """A look and an answer have the numbers after theirs, and the answer is graded."""
     async with served(place) as sessions:
         session = await start(sessions)
-        await drive_many(session, 2)
-        session.end_quick_actions()
+        quick = QuickActions(session)
+        await drive_many(quick, 2)
+        quick.end()
         await session.step([], Look(image=None))
-        await drive_many(session, 3)
-        session.end_quick_actions()
+        await drive_many(quick, 3)
+        quick.end()
         receipt = await session.respond("done")
         assert receipt is not None
         assert receipt.outcome == "graded"
@@ -148,9 +132,10 @@ async def test_a_step_has_no_more_of_them_than_a_call_may(place: Path) -> None:
     """The limit of actions in a step is that of these steps too."""
     async with served(place, most=MOST) as sessions:
         session = await start(sessions)
+        quick = QuickActions(session)
         for _ in range(2 * MOST + 1):
-            await session.perform_quickly(drive(), VALUES)
-        await session.record_quick_actions()
+            await quick.perform(drive(), VALUES)
+        await quick.record()
         found = [len(step.actions) for step in await steps_of(sessions, session)]
         assert (found[0], max(found), sum(found)) == (MOST, MOST, 2 * MOST + 1)
 
@@ -159,9 +144,10 @@ async def test_a_refused_action_is_a_step_of_its_own(place: Path) -> None:
     """No step is empty, and none has an action that was not done."""
     async with served(place) as sessions:
         session = await start(sessions)
+        quick = QuickActions(session)
         for way in (17, 0, 18, 1, 19):
-            await session.perform_quickly(drive(way), VALUES)
-        await session.record_quick_actions()
+            await quick.perform(drive(way), VALUES)
+        await quick.record()
         steps = await steps_of(sessions, session)
         found = [(step.performed, bool(step.error)) for step in steps]
         assert found == [(0, True), (1, False), (0, True), (1, False), (0, True)]
@@ -171,10 +157,11 @@ async def test_nothing_is_done_after_the_end(place: Path) -> None:
     """An action of a session that has ended is refused, and nothing more is recorded."""
     async with served(place) as sessions:
         session = await start(sessions)
-        await drive_many(session, 1)
-        session.end_quick_actions()
+        quick = QuickActions(session)
+        await drive_many(quick, 1)
+        quick.end()
         await session.respond("done")
         with anyio.fail_after(PATIENCE_S), pytest.raises(SessionEnded):
-            await session.perform_quickly(drive(), VALUES)
-        session.end_quick_actions()
+            await quick.perform(drive(), VALUES)
+        quick.end()
         assert len(await steps_of(sessions, session)) == session.steps == 2

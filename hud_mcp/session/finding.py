@@ -1,22 +1,35 @@
-"""How a caller finds its session: here, or in the record, from where it is resumed first."""
+"""How a caller finds its session: here, or in the record, from where it is resumed first.
 
+Ids are secrets, and the store has digests of them alone. So a list of a caller's own sessions has
+the ids of records. They open a session for the very caller that started it, and for nobody else:
+for whoever sends the same token; or, over stdio, for the same connection. Without a token, HTTP
+tells nobody from another, and nothing is listed or found by them.
+"""
+
+from dataclasses import replace
 from typing import Protocol
 
 import anyio
 
-from hud_mcp.errors import SessionEnded, SessionNotFound, SessionResuming
+from hud_mcp.errors import InvalidTask, SessionEnded, SessionNotFound, SessionResuming
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.caller import HTTP, Caller
-from hud_mcp.session.own import RECORD, OwnSessions
-from hud_mcp.session.receipts import digest, ended_text
-from hud_mcp.session.resume import Resumption
+from hud_mcp.session.events import Phase
+from hud_mcp.session.receipts import RESUMING, digest, ended_text
+from hud_mcp.session.resumption import Resumption
 from hud_mcp.session.roster import Roster, holds_several
-from hud_mcp.session.session import RESUMING, Session
-from hud_mcp.session.sweep import Sweep
-from hud_mcp.session.turns import Turns
+from hud_mcp.session.session import Session
+from hud_mcp.session.sharing import SharedWork
 from hud_mcp.store import Store
+from hud_mcp.store.stored_session import OwnSession
 
-__all__ = ["Search", "SharedConnections"]
+__all__ = ["MOST", "Finding", "SharedConnections"]
+
+_RECORD = "traj-"
+"""Begins a record's id."""
+
+MOST = 50
+"""Sessions in one list."""
 
 
 class SharedConnections(Protocol):
@@ -33,31 +46,20 @@ class SharedConnections(Protocol):
         ...
 
 
-class Search:
+class Finding:
     """Finds sessions for those who may have them.
 
     Args:
         roster: Who is here.
         store: Who is not.
-        own: Finds a caller's sessions by their records' ids.
-        resumption: Resumes a session.
-        sweep: Looks after the others that earlier servers left, once one of them is asked for.
+        resumption: Resumes a session, and looks after the others that earlier servers left.
     """
 
-    def __init__(
-        self,
-        roster: Roster,
-        store: Store,
-        own: OwnSessions,
-        resumption: Resumption,
-        sweep: Sweep,
-    ) -> None:
+    def __init__(self, roster: Roster, store: Store, resumption: Resumption) -> None:
         self._roster = roster
         self._store = store
-        self._own = own
         self._resumption = resumption
-        self._sweep = sweep
-        self._turns = Turns[Session | Receipt]()
+        self._work = SharedWork[Session | Receipt]()
         self._connections: SharedConnections | None = None
 
     def share_connections(self, connections: SharedConnections) -> None:
@@ -80,8 +82,8 @@ class Search:
         of_record = None
         if session_id:
             key = digest(session_id)
-            if session_id.startswith(RECORD):
-                of_record = await self._own.find(session_id, caller)
+            if session_id.startswith(_RECORD):
+                of_record = await self.find_own(session_id, caller)
                 key = of_record or key
         else:
             key = caller.session or await self._only(caller)
@@ -89,21 +91,18 @@ class Search:
             raise _not_found(caller)
         found = self._usable(key, caller) or await self._resume(key, caller, wait_s)
         if session_id and isinstance(found, Session) and not (of_record and found.id):
-            found.know(session_id)
+            found.id = session_id
         return found
 
-    async def _only(self, caller: Caller) -> str:
-        """The digest of the id of the session of a caller that names none; raises as `find`."""
-        if self._connections is not None and (name := _over_http(caller)) is not None:
-            found = await self._connections.list_of_connection(
-                digest(name), principal=caller.principal
-            )
-            living = [key for key, is_over in found if not is_over]
-            if len(living) > 1:
-                raise SessionNotFound(holds_several(len(living)))
-            if found:
-                return living[0] if living else found[-1][0]
-        return self._roster.only(caller).secret_digest
+    def here(self, session_id: str | None, caller: Caller) -> Session | None:
+        """Return a caller's session, if this process runs it or ended it; else None."""
+        key = digest(session_id) if session_id else caller.session
+        if key is None or not caller.sees(key):
+            return None
+        session = self._usable(key, caller)
+        if session is not None:
+            session.id = session.id or session_id or ""
+        return session
 
     async def key_of(self, session_id: str, caller: Caller) -> str | None:
         """The digest of the id of a caller's session, which is not resumed for that.
@@ -114,8 +113,8 @@ class Search:
             StoreFailed: The store cannot be read.
         """
         key: str | None = digest(session_id)
-        if session_id.startswith(RECORD):
-            key = await self._own.find(session_id, caller)
+        if session_id.startswith(_RECORD):
+            key = await self.find_own(session_id, caller)
         if key is None or not caller.sees(key):
             return None
         if self._usable(key, caller) is not None:
@@ -130,42 +129,86 @@ class Search:
             return here
         found = await self._resume(key, caller, None)
         if isinstance(found, Session):
-            found.know(session.id)
+            found.id = session.id
         return found
 
     async def resume(self, trajectory_id: str) -> Session:
         """Resume a session, by its record's id; raises as `Sessions.resume` does."""
-        self._sweep.watch()
+        self._resumption.watch()
         found = await self._resumption.resume(trajectory_id, connection=None)
         if isinstance(found, Receipt):
             raise SessionEnded(ended_text(found))
         return found
 
-    def here(self, session_id: str | None, caller: Caller) -> Session | None:
-        """Return a caller's session, if this process runs it or ended it; else None."""
-        key = digest(session_id) if session_id else caller.session
-        if key is None or not caller.sees(key):
+    async def list_own(self, caller: Caller) -> list[tuple[OwnSession, Session | None]]:
+        """The newest sessions of a caller, newest first; each with what is here of it, if it is.
+
+        Raises:
+            InvalidTask: The caller is not told from others.
+            StoreFailed: The store cannot be read.
+        """
+        if caller.is_agent:
+            raise InvalidTask("You have only one session; leave out `list`.")
+        if not caller.is_known:
+            raise InvalidTask(
+                "Sessions are listed over stdio, and for callers with a token of the server's "
+                "(serve --token). Without a token, the server cannot tell callers apart."
+            )
+        here = {each.trajectory_id: each for each in self._roster}
+        if caller.token_digest is not None:
+            found = await self._store.list_own(caller.token_digest, MOST)
+        else:
+            mine = [each for each in here.values() if each.caller.is_same(caller)]
+            found = [_listed(each) for each in mine[::-1][:MOST]]
+        return [
+            (replace(each, has_ended=_has_ended(each, session)), session)
+            for each in found
+            for session in [here.get(each.trajectory_id)]
+        ]
+
+    async def find_own(self, trajectory_id: str, caller: Caller) -> str | None:
+        """The digest of the id of a caller's session, by its record's id; None where it has none.
+
+        Raises:
+            StoreFailed: The store cannot be read.
+        """
+        if caller.is_agent or not caller.is_known:
             return None
-        session = self._usable(key, caller)
-        if session is not None:
-            session.know(session.id or session_id or "")
-        return session
+        if caller.token_digest is not None:
+            return await self._store.find_own(caller.token_digest, trajectory_id)
+        here = self._roster.of_record(trajectory_id)
+        return here.secret_digest if here is not None and here.caller.is_same(caller) else None
+
+    async def _only(self, caller: Caller) -> str:
+        """The digest of the id of the session of a caller that names none; raises as `find`."""
+        if self._connections is not None and (name := _over_http(caller)) is not None:
+            found = await self._connections.list_of_connection(
+                digest(name), principal=caller.principal
+            )
+            living = [key for key, is_over in found if not is_over]
+            if len(living) > 1:
+                raise SessionNotFound(holds_several(len(living)))
+            if found:
+                return living[0] if living else found[-1][0]
+        return self._roster.only(caller).secret_digest
 
     def _usable(self, key: str, caller: Caller) -> Session | None:
         """A session that can be used at once; None where it must be waited for, or is not here."""
         session = self._roster.get(key)
         if session is None or session.caller.principal != caller.principal:
             return None
-        if session.is_let_go:
+        if session.state.phase is Phase.OPEN:
+            # Nobody overtakes those who wait for it.
+            return None if self._work.is_under_way((key, caller.principal)) else session
+        if session.state.is_let_go:
             return session if self._resumption.is_stopped else None
-        # Nobody overtakes those who wait for it.
-        waits = self._turns.waits_for((key, caller.principal))
-        return None if waits or session.state == "resuming" else session
+        waits = self._work.is_under_way((key, caller.principal))
+        return None if waits or session.state.shown == "resuming" else session
 
     async def _resume(self, key: str, caller: Caller, wait_s: float | None) -> Session | Receipt:
         try:
             with anyio.fail_after(wait_s):
-                return await self._turns.take(
+                return await self._work.take(
                     (key, caller.principal), lambda: self._look_up(key, caller)
                 )
         except TimeoutError:
@@ -179,8 +222,22 @@ class Search:
         trajectory_id, receipt = stored
         if receipt is not None:
             return receipt
-        self._sweep.watch()
+        self._resumption.watch()
         return await self._resumption.resume(trajectory_id, connection=caller.connection)
+
+
+def _listed(session: Session) -> OwnSession:
+    return OwnSession(
+        trajectory_id=session.trajectory_id,
+        task=session.task.id,
+        environment=session.environment.name,
+        started_at=session.started_at,
+        has_ended=session.state.is_over,
+    )
+
+
+def _has_ended(own: OwnSession, here: Session | None) -> bool:
+    return own.has_ended or (here is not None and here.state.is_over and not here.state.is_let_go)
 
 
 def _over_http(caller: Caller) -> str | None:

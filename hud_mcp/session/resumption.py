@@ -1,10 +1,12 @@
-"""Resuming one session that another server process began and left.
+"""The sessions that other server processes began and left.
 
-It is claimed in the store before anything is done with it.
+One that is asked for is resumed, and one that was answered is graded. One that nobody resumes, or
+can, is ended. Each is claimed in the store before anything is done with it.
 """
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
@@ -14,29 +16,35 @@ import anyio
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, SessionBusy, SessionEnded
 from hud_mcp.grade import Cause, Outcome
-from hud_mcp.record.trajectory import Receipt
+from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Capacity
 from hud_mcp.session.catalogue import Catalogue
-from hud_mcp.session.factory import SessionFactory
+from hud_mcp.session.limits import Limits
 from hud_mcp.session.receipts import ended_text, receipt_of_stored
 from hud_mcp.session.replay import submitted_answer
 from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import SessionEnd
+from hud_mcp.session.sharing import SharedWork
+from hud_mcp.session.starting import resume as resume_session
 from hud_mcp.store import Store
-from hud_mcp.store.stored_session import StoredSession
+from hud_mcp.store.stored_session import StoredSession, WaitingSession
 
-__all__ = ["MAY_LACK_STEPS", "Resumption"]
+__all__ = ["Resumption"]
 
 logger = logging.getLogger(__name__)
 
 _TAKE_S = 5.0
 """How long to wait for another server to let go of a session: one that stops takes 2 s."""
+_LOOK_S = 10.0
+"""How often to look for sessions that no server runs any more."""
+_FIRST_LOOK_S = 3.0
+"""When to look first: the database loads after the first requests are answered."""
 _GRADINGS = 3
 """How often an answer's grading may end with its server before that is its outcome."""
 
-MAY_LACK_STEPS = (
+_MAY_LACK_STEPS = (
     "Its machine or its server went down; the last steps may be missing from its record."
 )
 """Why a session is lost that was not answered."""
@@ -49,8 +57,10 @@ class Resumption:
         store: Where they are recorded.
         catalogue: The environments that this process serves, and has served.
         capacity: Makes room for the session, or raises.
-        factory: Makes the session that goes on.
+        make_again: Makes the session that goes on.
         roster: Who is here already.
+        limits: How long a session may wait, and be open.
+        is_wanted: Whether this process looks for what nobody asks for.
     """
 
     def __init__(
@@ -59,15 +69,20 @@ class Resumption:
         catalogue: Catalogue,
         *,
         capacity: Capacity,
-        factory: SessionFactory,
+        make_again: Callable[[Environment, StoredSession, Caller], Session],
         roster: Roster,
+        limits: Limits,
+        is_wanted: bool,
     ) -> None:
         self._store = store
         self._catalogue = catalogue
         self._capacity = capacity
-        self._factory = factory
+        self._make_again = make_again
         self._roster = roster
-        self._resumes: dict[str, asyncio.Task[Session | Receipt]] = {}
+        self._limits = limits
+        self._is_wanted = is_wanted
+        self._work = SharedWork[Session | Receipt]()
+        self._looking: asyncio.Task[None] | None = None
         self._stopped = False
         self._take_s = _TAKE_S
 
@@ -97,21 +112,16 @@ class Resumption:
         self, trajectory_id: str, work: Callable[[], Coroutine[Any, Any, Session | Receipt]]
     ) -> Session | Receipt:
         """Do one thing at a time with a session; whoever comes meanwhile is given what it gives."""
-        task = self._resumes.get(trajectory_id)
-        if task is None:
-            if self._stopped:
-                raise SessionEnded("This server is stopping; call again with the session's id.")
-            task = asyncio.get_running_loop().create_task(work(), name=f"resume {trajectory_id}")
-            self._resumes[trajectory_id] = task
-            task.add_done_callback(lambda done: self._resumed(trajectory_id, done))
+        stopping = "This server is stopping; call again with the session's id."
+        if self._stopped and not self._work.is_under_way(trajectory_id):
+            raise SessionEnded(stopping)
         try:
-            return await asyncio.shield(task)
+            return await self._work.take(trajectory_id, work)
         except asyncio.CancelledError:
-            if not task.cancelled():
+            task = asyncio.current_task()
+            if not self._stopped or (task is not None and task.cancelling()):
                 raise
-            raise SessionEnded(
-                "This server is stopping; call again with the session's id."
-            ) from None
+            raise SessionEnded(stopping) from None
 
     async def end(self, trajectory_id: str, outcome: Outcome, reason: str) -> None:
         """End a session that no server runs, if none has resumed it by now.
@@ -120,10 +130,6 @@ class Resumption:
             SessionBusy: Another server process has.
         """
         await self._share(trajectory_id, lambda: self._end_waiting(trajectory_id, outcome, reason))
-
-    def is_under_way(self, trajectory_id: str) -> bool:
-        """Whether a session is being resumed or ended."""
-        return trajectory_id in self._resumes
 
     def wait_to_take(self, seconds: float) -> None:
         """Wait so long for another server to let go of a session."""
@@ -137,20 +143,68 @@ class Resumption:
     def stop(self) -> None:
         """Give up what is under way, and begin nothing more."""
         self._stopped = True
-        for task in self._resumes.values():
-            task.cancel()
+        self._work.cancel()
+        self.stop_looking()
 
-    def _resumed(self, trajectory_id: str, done: "asyncio.Task[Session | Receipt]") -> None:
-        del self._resumes[trajectory_id]
-        if not done.cancelled() and (exc := done.exception()) is not None:
-            level = logging.INFO if isinstance(exc, HudMcpError) else logging.ERROR
-            logger.log(level, "%s was not resumed: %s", trajectory_id, exc)
+    # What nobody asks for.
+
+    def begin(self) -> None:
+        """Look soon for what earlier servers left, if there is a record by now."""
+        if self._store.exists:
+            self.watch(_FIRST_LOOK_S)
+
+    def watch(self, first_s: float = _LOOK_S) -> None:
+        """Look from now on; again is not an error.
+
+        Args:
+            first_s: When to look first.
+        """
+        if self._is_wanted and self._looking is None and not self._stopped:
+            looking = self._look_on(first_s)
+            self._looking = asyncio.get_running_loop().create_task(looking, name="look")
+
+    def stop_looking(self) -> None:
+        """Resume nothing unasked any more."""
+        if self._looking is not None:
+            self._looking.cancel()
+
+    async def _look_on(self, pause_s: float) -> None:
+        while True:
+            await asyncio.sleep(pause_s)
+            began_s = time.monotonic()
+            await self._look()
+            pause_s = max(0.0, began_s + _LOOK_S - time.monotonic())
+
+    async def _look(self) -> None:
+        """Grade what waits for its grade, and end what nobody will resume."""
+        try:
+            waiting = await self._store.waiting_sessions(list(self._catalogue.environments))
+        except HudMcpError as exc:
+            logger.info("%s", exc)
+            return
+        for found in waiting:
+            try:
+                await self._look_after(found)
+            except HudMcpError as exc:  # the others are looked after nevertheless
+                logger.info("%s: %s", found.trajectory_id, exc)
+
+    async def _look_after(self, found: WaitingSession) -> None:
+        if self._work.is_under_way(found.trajectory_id) or self._stopped:
+            return
+        if found.answered:
+            await self.resume(found.trajectory_id, connection=None)
+        elif self._roster.of_record(found.trajectory_id) is not None:
+            return  # somebody has resumed it meanwhile
+        elif (end := _overdue(found, self._limits)) is not None:
+            await self.end(found.trajectory_id, *end)
+
+    # One of them.
 
     async def _resume_waiting(
         self, trajectory_id: str, connection: str | None
     ) -> Session | Receipt:
         here = self._roster.of_record(trajectory_id)
-        if here is not None and here.is_let_go:
+        if here is not None and here.state.is_let_go:
             await here.closed()  # until then its record is not as it is left
             connection = here.caller.connection or connection
         elif here is not None:
@@ -179,8 +233,8 @@ class Resumption:
             with anyio.CancelScope(shield=True):
                 await self._store.release_session(trajectory_id)
             raise
-        session = self._factory.make_again(environment, stored, caller)
-        await session.resume()
+        session = self._make_again(environment, stored, caller)
+        await resume_session(session)
         steps = len(stored.trajectory.steps)
         logger.info("session %s: resumed after %d steps", session.name, steps)
         return session
@@ -240,7 +294,7 @@ def _changed(environment: Environment, stored: StoredSession) -> str | None:
     """Why a session cannot go on in this environment; None where nothing has changed."""
     answer = submitted_answer(stored.trajectory.steps)
     if stored.unflushed and answer is None:
-        return MAY_LACK_STEPS
+        return _MAY_LACK_STEPS
     task = stored.trajectory.task
     if task.prompt is None and task.template not in environment.templates:
         return f"Its environment has no template {task.template!r} any more."
@@ -253,4 +307,22 @@ def _changed(environment: Environment, stored: StoredSession) -> str | None:
     again = stored.facts.lost_gradings
     if again + 1 >= _GRADINGS and answer is not None:
         return f"Its server ended each of the {again + 1} times that its answer was graded."
+    return None
+
+
+def _overdue(found: WaitingSession, limits: Limits) -> tuple[Outcome, str] | None:
+    """How a session ends that no server runs; None while somebody may still resume it."""
+    now = utc_now()
+    if not found.has_prompt:
+        return Outcome.LOST, "Its server ended while it was being prepared."
+    if found.unflushed:
+        return Outcome.LOST, _MAY_LACK_STEPS
+    if (now - found.started_at).total_seconds() > limits.total_s:
+        return (
+            Outcome.EXPIRED,
+            f"It was open for {limits.total_s:g} s, the longest allowed.",
+        )
+    if (now - found.since).total_seconds() > limits.idle_s:
+        text = f"Its server ended, and nobody went on with it for {limits.idle_s:g} s."
+        return Outcome.EXPIRED, text
     return None

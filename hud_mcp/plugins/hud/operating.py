@@ -1,0 +1,192 @@
+"""The calls of an operator on a session: it measures the world, sets it up again, and closes it.
+
+Each is a step of the record.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+
+from hud_mcp.call import FunctionConfig
+from hud_mcp.environment.calls import Measurement, combination, measure, prepare
+from hud_mcp.errors import (
+    ActionFailed,
+    BrokenByAgent,
+    EnvironmentFailed,
+    GradingFailed,
+    HudMcpError,
+    InvalidTask,
+    SessionEnded,
+    SessionResuming,
+)
+from hud_mcp.function import Situation
+from hud_mcp.grade import Cause, Grade, Outcome
+from hud_mcp.observation import Look
+from hud_mcp.record.trajectory import Receipt
+from hud_mcp.session.draft import Stepped, as_actions, as_shown
+from hud_mcp.session.events import EndWanted, Meets
+from hud_mcp.session.measuring import BY_AGENT
+from hud_mcp.session.receipts import RESUMING, over_text
+from hud_mcp.session.session import Session
+
+__all__ = ["conclude", "evaluate", "set_up"]
+
+
+async def evaluate(session: Session, calls: Sequence[FunctionConfig] | None = None) -> Measurement:
+    """Measure, as often as one likes: nothing ends by it, where the task has a prompt.
+
+    A template grades once: there, the answer that was kept is submitted, the session ends,
+    and what it was graded with is told again.
+
+    Args:
+        session: The session.
+        calls: What to call in place of the task's own `evaluate`; bound. What they return
+            is recorded as an override, and is never the grade.
+
+    Raises:
+        GradingFailed: A function cannot run; that is recorded, and the session lives on. Or
+            the template failed to grade.
+        InvalidTask: The task names nothing to `evaluate`, and nothing was given.
+        SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As
+            for `Session.step`.
+    """
+    if calls is None and session.task.prompt is None:
+        return await _graded_by_template(session)
+    if not (session.task.evaluate if calls is None else calls):
+        raise InvalidTask(
+            "The task has no `evaluate` calls. Give it functions, such as "
+            "('response_includes', 'Paris'), or pass them to this call."
+        )
+    return await session.in_turn(partial(_measure, session, calls), session.limits.grade_s)
+
+
+async def _measure(session: Session, calls: Sequence[FunctionConfig] | None) -> Measurement:
+    """Make `evaluate` calls on the world as it is, and record what they returned."""
+    session.refuse_if_over()
+    life, journal, environment = session.life, session.journal, session.environment
+    own = calls is None
+    named = session.task.evaluate if calls is None else calls
+    draft = life.attempts.begin("evaluate", as_actions(named), Look())
+    draft.info["override"] = not own
+    situation = Situation(
+        world=life.world.live,
+        answer=life.measuring.final_response or "",
+        history=life.measuring.history,
+    )
+    try:
+        measured = await measure(
+            named, environment.functions, situation, combine=combination(session.task)
+        )
+        draft.snapshot = await life.attempts.snapshot()
+    except BaseException as exc:
+        by_agent = isinstance(exc, BrokenByAgent)
+        if by_agent:
+            draft.info[BY_AGENT] = True
+        interrupted = isinstance(exc, asyncio.CancelledError)
+        life.attempts.fail(draft, exc, "while it was evaluated", interrupted=interrupted)
+        if own and not isinstance(exc, EnvironmentFailed):
+            life.measuring.fail(None if interrupted else draft.error, by_agent=by_agent)
+        await journal.keep(draft)
+        raise
+    grade = measured.grade
+    draft.performed = len(named)
+    draft.info["results"] = list(measured.results)
+    draft.info["grade"] = None if grade is None else grade.model_dump(mode="json")
+    await journal.add(draft)
+    if own:
+        life.measuring.note(measured)
+    return measured
+
+
+async def _graded_by_template(session: Session) -> Measurement:
+    """Submit the answer that was kept, once, and return what it was graded with."""
+    await session.back()  # until then, what the agent said is not read again
+    receipt = session.receipt
+    if receipt is None:
+        given = session.state.answer
+        answer = session.life.measuring.final_response or "" if given is None else given
+        with suppress(SessionEnded):  # what it ended with is told below
+            await session.respond(answer)
+        receipt = session.receipt
+    if receipt is None or receipt.outcome not in (Outcome.GRADED, Outcome.GRADING_FAILED):
+        raise SessionEnded(over_text(session.state))
+    if receipt.reward is None:
+        raise GradingFailed(receipt.error or "The template yielded no grade.")
+    grade = Grade(
+        reward=receipt.reward,
+        subscores=receipt.subscores,
+        content=receipt.content,
+        info=receipt.info,
+    )
+    return Measurement((receipt.reward,), grade)
+
+
+async def set_up(session: Session, calls: Sequence[FunctionConfig] | None, look: Look) -> Stepped:
+    """Run the setup again, and look; what was measured before does not count any more.
+
+    Args:
+        session: The session.
+        calls: What to call in place of the task's own `setup`; bound.
+        look: What to observe then.
+
+    Raises:
+        ActionFailed: A function raised; the session lives on.
+        SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As
+            for `Session.step`.
+    """
+    named = session.task.setup if calls is None else calls
+    return await session.in_turn(partial(_prepare, session, named, look), session.limits.setup_s)
+
+
+async def _prepare(session: Session, calls: Sequence[FunctionConfig], look: Look) -> Stepped:
+    session.refuse_if_over()
+    life, journal = session.life, session.journal
+    draft = life.attempts.begin("reset", as_actions(calls), look)
+    situation = Situation(world=life.world.live)
+    life.measuring.forget()
+    try:
+        await prepare(calls, session.environment.functions, situation)
+        seen = await life.world.observe(look, deliver_image=True)
+        draft.observation = seen
+        draft.delivered_image = seen.image is not None
+        draft.snapshot = await life.attempts.snapshot()
+    except BaseException as exc:
+        interrupted = isinstance(exc, asyncio.CancelledError)
+        life.attempts.fail(draft, exc, "while it was set up", interrupted=interrupted)
+        await journal.keep(draft)
+        if isinstance(exc, HudMcpError) or not isinstance(exc, Exception):
+            raise
+        raise ActionFailed(f"The setup failed: {draft.error}") from exc
+    draft.performed = len(calls)
+    await journal.add(draft)
+    return as_shown(draft, deliver_image=True, rewards_shown=session.spec.rewards_shown)
+
+
+async def conclude(
+    session: Session, *, reason: str | None = None, cause: Cause = Cause.OPERATOR
+) -> Receipt | None:
+    """End a session with its last measurement; without one, as cancelled by its operator.
+
+    Args:
+        session: The session.
+        reason: Why there is no measurement, for the record.
+        cause: Whose doing that is.
+
+    Returns:
+        The receipt; the same one again where it has ended. None where it could not be
+        recorded.
+
+    A task that is being graded is waited for: it ends with its grade.
+    """
+    await session.back()
+    if session.state.meets is Meets.RESUMING:
+        raise SessionResuming(RESUMING)
+    if session.state.shown == "grading":
+        await session.over()
+    if not session.state.is_over:
+        measuring = session.life.measuring
+        end = measuring.end(reason=reason, cause=cause)
+        session.post(EndWanted(end, answer=measuring.final_response))
+        await session.closed()
+    return session.receipt

@@ -1,0 +1,259 @@
+"""The effects of what happens to a session: one function carries each of them out."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from hud_mcp import telemetry
+from hud_mcp.errors import HudMcpError, SessionTaken, StoreFailed, WorldDied
+from hud_mcp.session import events as ev
+from hud_mcp.session.held_task import HeldTask, Rest
+from hud_mcp.session.patience import in_patience
+from hud_mcp.session.receipts import died_text
+from hud_mcp.session.resuming import bring_back
+from hud_mcp.session.session_end import SessionEnd, unread
+from hud_mcp.store.stored_session import SessionFacts
+
+__all__ = ["carry_out"]
+
+logger = logging.getLogger(__name__)
+
+_RETRY_S = 1.0
+"""How long an end waits that could not be written."""
+
+
+def carry_out(task: HeldTask, effect: ev.Effect) -> Rest | None:
+    """Do what of an effect can be done at once; return the rest, or None where there is no more."""
+    return _FUNCTIONS[type(effect)](task, effect)
+
+
+# The template.
+
+
+def _start_driver(task: HeldTask, _: ev.StartDriver) -> None:
+    if task.opening is None:
+        raise ValueError("its world was started before it was prepared")
+    task.life.driver.start(task.opening)
+
+
+def _submit(task: HeldTask, effect: ev.Submit) -> None:
+    task.life.driver.submit(effect.answer)
+
+
+def _proceed(task: HeldTask, _: ev.Proceed) -> None:
+    task.life.driver.proceed()
+
+
+def _dismiss(task: HeldTask, effect: ev.Dismiss) -> None:
+    task.life.driver.dismiss(effect.end)
+
+
+def _abort(task: HeldTask, effect: ev.Abort) -> None:
+    task.life.driver.abort(effect.end)
+
+
+# The calls on the world.
+
+
+def _open_turn(task: HeldTask, _: ev.StartCommands) -> None:
+    task.life.turn.open()
+
+
+def _cut_off(task: HeldTask, _: ev.CutOff) -> None:
+    task.life.turn.cut_off()
+
+
+def _refuse_waiting(task: HeldTask, effect: ev.RefuseWaiting) -> None:
+    died = effect.died
+    why = None if died is None else WorldDied(died_text(died, was_dead=True))
+    task.life.turn.refuse_waiting(why)
+
+
+def _catch_up(task: HeldTask, _: ev.CatchUp) -> None:
+    direct = task.life.direct
+    if direct.is_behind:
+        task.life.turn.begin(direct.try_to_catch_up, 2 * direct.limit_s)
+
+
+def _stop_calls(task: HeldTask, _: ev.StopCommands) -> Rest | None:
+    life = task.life
+    freed = life.turn.cut_off()
+    if freed is None:
+        life.direct.close()
+        return None
+
+    async def let_go() -> None:
+        await life.turn.let_go(freed)
+        life.direct.close()
+
+    return let_go
+
+
+def _close_world(task: HeldTask, _: ev.CloseWorld) -> Rest | None:
+    world = task.life.world
+    if world.is_empty:
+        world.drop()
+        return None
+    return partial(in_patience, world.close, "closing the world", task.journal.log)
+
+
+def _examine(task: HeldTask, effect: ev.Examine) -> Rest:
+    return partial(_look_whether_dead, task, effect.reason)
+
+
+async def _look_whether_dead(task: HeldTask, reason: str | None) -> None:
+    """Look whether the world is dead whose grader failed."""
+    life, died = task.life, None
+    facts = task.stored.facts if task.stored is not None else SessionFacts()
+    try:
+        if await life.world.is_dead():
+            died = life.world.died or reason or "It cannot be used."
+    finally:
+        task.post(
+            ev.Examined(
+                life.number,
+                died,
+                died_before=facts.died_in_grading,
+                failed_before=facts.failed_in_grading,
+                has_changed=task.journal.changed > 0,
+                can_resume=life.attempts.can_resume,
+            )
+        )
+
+
+# The record.
+
+
+def _mark(task: HeldTask, effect: ev.Mark) -> None:
+    task.journal.mark(**{effect.fact: True})
+
+
+def _log_line(task: HeldTask, effect: ev.LogLine) -> None:
+    task.journal.log(effect.line)
+
+
+def _record(task: HeldTask, effect: ev.Record) -> Rest:
+    task.record.log_rest()
+    if effect.was_stopped:
+        task.journal.mark(was_stopped=True)
+        task.journal.log("its server was stopped, and the session waits in its record")
+    return partial(_record_end, task, effect.end)
+
+
+async def _record_end(task: HeldTask, end: SessionEnd) -> None:
+    """Write how it ends; whatever fails, everybody who waits is told."""
+    receipt = None
+    try:
+        if not end.parked:
+            receipt = await task.record.end(
+                end, task.state.answer, is_begun=task.stored is not None
+            )
+    finally:
+        if task.journal.owes:
+            _retry_later(task)
+        task.post(ev.Recorded(receipt, taken=task.journal.taken))
+
+
+def _retry_later(task: HeldTask) -> None:
+    """Try again in a moment to write an end that is owed."""
+    loop = asyncio.get_running_loop()
+    task.retry = loop.call_later(
+        _RETRY_S, lambda: loop.create_task(_flush_again(task), name="flush an end")
+    )
+
+
+async def _flush_again(task: HeldTask) -> None:
+    try:
+        await task.flush_end()
+    except (StoreFailed, SessionTaken) as exc:
+        logger.debug("%s", exc)
+    if task.journal.owes:
+        _retry_later(task)
+
+
+def _write_log(task: HeldTask, effect: ev.WriteLog) -> Rest | None:
+    if task.journal.is_written and not effect.release:
+        _has_closed(task)
+        return None
+    return partial(_leave_record, task, release=effect.release)
+
+
+async def _leave_record(task: HeldTask, *, release: bool) -> None:
+    async def leave() -> None:
+        await task.journal.leave()
+        if release:
+            await task.journal.release()
+
+    try:
+        await in_patience(leave, "writing the end of the log", task.journal.log)
+    finally:
+        _has_closed(task)
+
+
+def _has_closed(task: HeldTask) -> None:
+    life = task.life
+    life.driver.note_closed()
+    if task.post(ev.Closed(task.state.life)).is_closed:
+        life.forget()
+        task.stored = task.opening = None
+
+
+# The end, and another life.
+
+
+def _tell(task: HeldTask, _: ev.Tell) -> None:
+    task.on_change()
+    task.on_over()
+    if task.expiry is not None:
+        task.expiry.cancel()
+    receipt = task.state.receipt
+    if receipt is not None and telemetry.listeners:
+        telemetry.add(
+            "ended",
+            environment=task.spec.environment.name,
+            outcome=receipt.outcome.value,
+            cause=receipt.cause.value if receipt.cause is not None else "",
+        )
+
+
+def _resume(task: HeldTask, _: ev.Resume) -> Rest:
+    return partial(_resume_life, task)
+
+
+async def _resume_life(task: HeldTask) -> None:
+    """Open the world anew, and bring it to the last recorded step."""
+    number = task.state.life
+    try:
+        if number > task.life.number:
+            await task.journal.flush()  # what is owed is in what is read next
+            task.stored = await task.store.load_session(task.spec.trajectory_id)
+            task.life = task.new_life(number)
+    except HudMcpError as exc:
+        task.post(ev.NotBack(number, unread(exc)))
+        return
+    if task.stored is not None:
+        await bring_back(task, task.stored)
+
+
+_FUNCTIONS: Mapping[type, Callable[[HeldTask, Any], Rest | None]] = {
+    ev.StartDriver: _start_driver,
+    ev.Submit: _submit,
+    ev.Proceed: _proceed,
+    ev.Dismiss: _dismiss,
+    ev.Abort: _abort,
+    ev.StartCommands: _open_turn,
+    ev.CutOff: _cut_off,
+    ev.StopCommands: _stop_calls,
+    ev.CatchUp: _catch_up,
+    ev.Examine: _examine,
+    ev.Mark: _mark,
+    ev.LogLine: _log_line,
+    ev.Record: _record,
+    ev.Tell: _tell,
+    ev.RefuseWaiting: _refuse_waiting,
+    ev.CloseWorld: _close_world,
+    ev.WriteLog: _write_log,
+    ev.Resume: _resume,
+}

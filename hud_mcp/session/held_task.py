@@ -1,0 +1,366 @@
+"""A held task: its spec, its state, the life of its world and its journal; one way to change it.
+
+Whoever sees something happen posts an event. `decide` gives the next state and the effects, which
+are carried out in their order.
+"""
+
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeAlias, TypeVar
+
+import anyio
+
+from hud_mcp.errors import (
+    AlreadyAnswered,
+    EnvironmentFailed,
+    HudMcpError,
+    SessionEnded,
+    SessionResuming,
+    WorldDied,
+)
+from hud_mcp.grade import Outcome
+from hud_mcp.record.values import UNDONE
+from hud_mcp.session import events as ev
+from hud_mcp.session.draft import Stepped
+from hud_mcp.session.journal import Journal
+from hud_mcp.session.life import Life
+from hud_mcp.session.log import callback_context, clean_context
+from hud_mcp.session.receipts import RESUMING, Strain, answered_text, died_text, over_text
+from hud_mcp.session.record_ends import RecordEnds
+from hud_mcp.session.spec import SessionSpec
+from hud_mcp.session.state import State, decide
+from hud_mcp.session.turn import CallCutOff
+from hud_mcp.store import Store
+from hud_mcp.store.stored_session import StoredSession
+from hud_mcp.template import Prompt
+from hud_mcp.world import Opening, Shared
+
+__all__ = ["HeldTask", "Rest"]
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+Rest: TypeAlias = Callable[[], Awaitable[object]]
+"""The part of an effect that has to be waited for."""
+
+_IN_TURN = (ev.StopCommands, ev.Examine, ev.Record, ev.CloseWorld, ev.WriteLog, ev.Resume)
+"""Effects that may have to wait, and that overtake nothing. All others are done at once."""
+
+
+class HeldTask:
+    """One session as it is here, without what its callers do.
+
+    Effects that need not wait are carried out in the turn of whoever posts the event. From the
+    first that has to, a task of the session does the rest in order, and is gone then: there is
+    never more than one. An order to the template overtakes what waits.
+
+    Args:
+        spec: The parts of the session.
+        carry_out: Does what of an effect can be done at once, and returns the rest.
+        store: Where it is recorded.
+        shared: The process's shared services.
+        stored: Its record, where another server process began it.
+        provisional: Whether it expires early until somebody acts on it.
+        program: A task that is cancelled with the whole event loop alone; None where none is.
+        on_change: Is told what is recorded.
+        on_over: Is told once nothing can be done with it here any more.
+
+    Attributes:
+        spec: The same.
+        state: What the session is now.
+        life: The parts that use its world.
+        journal: What it writes.
+        record: How that begins and ends.
+        strain: What the machine's load did to it.
+        prompt: What its template asks; None until it does.
+        expiry: When to look next whether it expires.
+        failure: Why it could not be resumed, where its record could not be written.
+        touched_s: When somebody acted on it last, by the clock of `time.monotonic`.
+        waited_at_touch_s: How long this machine had let the process wait until then.
+    """
+
+    __slots__ = (
+        "_carry_out",
+        "_deciding",
+        "_effects",
+        "_events",
+        "_program",
+        "_task",
+        "_waiting",
+        "expiry",
+        "failure",
+        "journal",
+        "life",
+        "on_change",
+        "on_over",
+        "opening",
+        "prompt",
+        "record",
+        "retry",
+        "shared",
+        "spec",
+        "state",
+        "store",
+        "stored",
+        "strain",
+        "touched_s",
+        "waited_at_touch_s",
+    )
+
+    def __init__(
+        self,
+        spec: SessionSpec,
+        *,
+        carry_out: "Callable[[HeldTask, ev.Effect], Rest | None]",
+        store: Store,
+        shared: Shared,
+        stored: StoredSession | None,
+        provisional: bool,
+        program: "asyncio.Task[None] | None",
+        on_change: Callable[[], None],
+        on_over: Callable[[], None],
+    ) -> None:
+        self.spec = spec
+        phase = ev.Phase.STARTING if stored is None else ev.Phase.RESUMING
+        self.state = State(phase, provisional=provisional, is_back=stored is None)
+        self.prompt: Prompt | None = None
+        self.failure: HudMcpError | None = None
+        self._carry_out = carry_out
+        self.store = store
+        self.shared = shared
+        self.stored = stored
+        self._program = program
+        self.on_change = on_change
+        self.on_over = on_over
+        self.opening: Opening | None = None
+        self._events: list[ev.Event] = []  # an empty deque takes 760 bytes
+        self._effects: list[ev.Effect | Rest] = []
+        self._waiting: list[asyncio.Future[None]] = []
+        self._deciding = False
+        self._task: asyncio.Task[None] | None = None
+        self.retry: asyncio.TimerHandle | None = None
+        self.expiry: asyncio.TimerHandle | None = None
+        self.journal = Journal(
+            store,
+            spec.trajectory_id,
+            post=self.post,
+            log_lines=spec.limits.log_lines,
+            stored=stored,
+            on_written=on_change,
+        )
+        earlier = stored.facts.overloaded if stored is not None else 0
+        self.strain = Strain(shared.contention, self.journal, earlier)
+        self.record = RecordEnds(spec, self.journal, self.strain)
+        self.life = self.new_life(0)
+        self.touch()
+
+    def new_life(self, number: int) -> Life:
+        """Make the parts that use a world."""
+        return Life(
+            number,
+            self.spec,
+            journal=self.journal,
+            post=self.post,
+            shared=self.shared,
+            program=self._program,
+        )
+
+    def touch(self) -> None:
+        """Note that somebody acts on it, or attends to it: it is not idle until now."""
+        self.touched_s = time.monotonic()
+        self.waited_at_touch_s = self.shared.contention.waited_s
+
+    def waited_since(self, waited_s: float) -> float:
+        """Seconds that this machine has let the process wait since an earlier reading of them."""
+        return self.shared.contention.waited_s - waited_s
+
+    # Events and effects.
+
+    def post(self, event: ev.Event) -> State:
+        """Say that something has happened; return what the session is then."""
+        self._events.append(event)
+        if self._deciding:
+            return self.state
+        if "sniffio" in sys.modules and asyncio.current_task() is None:  # in a timer's callback
+            return callback_context().run(self._decide_all)
+        return self._decide_all()
+
+    async def until(self, holds: Callable[[State], bool]) -> State:
+        """Wait until something holds of the state, and return that."""
+        while not holds(self.state):
+            changed = asyncio.get_running_loop().create_future()
+            self._waiting.append(changed)
+            await changed
+        return self.state
+
+    def _decide_all(self) -> State:
+        """Decide on all that has happened, and begin what follows."""
+        self._deciding = True
+        try:
+            while self._events:
+                self._decide(self._events.pop(0))
+        finally:
+            self._deciding = False
+        return self.state
+
+    def _decide(self, event: ev.Event) -> None:
+        before = self.state
+        self.state, effects = decide(before, event)
+        if self.state is not before and self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)
+        for i, effect in enumerate(effects):
+            if isinstance(effect, _IN_TURN) and self._task is not None:
+                self._effects.extend(effects[i:])
+                return
+            rest = self._begin(effect)
+            if rest is not None:
+                self._effects.extend((rest, *effects[i + 1 :]))
+                self._task = asyncio.get_running_loop().create_task(
+                    self._run(),
+                    name=f"session {self.spec.name}",
+                    context=clean_context(self.spec.name, self.journal.log),
+                )
+                return
+
+    def _begin(self, effect: ev.Effect) -> Rest | None:
+        """Do what of an effect can be done at once; return the rest, or None."""
+        try:
+            return self._carry_out(self, effect)
+        except Exception:  # what comes after it, is done nevertheless
+            logger.exception("%s: %s failed", self.spec.name, type(effect).__name__)
+            return None
+
+    async def _run(self) -> None:
+        """Do what waits. Only the end of the event loop cancels it: then it goes on too."""
+        while self._effects:
+            effect = self._effects.pop(0)
+            rest = effect if callable(effect) else self._begin(effect)
+            try:
+                if rest is not None:
+                    await rest()
+            except asyncio.CancelledError:
+                logger.debug("%s: cut off as the event loop ends", self.spec.name)
+            except Exception:  # what comes after it, is done nevertheless
+                logger.exception("%s: an effect failed", self.spec.name)
+        self._task = None
+
+    # Calls on the world.
+
+    async def over(self) -> None:
+        """Wait until its end may be read."""
+        await self.until(lambda state: state.is_over)
+
+    async def closed(self) -> None:
+        """Wait until the world is closed, for good."""
+        await self.until(lambda state: state.is_closed)
+
+    async def back(self) -> None:
+        """Wait until the world has been resumed, where it has died."""
+        if self.state.is_coming_back:
+            await self.until(lambda state: not state.is_coming_back)
+
+    async def in_turn(
+        self,
+        run: Callable[[], Coroutine[Any, Any, T]],
+        limit_s: float,
+        *,
+        detached: bool = False,
+    ) -> T:
+        """Do something with the world after the calls that wait, and return what that returns.
+
+        Args:
+            run: What is done.
+            limit_s: How long it may take.
+            detached: Whether it goes on where the caller is cancelled.
+
+        Raises:
+            SessionEnded, SessionResuming, AlreadyAnswered, SessionBusy: It was not done.
+            WorldDied: It was undone: the world died of it, and is resumed.
+            EnvironmentFailed: The world broke, and the session has ended without a grade.
+        """
+        await self.back()
+        self.refuse_if_over()
+        self.touch()
+        if self.state.provisional:
+            self.post(ev.Touched())
+        began_s, waited_s = self.touched_s, self.waited_at_touch_s
+        life, refused = self.life, True
+        try:
+            result = await life.turn.take(run, limit_s, detached=detached)
+            refused = isinstance(result, Stepped) and result.error is not None
+        except CallCutOff:
+            raise SessionEnded(over_text(self.state)) from None
+        except EnvironmentFailed as exc:
+            raise await self._as_told(exc, life.number) from exc
+        else:
+            return result
+        finally:
+            self.touch()
+            if refused:
+                waited_s = self.waited_at_touch_s - waited_s
+                self.strain.note_refusal(waited_s, self.touched_s - began_s)
+
+    async def _as_told(self, exc: EnvironmentFailed, life: int) -> HudMcpError:
+        """What a call is told that found its world broken, once it is known what follows."""
+        reason, deaths = self.state.died or str(exc), self.journal.deaths
+        if self.state.is_coming_back or self.state.life != life:
+            was_dead = bool(deaths) and deaths[-1].info.get(UNDONE) == "before"
+            with anyio.move_on_after(self.spec.limits.reply_s):
+                await self.back()
+            if not (self.state.is_over or self.state.phase is ev.Phase.ENDING):
+                is_back = not self.state.is_coming_back
+                return WorldDied(died_text(reason, was_dead=was_dead, is_back=is_back))
+        await self.over()
+        receipt = self.state.receipt
+        if receipt is None or receipt.outcome is not Outcome.ENVIRONMENT_FAILED:
+            return SessionEnded(over_text(self.state))
+        return EnvironmentFailed(self.state.told or reason)
+
+    def refuse_if_over(self) -> None:
+        """Refuse a call that would not meet the world.
+
+        Raises:
+            SessionEnded, SessionResuming, AlreadyAnswered: Saying what it meets instead.
+        """
+        match self.state.meets:
+            case ev.Meets.END:
+                raise SessionEnded(over_text(self.state))
+            case ev.Meets.RESUMING:  # `Sessions.find` waits for it
+                raise SessionResuming(RESUMING)
+            case ev.Meets.ANSWER:
+                raise AlreadyAnswered(answered_text(self.state))
+            case _:
+                pass
+
+    # Its world and its record.
+
+    def stage(self) -> None:
+        """Make what the world is opened with.
+
+        Raises:
+            InvalidContext: The context is not one of the environment's.
+        """
+        self.opening = self.spec.opening(self.shared, self.journal.log, self.stored)
+
+    async def flush_end(self) -> None:
+        """Write the end that the record does not have yet.
+
+        Raises:
+            StoreFailed: It still cannot be written.
+            SessionTaken: Another server runs the session; its end is decided there.
+        """
+        stands = await self.journal.flush_end()
+        if stands is not None:
+            self.post(ev.Recorded(stands))
+
+    def stop_timers(self) -> None:
+        """Do nothing by itself any more: its process ends."""
+        for timer in (self.retry, self.expiry):
+            if timer is not None:
+                timer.cancel()

@@ -1,0 +1,121 @@
+"""The beginning of a session's life here: its start, or its resumption from its record."""
+
+import asyncio
+
+from hud_mcp.errors import (
+    EnvironmentFailed,
+    HudMcpError,
+    LimitReached,
+    SessionEnded,
+    SessionTaken,
+    StoreFailed,
+)
+from hud_mcp.grade import Cause, Outcome
+from hud_mcp.session.events import Claimed, EndWanted, Phase, Prompted, Staged
+from hud_mcp.session.expiry import expire_later
+from hud_mcp.session.receipts import ended_text, over_text
+from hud_mcp.session.session import Session
+from hud_mcp.session.session_end import SessionEnd
+from hud_mcp.template import Prompt
+
+__all__ = ["resume", "start"]
+
+
+async def start(session: Session) -> Prompt:
+    """Open a session's world and run its template to the prompt.
+
+    Returns:
+        What is asked.
+
+    Raises:
+        EnvironmentFailed: The setup failed; the session has ended and is recorded.
+        InvalidContext: The context is not one of the environment's. Nothing was opened.
+        LimitReached: The task was started as often as it may be.
+        StoreFailed: The record could not be written. Nothing was opened, or it is closed again.
+
+    If this call is cancelled, the half-made session ends as cancelled.
+    """
+    session.stage()
+    try:
+        prompt = await _run_to_prompt(session)
+    except asyncio.CancelledError:
+        told = "Its start was cancelled."
+        _end_start(session, SessionEnd(Outcome.CANCELLED, told=told, cause=Cause.OPERATOR))
+        raise
+    except (StoreFailed, LimitReached, SessionTaken):
+        text = "It was not recorded."
+        _end_start(session, SessionEnd(Outcome.ENVIRONMENT_FAILED, told=text))
+        raise
+    except Exception as exc:  # its setup failed, and it has its end; or its world is nowhere
+        text = str(exc) if isinstance(exc, HudMcpError) else "Its world cannot be found again."
+        error = f"{type(exc).__name__}: {exc}"
+        _end_start(session, SessionEnd(Outcome.ENVIRONMENT_FAILED, error=error, told=text))
+        raise
+    state = session.post(Prompted())
+    ends = state.phase is Phase.ENDING or state.is_over
+    if ends and not state.has_ended_wait:  # its own deadline may have had it graded by now
+        await session.over()
+        raise SessionEnded(over_text(session.state))
+    expire_later(session)
+    return prompt
+
+
+def _end_start(session: Session, end: SessionEnd) -> None:
+    """End a session that could not be started; one that has an end by now keeps it."""
+    session.post(EndWanted(end, abort=True))
+
+
+async def _run_to_prompt(session: Session) -> Prompt:
+    """Run the template to its prompt, with what makes that durable."""
+    life, journal = session.life, session.journal
+    # Where nothing is opened or awaited on the way, one commit has the row and its prompt.
+    at_once = life.template.prompts_at_once and session.environment.world.opens_nothing
+    if not at_once:
+        await session.record.begin()
+    driven = session.post(Staged(life.number)).is_driven
+    prompt = await life.driver.wait_for_prompt() if driven else None
+    if prompt is None:
+        await session.over()
+        raise EnvironmentFailed(_why_not_started(session))
+    session.prompt = prompt
+    if at_once:
+        await session.record.begin(prompt.text)
+    else:
+        await journal.save_prompt(prompt.text)
+    if (handle := await life.world.handle()) is not None:
+        await journal.keep_handle(handle)
+    return prompt
+
+
+def _why_not_started(session: Session) -> str:
+    state = session.state
+    if session.is_operated and state.receipt is not None and state.receipt.error is not None:
+        return state.receipt.error  # an agent is told nothing of the author's
+    return state.told or (state.end.outcome.value if state.end is not None else "It has ended.")
+
+
+async def resume(session: Session) -> None:
+    """Go on with a session that another server process began. It is this process's already.
+
+    The world is opened anew under the same context and seed, the template is run to its
+    prompt, then the world is brought to the last recorded step. An answer that was
+    submitted is handed to the template again.
+
+    Until this has returned, nothing else reaches it: its state is `resuming`.
+
+    Raises:
+        SessionEnded: It cannot come back; it has ended as lost, and is recorded.
+        StoreFailed, SessionTaken: Its record cannot be written. It waits there as it was.
+
+    If this call is cancelled, it waits in its record as it was.
+    """
+    session.post(Claimed())
+    try:
+        state = await session.until(lambda state: state.phase is not Phase.RESUMING)
+    except asyncio.CancelledError:
+        session.post(EndWanted(SessionEnd.left_to_record(), abort=True))
+        raise
+    if not state.is_back:  # else it may be graded by now
+        await session.closed()
+        raise session.failure or SessionEnded(ended_text(session.receipt, session.state.told))
+    expire_later(session)

@@ -1,0 +1,247 @@
+"""One call at a time on a session's world: callers take turns, in the order in which they came.
+
+A call runs in its caller's own task, in the context of its session. So a caller that is cancelled
+takes its call with it, and nothing of a request stays in the session.
+"""
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Callable, Coroutine, Generator
+from functools import partial
+from types import coroutine
+from typing import Any, TypeVar
+
+import anyio
+
+from hud_mcp import telemetry
+from hud_mcp.contention import Contention
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, LimitReached, SessionBusy
+from hud_mcp.session.log import clean_context
+
+__all__ = ["CallCutOff", "Turn"]
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_STOP_S = 2.0
+"""How long a call that is cut off may take to let go of the world."""
+
+
+class CallCutOff(HudMcpError):
+    """A call was cut off, or was not begun, since its session ends: the state says how."""
+
+
+class Turn:
+    """The turn to use one life of a session's world. It is given to nobody before it is opened.
+
+    Args:
+        most: How many calls may wait for it.
+        contention: What the machine takes, which no call pays for.
+        name: The session's short name.
+        log: Takes a line for its log.
+        on_broken: Is told, in the turn, where a call finds the world broken.
+    """
+
+    __slots__ = (
+        "_contention",
+        "_context",
+        "_detached",
+        "_freed",
+        "_is_cut_off",
+        "_is_open",
+        "_is_taken",
+        "_log",
+        "_most",
+        "_name",
+        "_on_broken",
+        "_scope",
+        "_waiting",
+    )
+
+    def __init__(
+        self,
+        *,
+        most: int,
+        contention: Contention,
+        name: str,
+        log: Callable[[str], None],
+        on_broken: Callable[[EnvironmentFailed], None],
+    ) -> None:
+        self._most = most
+        self._contention = contention
+        self._name = name
+        self._log = log
+        self._on_broken = on_broken
+        self._context: contextvars.Context | None = None
+        self._waiting: list[asyncio.Future[None]] = []  # an empty deque takes 760 bytes
+        self._detached: set[asyncio.Task[Any]] | None = None
+        self._freed: asyncio.Future[None] | None = None
+        self._scope: anyio.CancelScope | None = None
+        self._is_open = False
+        self._is_taken = False
+        self._is_cut_off = False
+
+    @property
+    def count(self) -> int:
+        """How many calls wait or run."""
+        return len(self._waiting) + self._is_taken
+
+    def open(self) -> None:
+        """Give the turn to those who wait for it, one after the other."""
+        self._is_open = True
+        if not self._is_taken:
+            self._pass_on()
+
+    async def take(
+        self, run: Callable[[], Coroutine[Any, Any, T]], limit_s: float, *, detached: bool = False
+    ) -> T:
+        """Make one call after those that wait, and return what it returns.
+
+        Args:
+            run: The call.
+            limit_s: How long it may take.
+            detached: Whether it goes on where the caller is cancelled.
+
+        Raises:
+            SessionBusy: Too many wait. Nothing was done.
+            LimitReached: It took longer than `limit_s` and was stopped.
+            CallCutOff: The session ended before or while it ran.
+            ActionFailed: The world raised what it may not.
+            HudMcpError: Whatever the call raises; after an EnvironmentFailed, none is made.
+        """
+        if detached:
+            return await asyncio.shield(self.begin(run, limit_s))
+        if not (self._is_open and not self._is_taken and not self._waiting):
+            await self._wait()
+        self._is_taken = True
+        try:
+            return await self._call(run, limit_s)
+        finally:
+            self._pass_on()
+
+    def begin(self, run: Callable[[], Coroutine[Any, Any, T]], limit_s: float) -> "asyncio.Task[T]":
+        """Make a call in a task of its own, which nobody has to wait for; raises as `take` does."""
+        task = asyncio.get_running_loop().create_task(
+            self.take(run, limit_s), name=f"call {self._name}"
+        )
+        self._detached = self._detached or set()  # the event loop holds no task
+        self._detached.add(task)
+        task.add_done_callback(self._detached.discard)
+        return task
+
+    def cut_off(self) -> "asyncio.Future[None] | None":
+        """Cut the running call off, and give the turn to nobody any more.
+
+        Returns:
+            What is done once that call has let go of the world; None where none runs.
+        """
+        self._is_open = False
+        if self._scope is None:
+            return None
+        self._is_cut_off = True
+        self._scope.cancel()
+        self._freed = self._freed or asyncio.get_running_loop().create_future()
+        return self._freed
+
+    @staticmethod
+    async def let_go(freed: "asyncio.Future[None]") -> None:
+        """Wait for a call that was cut off, for a while, to let go of the world."""
+        await asyncio.wait({freed}, timeout=_STOP_S)
+
+    def refuse_waiting(self, why: HudMcpError | None = None) -> None:
+        """Tell every call that still waits that it is not made, and why."""
+        waiting, self._waiting = self._waiting, []
+        for place in waiting:
+            if not place.done():
+                place.set_exception(why or CallCutOff())
+
+    async def _wait(self) -> None:
+        """Wait for the turn; it is the caller's when this returns."""
+        if len(self._waiting) >= self._most:
+            raise SessionBusy(
+                f"{self._most} calls already wait on this session; nothing was done. Wait for "
+                "their replies, then call again."
+            )
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        try:
+            with telemetry.span("queue"):
+                await place
+        except asyncio.CancelledError:
+            if place in self._waiting:
+                self._waiting.remove(place)
+            elif not place.cancelled() and place.exception() is None:
+                self._pass_on()  # the turn came in the moment in which its caller left
+            raise
+
+    def _pass_on(self) -> None:
+        """Give the turn to the next who waits, if it is open; else to nobody."""
+        self._is_taken, self._scope = False, None
+        while self._is_open and self._waiting and not self._is_taken:
+            place = self._waiting.pop(0)
+            if not place.done():
+                self._is_taken = True
+                place.set_result(None)
+        if self._freed is not None and not self._freed.done():
+            self._freed.set_result(None)
+
+    async def _call(self, run: Callable[[], Coroutine[Any, Any, T]], limit_s: float) -> T:
+        """Make a call that has the turn, within its limit and in the session's context."""
+        self._context = self._context or clean_context(self._name, self._log)
+        before_s = self._contention.waited_s
+        scope = self._scope = anyio.CancelScope()
+        late = partial(self._look, scope, self._contention.countdown(limit_s))
+        timer = asyncio.get_running_loop().call_later(limit_s, late)
+        try:
+            with scope:
+                return await _in_context(self._context, telemetry.following(run)())
+        except EnvironmentFailed as exc:
+            self._is_open = False
+            self._on_broken(exc)
+            raise
+        except HudMcpError:
+            raise
+        except (Exception, SystemExit) as exc:
+            logger.exception("a world or a tool raised")
+            raise ActionFailed(f"{type(exc).__name__}: {exc}") from exc
+        finally:
+            timer.cancel()
+        if self._is_cut_off:
+            raise CallCutOff
+        raise _too_long(limit_s, self._contention.waited_s - before_s)
+
+    def _look(self, scope: anyio.CancelScope, left: Callable[[], float]) -> None:
+        """Stop a call whose time is up; one that the machine let wait has more of it."""
+        if scope is not self._scope:  # it has ended
+            return
+        left_s = left()
+        if left_s <= 0:
+            scope.cancel()
+        else:
+            asyncio.get_running_loop().call_later(left_s, self._look, scope, left)
+
+
+def _too_long(limit_s: float, waited_s: float) -> LimitReached:
+    slow = f", beside {waited_s:.0f} s that the machine was busy," if waited_s >= 1 else ""
+    return LimitReached(
+        f"This call took longer than {limit_s:g} s{slow} and was stopped. Its effects so far "
+        "stay. Look, then continue in smaller steps."
+    )
+
+
+@coroutine
+def _in_context(
+    context: contextvars.Context, work: Coroutine[Any, Any, T]
+) -> Generator[Any, Any, T]:
+    """Do work in the running task, and in another context."""
+    go_on: Callable[[], Any] = partial(work.send, None)
+    while True:
+        try:
+            awaited = context.run(go_on)
+        except StopIteration as exc:
+            return exc.value
+        try:
+            go_on = partial(work.send, (yield awaited))
+        except BaseException as exc:  # noqa: BLE001  # raised in the work, which awaits it
+            go_on = partial(work.throw, exc)

@@ -17,7 +17,7 @@ from hud_mcp.loading.source import load_environments
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox, pytest.mark.usefixtures("machine")]
 
-ROOMS = ROOT / "tests" / "template_process" / "authored" / "rooms.py"
+ROOMS = ROOT / "tests" / "plugins" / "hud" / "template_process" / "authored" / "rooms.py"
 
 
 @pytest.fixture

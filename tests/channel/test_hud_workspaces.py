@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 DRIVER = Path(__file__).resolve().parent / "agents" / "hud_repairs.py"
-AUTHORED = ROOT / "tests" / "template_process" / "authored"
+AUTHORED = ROOT / "tests" / "plugins" / "hud" / "template_process" / "authored"
 BOUND_S = 150
 
 Drive = Callable[..., Any]

@@ -14,7 +14,7 @@ from waiting import until
 
 import hud_mcp.graders
 
-AUTHORED = ROOT / "tests" / "template_process" / "authored"
+AUTHORED = ROOT / "tests" / "plugins" / "hud" / "template_process" / "authored"
 ROOMS, REPAIRS = str(AUTHORED / "rooms.py"), str(AUTHORED / "repairs.py")
 BOUND_S = 120
 

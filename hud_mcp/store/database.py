@@ -19,7 +19,6 @@ from hud_mcp.record.place import STORE_VARIABLE, read_place
 from hud_mcp.store import sql
 from hud_mcp.store.changes import Change
 from hud_mcp.store.lease import Lease
-from hud_mcp.store.write import Write
 from hud_mcp.store.writer import Writer
 
 if TYPE_CHECKING:
@@ -111,19 +110,13 @@ class Database:
         *,
         copy: Callable[[Path, bytes], None] | None = None,
     ) -> "asyncio.Future[Any]":
-        """Make something durable: it happens even if nobody waits for it.
-
-        Args:
-            change: What is made; made again where a commit that it shared has failed.
-            files: Files that must be there before, each with its content.
-            copy: Given each of these files too, where they lie elsewhere; it may block.
+        """Make something durable, as `Writer.write` does; it happens even if nobody waits for it.
 
         Returns:
             What is waited for. It gives what the change gives, or raises `StoreFailed` where
             nothing was written, and `SessionTaken` where another server owns the session.
         """
-        write = Write(change, files, copy)
-        writing = self._writer.write(write)
+        writing = self._writer.write(change, files, copy)
         return telemetry.timed(writing, "store") if telemetry.listeners else writing
 
     def commit(self, change: Change) -> bool:

@@ -12,9 +12,10 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import partial
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -26,7 +27,6 @@ from hud_mcp.store.boot import boot_name
 from hud_mcp.store.changes import Change, NewEnd, make_changes
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.screenshots import save_file
-from hud_mcp.store.write import Write, conclude, tell
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hud_mcp.store.sql.lane import Lane
     from hud_mcp.store.sql.statements import Driver
 
-__all__ = ["Writer"]
+__all__ = ["Write", "Writer"]
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +55,30 @@ _LOG_BYTES = 16 * 1024 * 1024
 
 _PAGES_BYTES = 3 * 4096
 """What a small step adds to SQLite's log: the pages of a row and of its two indexes."""
+
+
+@dataclass(slots=True, eq=False)
+class Write:
+    """What is to be made durable together.
+
+    Attributes:
+        change: What is made; made again where a commit that it shared has failed.
+        files: Files that must be there before, each with its content.
+        waiting: Where its caller waits, in the caller's event loop.
+    """
+
+    change: "Change | Callable[[Connection], Any]"
+    files: Sequence[tuple[Path, bytes]]
+    waiting: "asyncio.Future[Any]"
+
+    def conclude(self, result: Any) -> None:
+        """End the wait, in its loop, with what the change gave, or with the error."""
+        if self.waiting.done():  # cancelled; what was handed over has happened nevertheless
+            return
+        if isinstance(result, Exception):
+            self.waiting.set_exception(result)
+        else:
+            self.waiting.set_result(result)
 
 
 class Writer:
@@ -101,39 +125,55 @@ class Writer:
                 self._queue.put(None)
         return found
 
-    def write(self, write: Write) -> "asyncio.Future[Any]":
+    def write(
+        self,
+        change: "Change | Callable[[Connection], Any]",
+        files: Sequence[tuple[Path, bytes]] = (),
+        copy: Callable[[Path, bytes], None] | None = None,
+    ) -> "asyncio.Future[Any]":
         """Hand over; what was handed over happens, even if the wait for it is cancelled.
 
+        Args:
+            change: What is made; made again where a commit that it shared has failed.
+            files: Files that must be there before, each with its content.
+            copy: Given each of these files before, where they lie elsewhere too; it may block.
+
         Returns:
-            What ends once it is durable, with what its change gives; or with the error. A wait
+            What ends once it is durable, with what the change gives; or with the error. A wait
             that is cancelled is this future's end, and not the write's.
         """
         loop = asyncio.get_running_loop()
-        waiting = write.wait_in(loop)
-        if not write.files and not callable(write.change):
-            found = self.commit(write.change)
-            if found is not None:
-                waiting.set_result(found[0][0] if found else None)
-                return waiting
-        if write.copy is None:
+        write = Write(change, files, loop.create_future())
+        found = None if files or callable(change) else self.commit(change)
+        if found is not None:
+            write.conclude(found[0][0] if found else None)
+        elif copy is None:
             self._put(write)
-            return waiting
-        # Not the thread's: another machine may be slow, and signs of life are not to wait for it.
-        copying = loop.run_in_executor(None, write.copy_files)
-        self._copying.add(copying)
-        copying.add_done_callback(partial(self._copied, write))
-        return waiting
+        else:
+            copying = loop.create_task(self._copy(write, copy))
+            self._copying.add(copying)
+            copying.add_done_callback(self._copying.discard)
+        return write.waiting
 
-    def _copied(self, write: Write, copying: "asyncio.Future[None]") -> None:
-        """Hand a write over whose files lie elsewhere too by now."""
-        self._copying.discard(copying)
-        error = asyncio.CancelledError() if copying.cancelled() else copying.exception()
-        if error is None:
-            self._put(write)
-        elif isinstance(error, Exception):
-            conclude([(write, None, self._told(error))])
-        else:  # the event loop ends
+    async def _copy(self, write: Write, copy: Callable[[Path, bytes], None]) -> None:
+        """Copy files to where they lie elsewhere too, then hand over.
+
+        Not in the thread: another machine may be slow, and signs of life are not to wait for it.
+        """
+
+        def run() -> None:
+            for path, data in write.files:
+                copy(path, data)
+
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, run)
+        except asyncio.CancelledError:  # the event loop ends
             write.waiting.cancel()
+            raise
+        except Exception as exc:  # noqa: BLE001  # whatever a library raises
+            write.conclude(self._told(exc))
+        else:
+            self._put(write)
 
     def _put(self, write: Write) -> None:
         with self._lock:
@@ -223,14 +263,20 @@ class Writer:
                 self._fail([write], alone)
 
     def _fail(self, batch: list[Write], error: Exception) -> None:
-        told = self._told(error)
-        self._conclude([(write, None, told) for write in batch])
+        self._conclude(batch, [self._told(error)] * len(batch))
 
-    def _conclude(self, ended: list[tuple[Write, Any, Exception | None]]) -> None:
+    def _conclude(self, batch: list[Write], results: list[Any]) -> None:
         """Tell those who wait; the next step of theirs overtakes nothing of this."""
         with self._lock:
-            self._waiting -= len(ended)
-        tell(ended)
+            self._waiting -= len(batch)
+        loops: dict[asyncio.AbstractEventLoop, list[tuple[Write, Any]]] = {}
+        for write, result in zip(batch, results, strict=True):
+            loops.setdefault(write.waiting.get_loop(), []).append((write, result))
+        for loop, own in loops.items():  # each wakes once for all of its own
+            try:
+                loop.call_soon_threadsafe(_conclude_all, own)
+            except RuntimeError:  # it is closed, and nobody waits there any more
+                logger.debug("%d writes have ended after their event loop", len(own))
 
     def _told(self, error: Exception) -> HudMcpError:
         """What callers are told of an error; the log has the rest."""
@@ -268,7 +314,7 @@ class Writer:
             else:
                 self._lease.conclude(committed=True)
                 self._open_lanes(batch)
-                self._conclude([(w, result, None) for w, result in zip(batch, made, strict=True)])
+                self._conclude(batch, made)
                 return None
 
     @contextmanager
@@ -350,3 +396,8 @@ class Writer:
             self._lease.forget(stays=True)
         else:
             self._lease.forget()
+
+
+def _conclude_all(ended: list[tuple[Write, Any]]) -> None:
+    for write, result in ended:
+        write.conclude(result)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hud_mcp.env.environment import Step
     from hud_mcp.observation import Observation
     from hud_mcp.store import Store
-    from hud_mcp.store.opening import Place
+    from hud_mcp.store.store import Place
 
 __all__ = ["ClassicAgent", "run_job"]
 

@@ -16,7 +16,7 @@ from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
 from hud_mcp.rollout.resumption import end_left_runs, load_resumable
 from hud_mcp.rollout.run import Begin, Runs
 from hud_mcp.store import Store, opened_store
-from hud_mcp.store.opening import Place
+from hud_mcp.store.store import Place
 from hud_mcp.taskset import Taskset
 
 __all__ = ["TrustedJob", "called", "plan_trusted", "resume_trusted"]

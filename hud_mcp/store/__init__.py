@@ -7,8 +7,6 @@ the statements and the migrations.
 """
 
 from hud_mcp.record.place import default_store_url
-from hud_mcp.store.new_step import NewStep
-from hud_mcp.store.opening import opened_store
-from hud_mcp.store.store import Store
+from hud_mcp.store.store import NewStep, Store, opened_store
 
 __all__ = ["NewStep", "Store", "default_store_url", "opened_store"]

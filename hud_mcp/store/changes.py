@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from hud_mcp.errors import IdTaken
 from hud_mcp.grade import Outcome
+from hud_mcp.observation import Screenshot
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.record.values import Receipt, TrajectoryStep
 from hud_mcp.store import sql
@@ -29,7 +30,16 @@ if TYPE_CHECKING:
 
     Made = list[tuple[Statement, dict[str, Any]]]
 
-__all__ = ["Change", "NewEnd", "NewSession", "Progress", "StartRule", "StepRow", "make_changes"]
+__all__ = [
+    "Change",
+    "NewEnd",
+    "NewSession",
+    "NewStep",
+    "Progress",
+    "StartRule",
+    "StepRow",
+    "make_changes",
+]
 
 T = TypeVar("T")
 
@@ -203,6 +213,23 @@ class NewSession:
 
 
 @dataclass(frozen=True, slots=True)
+class NewStep:
+    """A step that is to be written.
+
+    Attributes:
+        step: The action and its observation.
+        screenshot: Its picture, or None.
+        answers: Whether it submits the answer.
+        snapshot: What the world's `snapshot` gave after it; it replaces the one before.
+    """
+
+    step: TrajectoryStep
+    screenshot: Screenshot | None = None
+    answers: bool = False
+    snapshot: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StepRow:
     """A step as its row has it.
 
@@ -255,6 +282,18 @@ class Progress:
     prompt: str | None = None
     answered_at: datetime | None = None
     stored_bytes: int | None = None
+
+    @classmethod
+    def of(cls, session_id: str, steps: Sequence[NewStep]) -> "Progress":
+        """What steps change; only the last may answer."""
+        states = [(new.step.index, new.snapshot) for new in steps if new.snapshot is not None]
+        last = steps[-1]
+        return cls(
+            session_id,
+            [StepRow.of(new.step) for new in steps],
+            states[-1] if states else None,
+            answered_at=last.step.ended_at if last.answers else None,
+        )
 
     @property
     def size(self) -> int:

@@ -8,11 +8,14 @@ is first used.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import anyio
 
 from hud_mcp.errors import SessionTaken
 from hud_mcp.hidden_paths import hide
@@ -28,16 +31,14 @@ from hud_mcp.store.archive import Archive
 from hud_mcp.store.changes import (
     NewEnd,
     NewSession,
+    NewStep,
     Progress,
     StartRule,
-    StepRow,
 )
 from hud_mcp.store.characters import storable
 from hud_mcp.store.database import Database
 from hud_mcp.store.growth import Growth
 from hud_mcp.store.lease import LEASE_S
-from hud_mcp.store.new_step import NewStep
-from hud_mcp.store.new_turn import NewTurn
 from hud_mcp.store.screenshots import mark_for
 from hud_mcp.store.stored_session import WaitingSession
 from hud_mcp.task import Task
@@ -45,7 +46,7 @@ from hud_mcp.task import Task
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-__all__ = ["NewStep", "Store"]
+__all__ = ["NewStep", "Place", "Store", "opened_store"]
 
 logger = logging.getLogger(__name__)
 
@@ -278,23 +279,13 @@ class Store(Archive):
 
     def _progress(self, trajectory_id: str, steps: Sequence[NewStep]) -> Progress:
         """What steps change; what they store is counted once, however often they are written."""
-        rows: list[StepRow] = []
-        state: tuple[int, bytes] | None = None
-        for new in steps:
-            row = StepRow.of(new.step)
+        change = Progress.of(trajectory_id, steps)
+        for new, row in zip(steps, change.steps, strict=True):
             picture_bytes = 0 if new.screenshot is None else len(new.screenshot.data)
             self._growth.count(trajectory_id, row.index, len(row.text) + picture_bytes)
-            if new.snapshot is not None:
-                state = (row.index, new.snapshot)
-                self._growth.count_state(trajectory_id, len(new.snapshot))
-            rows.append(row)
-        last = steps[-1]
-        return Progress(
-            trajectory_id,
-            rows,
-            state,
-            answered_at=last.step.ended_at if last.answers else None,
-        )
+        if change.state is not None:
+            self._growth.count_state(trajectory_id, len(change.state[1]))
+        return change
 
     def add_turns(
         self, trajectory_id: str, turns: Sequence[ModelTurn], *, before_step: int | None = None
@@ -310,9 +301,8 @@ class Store(Archive):
             A future that ends once they are durable, with the number of turns that had no room.
             They are written even if nobody awaits it, and before any later write.
         """
-        new = [NewTurn.of(turn) for turn in turns]
         return self._database.write(
-            lambda c: sql.turns.add_turns(c, trajectory_id, new, before_step)
+            lambda c: sql.turns.add_turns(c, trajectory_id, turns, before_step)
         )
 
     async def add_logs(
@@ -428,3 +418,21 @@ class Store(Archive):
         await self._database.write(
             lambda c: sql.writing.update(c, server.server_id, trajectory_id, changes)
         )
+
+
+Place = Store | str | Path | None
+"""An open store, its path or its URL; None for the default store."""
+
+
+@asynccontextmanager
+async def opened_store(place: Place) -> AsyncGenerator[Store]:
+    """Have an open store; one that is opened for this is closed afterwards."""
+    if isinstance(place, Store):
+        yield place
+        return
+    store = Store(place)
+    try:
+        yield store
+    finally:
+        with anyio.CancelScope(shield=True):
+            await store.close()

@@ -1,5 +1,6 @@
 """Models' turns as the tables hold them. Each function takes an open connection."""
 
+import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -7,14 +8,16 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, func, select
 
 from hud_mcp.errors import StoreFailed
+from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.record.model_use import ModelUse
 from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.recorded_turn import (
     TURN_BYTES_IN_ALL,
     TURNS,
     RecordedTurn,
+    bounded,
 )
-from hud_mcp.store.new_turn import NewTurn
+from hud_mcp.store.json_text import to_json
 from hud_mcp.store.sql.damage import read_value, sound_json
 from hud_mcp.store.sql.schema import sessions, steps, turns
 
@@ -22,14 +25,14 @@ __all__ = ["add_turns", "load_pruned_uses", "load_turns", "load_uses", "step_cou
 
 
 def add_turns(
-    connection: Connection, trajectory_id: str, new: Sequence[NewTurn], before_step: int | None
+    connection: Connection, trajectory_id: str, new: Sequence[ModelTurn], before_step: int | None
 ) -> int:
     """Add turns to a session, in order, each of them once.
 
     Args:
         connection: Of a writing transaction.
         trajectory_id: The session's record. It may have ended.
-        new: What is added.
+        new: What is added, masked and cut.
         before_step: The number of steps so far; None to count the recorded ones.
 
     Returns:
@@ -48,23 +51,40 @@ def add_turns(
         select(turns.c.turn, turns.c.bytes).where(mine).order_by(turns.c.turn.desc()).limit(1)
     ).first()
     number, size = (0, 0) if last is None else (last.turn + 1, last.bytes)
-    given = {each.digest: each for each in new}
+    given = {_digest(each): each for each in new}
     query = select(turns.c.digest).where(mine, turns.c.digest.in_(list(given)))
     there = set(connection.execute(query).scalars())
-    fresh = [each for digest, each in given.items() if digest not in there]
+    fresh = {digest: each for digest, each in given.items() if digest not in there}
     rows: list[dict[str, Any]] = []
-    for each in fresh:
-        size += each.size
+    for digest, each in fresh.items():
+        columns = _columns(each)
+        size += len(to_json(columns["row"]))
         if number >= TURNS or size > TURN_BYTES_IN_ALL:
             break
         place = {"session_id": trajectory_id, "turn": number, "before_step": before_step}
-        rows.append(
-            {**place, "digest": each.digest, "bytes": size, "row": each.row, **each.figures}
-        )
+        rows.append({**place, "digest": digest, "bytes": size, **columns})
         number += 1
     if rows:
         connection.execute(turns.insert(), rows)
     return len(fresh) - len(rows)
+
+
+def _digest(turn: ModelTurn) -> str:
+    """Of what was reported: the same report again, as of a repeated call, adds nothing."""
+    return hashlib.sha256(to_json(turn.model_dump(mode="json")).encode()).hexdigest()
+
+
+def _columns(turn: ModelTurn) -> dict[str, Any]:
+    """A turn as JSON values, masked and cut, and its figures."""
+    kept = bounded(turn)
+    return {
+        "input_tokens": kept.usage.input,
+        "output_tokens": kept.usage.output,
+        "cached_tokens": kept.usage.cached,
+        "cost_usd": kept.cost_usd,
+        "model_s": max(0.0, kept.latency_s),
+        "row": kept.model_dump(mode="json", exclude_defaults=True),
+    }
 
 
 def load_turns(

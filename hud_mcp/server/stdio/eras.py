@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from mcp.server.connection import Connection
 from mcp.server.lowlevel import Server
-from mcp.server.runner import ServerRunner, aclose_shielded, modern_on_request
+from mcp.server.runner import ServerRunner, aclose_shielded
 from mcp.shared.dispatcher import DispatchContext, Outbound
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
@@ -51,13 +51,17 @@ class HandshakeEra:
 
 
 class EnvelopeEra:
-    """2026-07-28: every request carries its own envelope and is a connection of its own."""
+    """2026-07-28: every request carries its own envelope.
+
+    A client sends the same envelope each time, so what the SDK makes of it is kept for the next
+    request. No handler of this server leaves anything with it.
+    """
 
     def __init__(self, server: Server[Any], state: Any, peer: Outbound) -> None:
         del peer  # what goes to it goes by an exchange
         self._server = server
         self._state = state
-        self._on_request = modern_on_request(server, state)
+        self._envelope: tuple[str, Any, Any] | None = None
 
     def answer(self, in_flight: _Context, request: Request) -> Awaitable[JsonObject]:
         """Handle a request; its result, or what the SDK or a handler raised."""
@@ -71,19 +75,21 @@ class EnvelopeEra:
         route = classify_inbound_request({"method": method, "params": params})
         if isinstance(route, InboundLadderRejection):
             raise MCPError(route.code, route.message, route.data)
-        return self._on_request(in_flight, method, params)
+        envelope = (route.protocol_version, route.client_info, route.client_capabilities)
+        if envelope != self._envelope:
+            self._envelope, self._runner = envelope, self._runner_of(*envelope)
+        return self._runner.on_request(in_flight, method, params)
 
     async def observe(self, in_flight: _Context, notification: Notification) -> None:
         """Handle a notification under a connection of no one in particular."""
-        connection = Connection.from_envelope(LATEST_MODERN_VERSION, None, None)
-        runner = ServerRunner(self._server, connection, self._state)
-        try:
-            await runner.on_notify(in_flight, notification.method, notification.params)
-        finally:
-            await aclose_shielded(connection)
+        runner = self._runner_of(LATEST_MODERN_VERSION, None, None)
+        await runner.on_notify(in_flight, notification.method, notification.params)
 
     async def close(self) -> None:
-        """Do nothing: each request has closed its own connection."""
+        """Do nothing: no connection has an end."""
+
+    def _runner_of(self, *envelope: Any) -> ServerRunner[Any]:
+        return ServerRunner(self._server, Connection.from_envelope(*envelope), self._state)
 
 
 Era: TypeAlias = HandshakeEra | EnvelopeEra

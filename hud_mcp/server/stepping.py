@@ -18,7 +18,7 @@ from hud_mcp.server.results import receipt_text, step_result
 from hud_mcp.server.schemas import string_schema
 from hud_mcp.session.caller import LOOK
 from hud_mcp.session.receipts import ended_text
-from hud_mcp.session.repeats import RepeatedStep
+from hud_mcp.session.requested_step import RequestedStep
 
 __all__ = ["AFTER_STEP", "OBSERVE", "as_taken", "take_step"]
 
@@ -106,7 +106,7 @@ async def _repeat_ended(
         raise SessionEnded(ended_text(receipt))
     actions = as_taken(actions, environment, call.sessions.environments.values())
     look = _look(call, environment, image=image)
-    asked = RepeatedStep(kind, actions, look, look.image is not None)
+    asked = RequestedStep(kind, actions, look, look.image is not None)
     policy = receipt.reward_policy
     stepped = await asked.recall(
         call.sessions.store, receipt.trajectory, after_step, rewards_shown=policy == "per_step"

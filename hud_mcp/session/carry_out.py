@@ -13,7 +13,7 @@ from hud_mcp.session.held_task import HeldTask, Rest
 from hud_mcp.session.patience import in_patience
 from hud_mcp.session.receipts import died_text
 from hud_mcp.session.resuming import bring_back
-from hud_mcp.session.session_end import SessionEnd, unread
+from hud_mcp.session.session_end import unread
 from hud_mcp.store.stored_session import SessionFacts
 
 __all__ = ["carry_out"]
@@ -35,7 +35,8 @@ def carry_out(task: HeldTask, effect: ev.Effect) -> Rest | None:
 def _start_driver(task: HeldTask, _: ev.StartDriver) -> None:
     if task.opening is None:
         raise ValueError("its world was started before it was prepared")
-    task.life.driver.start(task.opening)
+    opening, task.opening = task.opening, None  # the driver alone has a use for it
+    task.life.driver.start(opening)
 
 
 def _submit(task: HeldTask, effect: ev.Submit) -> None:
@@ -135,17 +136,17 @@ def _log_line(task: HeldTask, effect: ev.LogLine) -> None:
 
 
 def _record(task: HeldTask, effect: ev.Record) -> Rest:
-    task.record.log_rest()
-    if effect.was_stopped:
-        task.journal.mark(was_stopped=True)
-        task.journal.log("its server was stopped, and the session waits in its record")
-    return partial(_record_end, task, effect.end)
+    return partial(_record_end, task, effect)
 
 
-async def _record_end(task: HeldTask, end: SessionEnd) -> None:
+async def _record_end(task: HeldTask, effect: ev.Record) -> None:
     """Write how it ends; whatever fails, everybody who waits is told."""
-    receipt = None
+    receipt, end = None, effect.end
     try:
+        task.record.log_rest()
+        if effect.was_stopped:
+            task.journal.mark(was_stopped=True)
+            task.journal.log("its server was stopped, and the session waits in its record")
         if not end.parked:
             receipt = await task.record.end(
                 end, task.state.answer, is_begun=task.stored is not None
@@ -197,15 +198,15 @@ def _has_closed(task: HeldTask) -> None:
     life.driver.note_closed()
     if task.post(ev.Closed(task.state.life)).is_closed:
         life.forget()
-        task.stored = task.opening = None
+        task.stored = None
 
 
 # The end, and another life.
 
 
 def _tell(task: HeldTask, _: ev.Tell) -> None:
-    task.on_change()
-    task.on_over()
+    task.tell_change()
+    task.on_over(task)
     if task.expiry is not None:
         task.expiry.cancel()
     receipt = task.state.receipt

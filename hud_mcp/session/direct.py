@@ -103,6 +103,11 @@ class DirectAccess:
         limit_s: The same.
     """
 
+    __slots__ = (
+        "_begun", "_closed", "_counts", "_journal", "_last", "_life", "_log", "_open", "_post",
+        "_snapshot_s", "_timer", "_world", "limit_s",
+    )  # fmt: skip
+
     def __init__(
         self,
         journal: Journal,
@@ -119,11 +124,11 @@ class DirectAccess:
         self._life = life
         self._log = log
         self.limit_s = limit_s
-        self._open: set[Access] = set()
+        self._open: list[Access] = []
         self._begun = 0
         self._snapshot_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._counts: dict[str, int] = {}
+        self._counts: dict[str, int] | None = None
         self._last: datetime | None = None
         self._closed = False
 
@@ -145,19 +150,19 @@ class DirectAccess:
         self._stop_timer()
         for each in self._open:
             self._log(f"{each.words} was under way when the session ended")
-        for protocol, count in self._counts.items():
+        for protocol, count in (self._counts or {}).items():
             times = "once" if count == 1 else f"{count} times"
             last = f", the last time until {self._last:%H:%M:%S} UTC" if self._last else ""
             self._log(f"its agent used its world directly over {protocol}, {times}{last}")
 
     def add(self, one: Access) -> None:
         """Count one as under way."""
-        self._open.add(one)
+        self._open.append(one)
         self._begun += 1
 
     def remove(self, one: Access) -> None:
         """Count one as over."""
-        self._open.discard(one)
+        self._open.remove(one)
 
     async def begin(self, one: Access, session: DirectlyUsed) -> None:
         """Make durable, before anything is done, that the record falls behind."""
@@ -172,7 +177,8 @@ class DirectAccess:
         """Record what was done, with a snapshot where one can be had at once."""
         if self._closed:
             return
-        self._counts[one.protocol] = self._counts.get(one.protocol, 0) + 1
+        self._counts = counts = self._counts or {}
+        counts[one.protocol] = counts.get(one.protocol, 0) + 1
         self._last = utc_now()
         try:
             session.direct_world()

@@ -76,6 +76,13 @@ class Driver:
         prompt: What the template asks; None where it ended before it did.
     """
 
+    __slots__ = (
+        "_aborted", "_closing", "_contention", "_context", "_decided", "_grade_s",
+        "_has_finished", "_is_closed", "_life", "_log", "_name", "_of", "_orders", "_overran",
+        "_play", "_post", "_program", "_runs", "_setup_s", "_task", "_template", "_timer",
+        "_where", "_world", "prompt",
+    )  # fmt: skip
+
     def __init__(
         self,
         template: Template,

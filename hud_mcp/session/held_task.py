@@ -24,6 +24,7 @@ from hud_mcp.errors import (
 from hud_mcp.grade import Outcome
 from hud_mcp.record.values import UNDONE
 from hud_mcp.session import events as ev
+from hud_mcp.session.changes import Changes
 from hud_mcp.session.draft import Stepped
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.life import Life
@@ -65,7 +66,7 @@ class HeldTask:
         stored: Its record, where another server process began it.
         provisional: Whether it expires early until somebody acts on it.
         program: A task that is cancelled with the whole event loop alone; None where none is.
-        on_change: Is told what is recorded.
+        changes: Is told what is recorded.
         on_over: Is told once nothing can be done with it here any more.
 
     Attributes:
@@ -90,11 +91,11 @@ class HeldTask:
         "_program",
         "_task",
         "_waiting",
+        "changes",
         "expiry",
         "failure",
         "journal",
         "life",
-        "on_change",
         "on_over",
         "opening",
         "prompt",
@@ -120,8 +121,8 @@ class HeldTask:
         stored: StoredSession | None,
         provisional: bool,
         program: "asyncio.Task[None] | None",
-        on_change: Callable[[], None],
-        on_over: Callable[[], None],
+        changes: Changes,
+        on_over: "Callable[[Any], None]",
     ) -> None:
         self.spec = spec
         phase = ev.Phase.STARTING if stored is None else ev.Phase.RESUMING
@@ -133,7 +134,7 @@ class HeldTask:
         self.shared = shared
         self.stored = stored
         self._program = program
-        self.on_change = on_change
+        self.changes = changes
         self.on_over = on_over
         self.opening: Opening | None = None
         self._events: list[ev.Event] = []  # an empty deque takes 760 bytes
@@ -149,7 +150,7 @@ class HeldTask:
             post=self.post,
             log_lines=spec.limits.log_lines,
             stored=stored,
-            on_written=on_change,
+            on_written=self.tell_change,
         )
         earlier = stored.facts.overloaded if stored is not None else 0
         self.strain = Strain(shared.contention, self.journal, earlier)
@@ -250,6 +251,10 @@ class HeldTask:
                 logger.exception("%s: an effect failed", self.spec.name)
         self._task = None
 
+    def tell_change(self) -> None:
+        """Tell whoever listens that something of it is recorded."""
+        self.changes.tell(self.spec.secret_digest)
+
     # Calls on the world.
 
     async def over(self) -> None:
@@ -272,20 +277,18 @@ class HeldTask:
         *,
         detached: bool = False,
     ) -> T:
-        """Do something with the world after the calls that wait, and return what that returns.
+        """Make a call on the world after those that wait, within a limit; return its result.
 
-        Args:
-            run: What is done.
-            limit_s: How long it may take.
-            detached: Whether it goes on where the caller is cancelled.
+        A detached call goes on where its caller is cancelled.
 
         Raises:
-            SessionEnded, SessionResuming, AlreadyAnswered, SessionBusy: It was not done.
+            SessionEnded, SessionResuming, AlreadyAnswered, SessionBusy: It was not made.
             WorldDied: It was undone: the world died of it, and is resumed.
             EnvironmentFailed: The world broke, and the session has ended without a grade.
         """
-        await self.back()
-        self.refuse_if_over()
+        if self.state.phase is not ev.Phase.OPEN:
+            await self.back()
+            self.refuse_if_over()
         self.touch()
         if self.state.provisional:
             self.post(ev.Touched())

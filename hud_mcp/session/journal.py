@@ -49,6 +49,13 @@ class Journal:
         taken: Whether another server has taken the session over: nothing is written from then on.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_before", "_beginning", "_facts", "_first_line", "_has_ended", "_id", "_lines", "_lock",
+        "_on_written", "_post", "_receipt", "_room", "_steps", "_store", "_writing", "attempt",
+        "changed", "count", "deaths", "is_behind", "snapshot_step", "snapshots", "taken",
+    )  # fmt: skip
+
     def __init__(
         self,
         store: Store,

@@ -38,6 +38,11 @@ class Measuring:
         is_agents: Whether that was the agent's own doing.
     """
 
+    __slots__ = (
+        "_actions", "_keeps_history", "_targets", "failure", "final_response", "grade",
+        "is_agents", "is_done",
+    )  # fmt: skip
+
     def __init__(self, *, keeps_history: bool) -> None:
         self._keeps_history = keeps_history
         self._actions: list[Mapping[str, Any]] = []

@@ -26,6 +26,7 @@ from hud_mcp.observation import Look, Screenshot
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.carry_out import carry_out
+from hud_mcp.session.changes import Changes
 from hud_mcp.session.direct import Access, access
 from hud_mcp.session.draft import StepKind, Stepped
 from hud_mcp.session.events import (
@@ -42,7 +43,7 @@ from hud_mcp.session.receipts import (
     answered_text,
     over_text,
 )
-from hud_mcp.session.repeats import RepeatedStep, out_of_step
+from hud_mcp.session.requested_step import RequestedStep, out_of_step
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.spec import SessionSpec
 from hud_mcp.store import Store
@@ -68,7 +69,7 @@ class Session(HeldTask):
         provisional: Whether it expires early until somebody acts on it.
         stored: The record of a session that another server process began, to go on with.
         program: A task that is cancelled with the whole event loop alone; None where none is.
-        on_change: Is told what is recorded.
+        changes: Is told what is recorded.
         on_over: Is told once nothing can be done with it here any more.
 
     Attributes:
@@ -111,7 +112,7 @@ class Session(HeldTask):
         provisional: bool = False,
         stored: StoredSession | None = None,
         program: "asyncio.Task[None] | None" = None,
-        on_change: Callable[[], None] = lambda: None,
+        changes: Changes,
         on_over: "Callable[[Session], None]" = lambda _: None,
     ) -> None:
         super().__init__(
@@ -122,8 +123,8 @@ class Session(HeldTask):
             stored=stored,
             provisional=provisional,
             program=program,
-            on_change=on_change,
-            on_over=partial(on_over, self),
+            changes=changes,
+            on_over=on_over,
         )
         self.id = session_id
         self.caller = caller
@@ -215,8 +216,8 @@ class Session(HeldTask):
             kind: How the record names the call.
             deliver_image: Whether the agent is shown the picture. Where not, places that it
                 names go on referring to the picture before.
-            after_step: How many steps the caller has seen. Where there is one more, and it is
-                this very call's, nothing is done, and that is returned as it is recorded.
+            after_step: How many steps the caller has seen. One more that is this very call's is
+                returned as it is recorded, and nothing is done.
 
         Returns:
             The agent's view; also where an action was refused: `error` says which and why.
@@ -227,39 +228,31 @@ class Session(HeldTask):
             EnvironmentFailed: The world broke, and the session has ended without a grade.
             StoreFailed: The step was done but not recorded; the text says so.
 
-        If this call is cancelled, the action under way may or may not have happened;
-        what was performed is recorded, and the session lives on.
+        If this call is cancelled, what was performed is recorded, and the session lives on.
         """
-        await self.back()
+        if self.state.phase is not Phase.OPEN:
+            await self.back()
         self.life.steps.check_actions(actions)
-        shows = deliver_image and self.environment.world.has_screen
+        asked = RequestedStep(
+            kind, actions, look, deliver_image and self.environment.world.has_screen
+        )
         if after_step is None:
-            return await self._perform(actions, look, kind, shows=shows)
-        return await self._perform_once(RepeatedStep(kind, actions, look, shows), after_step)
+            return await self.in_turn(partial(self._perform, asked), self.limits.step_s)
+        return await self._perform_once(asked, after_step)
 
-    async def _perform(
-        self, actions: Sequence[Action], look: Look, kind: StepKind, *, shows: bool
-    ) -> Stepped:
-        async def run() -> Stepped:
+    async def _perform(self, asked: RequestedStep, after_step: int | None = None) -> Stepped:
+        """Perform a step, in its turn."""
+        if after_step is not None and after_step != self.steps:
+            await self.journal.flush()  # a step that is still owed is one
+            return await self._recall(asked, after_step)
+        if self.state.phase is not Phase.OPEN:
             self.refuse_if_over()
-            return await self.life.steps.perform(actions, look, kind, deliver_image=shows)
+        return await self.life.steps.perform(asked)
 
-        return await self.in_turn(run, self.limits.step_s)
-
-    async def _perform_once(self, asked: RepeatedStep, after_step: int) -> Stepped:
+    async def _perform_once(self, asked: RequestedStep, after_step: int) -> Stepped:
         """Perform a step whose caller says how many it has seen; raises as `step` does."""
-
-        async def run() -> Stepped:
-            if after_step != self.steps:
-                await self.journal.flush()  # a step that is still owed is one
-                return await self._recall(asked, after_step)
-            self.refuse_if_over()
-            return await self.life.steps.perform(
-                asked.actions, asked.look, asked.kind, deliver_image=asked.delivers_image
-            )
-
         try:
-            return await self.in_turn(run, self.limits.step_s)
+            return await self.in_turn(partial(self._perform, asked, after_step), self.limits.step_s)
         except (SessionEnded, AlreadyAnswered):
             if self.state.is_let_go or after_step == self.steps:
                 raise
@@ -267,7 +260,7 @@ class Session(HeldTask):
                 return await self._recall(asked, after_step)
             raise
 
-    async def _recall(self, asked: RepeatedStep, after_step: int) -> Stepped:
+    async def _recall(self, asked: RequestedStep, after_step: int) -> Stepped:
         """What the last step gave, if it is this call's.
 
         Raises:

@@ -23,6 +23,8 @@ class SnapshotNotes:
         recorded: The steps that its record has already.
     """
 
+    __slots__ = ("_failed", "_left_out", "_more", "_of_step")
+
     def __init__(self, recorded: Iterable[TrajectoryStep] = ()) -> None:
         self._failed: dict[int, str] = {}
         self._left_out: list[str] = []

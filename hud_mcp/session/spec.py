@@ -38,6 +38,7 @@ class SessionSpec:
         start_key: By what the starts of its task are counted.
         tries: How many of them there may be; None for any number.
         local_hosts: Hosts that any row may open, of this machine and of private networks too.
+        name: Its short name: it tells sessions apart, and opens none.
         group_setup: The setup that it shares with its group; None where it runs its own.
     """
 
@@ -58,12 +59,8 @@ class SessionSpec:
     start_key: str
     tries: int | None
     local_hosts: tuple[str, ...]
+    name: str
     group_setup: GroupSetup | None = None
-
-    @property
-    def name(self) -> str:
-        """Its short name: it tells sessions apart, and opens none."""
-        return self.trajectory_id[-6:]
 
     @property
     def rewards_shown(self) -> bool:

@@ -6,7 +6,6 @@ import re
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 
 from hud_mcp import telemetry
 from hud_mcp.environment import Environment
@@ -99,6 +98,7 @@ class SessionFactory:
         self._local_hosts = tuple(local_hosts)
         self._changes = changes
         self._program = program
+        self._note_over = self._leave  # one method for all sessions
         self._setups: GroupSetups = service("group setups")(store)
 
     def make(self, start: Start, count: Count) -> Session:
@@ -116,6 +116,7 @@ class SessionFactory:
         replayable = environment.replays(task)
         # Where a replay must give the same, whatever is drawn at random needs a seed.
         drawn = secrets.randbits(32) if task.seed is None and replayable else task.seed
+        trajectory_id = f"traj-{secrets.token_hex(8)}"
         spec = SessionSpec(
             environment=environment,
             task=task,
@@ -125,7 +126,8 @@ class SessionFactory:
             limits=self._limits,
             reward_policy=self._reward_policy or own or environment.reward or "on_submit",
             job_id=start.job_id,
-            trajectory_id=f"traj-{secrets.token_hex(8)}",
+            trajectory_id=trajectory_id,
+            name=_name(trajectory_id),
             secret_digest=secret_digest,
             live_token=secrets.token_hex(16),
             seed=drawn,
@@ -153,6 +155,7 @@ class SessionFactory:
             reward_policy=stored.reward_policy,
             job_id=begun.job_id,
             trajectory_id=begun.id,
+            name=_name(begun.id),
             secret_digest=stored.secret_digest,
             live_token=stored.live_token,
             seed=begun.seed,
@@ -182,8 +185,8 @@ class SessionFactory:
             provisional=provisional,
             stored=stored,
             program=self._program(),
-            on_change=partial(self._changes.tell, spec.secret_digest),
-            on_over=self._leave,
+            changes=self._changes,
+            on_over=self._note_over,
         )
         self._roster.add(session)
         self._shared.contention.start()
@@ -193,6 +196,10 @@ class SessionFactory:
         """Note that a session is over; an idle server wakes for nothing."""
         if self._roster.leave(session):
             self._shared.contention.stop()
+
+
+def _name(trajectory_id: str) -> str:
+    return trajectory_id[-6:]
 
 
 class Starts:

@@ -22,7 +22,6 @@ from hud_mcp.session.answers import Answers
 from hud_mcp.session.attempts import Attempts
 from hud_mcp.session.draft import (
     Draft,
-    StepKind,
     Stepped,
     as_shown,
     tool_observation,
@@ -31,6 +30,7 @@ from hud_mcp.session.draft import (
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.live_world import LiveWorld
 from hud_mcp.session.measuring import Measuring
+from hud_mcp.session.requested_step import RequestedStep
 from hud_mcp.session.spec import SessionSpec
 from hud_mcp.tool import Tool
 
@@ -95,20 +95,10 @@ class Steps:
                 )
         self._world.pointer.check(actions, follows=self._spec.is_operated)
 
-    async def perform(
-        self,
-        actions: Sequence[Action],
-        look: Look,
-        kind: StepKind,
-        *,
-        deliver_image: bool,
-    ) -> Stepped:
-        """Perform actions that were checked, in order, then observe.
-
-        Args and what is raised are those of `Session.step`.
-        """
-        given = [a.model_dump(mode="json", exclude_none=True) for a in actions]
-        draft = self._attempts.begin(kind, given, look)
+    async def perform(self, asked: RequestedStep) -> Stepped:
+        """Perform actions that were checked, in order, then observe; raises as `Session.step`."""
+        actions, look, deliver_image = asked.actions, asked.look, asked.delivers_image
+        draft = self._attempts.begin(asked.kind, asked.as_json(), look)
         draft.delivered_image = deliver_image
         answer, died = None, False
         try:

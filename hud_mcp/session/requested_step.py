@@ -1,11 +1,12 @@
-"""A step that is asked for again because its reply was lost: it is told from the record.
+"""A step as a call asks for it, and how one that is asked for again is told from the record.
 
-Its caller says after how many steps it was to happen. Where the record has exactly one more, and
-that was this very call, nothing is done again.
+A reply may be lost. Its caller says after how many steps it was to happen. Where the record has
+exactly one more, and that was this very call, nothing is done again.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hud_mcp.action import Action
 from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
@@ -13,12 +14,12 @@ from hud_mcp.record.trajectory import TrajectoryStep
 from hud_mcp.session.draft import StepKind, Stepped
 from hud_mcp.store import Store
 
-__all__ = ["RepeatedStep", "out_of_step"]
+__all__ = ["RequestedStep", "out_of_step"]
 
 
-@dataclass(frozen=True)
-class RepeatedStep:
-    """What a call asks for.
+@dataclass(frozen=True, slots=True)
+class RequestedStep:
+    """A step as a call asks for it.
 
     Attributes:
         kind: How the record names the call.
@@ -31,6 +32,10 @@ class RepeatedStep:
     actions: Sequence[Action]
     look: Look
     delivers_image: bool
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """The actions, as the record has them."""
+        return [a.model_dump(mode="json", exclude_none=True) for a in self.actions]
 
     async def recall(
         self, store: Store, trajectory_id: str, after_step: int, *, rewards_shown: bool
@@ -71,7 +76,7 @@ class RepeatedStep:
 
     def _is_of(self, step: TrajectoryStep) -> bool:
         """Whether a recorded step is of this call; numbers beside a text are not recorded."""
-        asked = [a.model_dump(mode="json", exclude_none=True) for a in self.actions]
+        asked = self.as_json()
         look = self.look.model_dump(mode="json", exclude_defaults=True)
         return (
             (step.kind, step.actions, step.look) == (self.kind, asked, look)

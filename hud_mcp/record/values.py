@@ -64,7 +64,7 @@ class ScreenshotRecord(Value):
         """The record of a picture."""
         return cls(
             sha256=shot.sha256,
-            extension="png" if shot.extension == "png" else "jpg",
+            extension="png" if shot.mime_type == "image/png" else "jpg",
             width_px=shot.width_px,
             height_px=shot.height_px,
             scale=shot.scale,
@@ -141,10 +141,10 @@ class TrajectoryStep(Value):
     @property
     def changes_world(self) -> bool:
         """Whether it may have changed the world; one that only looks or answers has not."""
+        if not self.actions or self.kind == "response" or UNDONE in self.info:
+            return False
         done = self.actions[: self.performed]
-        only_answers = bool(done) and all(map(is_answer, done))
-        is_passive = not self.actions or only_answers or self.kind == "response"
-        return not (self.undone or is_passive)
+        return not (done and all(map(is_answer, done)))
 
     @property
     def start_timestamp(self) -> str:

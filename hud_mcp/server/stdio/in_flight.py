@@ -56,7 +56,6 @@ class InFlight(Peer):
     Attributes:
         is_open: Whether anything may be sent on its behalf: an answer, or progress.
         scope: Cancels its handler.
-        cancel_requested: Set when its handler is told to stop.
         task: Runs its handler.
     """
 
@@ -72,8 +71,15 @@ class InFlight(Peer):
         self.request_id = message.id if isinstance(message, Request) else None
         self.is_open = True
         self.scope = anyio.CancelScope()
-        self.cancel_requested = anyio.Event()
+        self._cancelled: anyio.Event | None = None
         self.task: asyncio.Task[None] | None = None
+
+    @property
+    def cancel_requested(self) -> anyio.Event:
+        """Set when its handler is told to stop; made for who asks, as few do."""
+        if self._cancelled is None:
+            self._cancelled = anyio.Event()
+        return self._cancelled
 
     async def notify(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None

@@ -16,6 +16,7 @@ class Episode:
         rewards: The reward of each step.
         terminated: Whether the episode reached its end.
         truncated: Whether it was cut off by a limit.
+        over: Whether it has ended, either way.
     """
 
     seen: Any
@@ -23,6 +24,7 @@ class Episode:
     rewards: list[float] = field(default_factory=list[float])
     terminated: bool = False
     truncated: bool = False
+    over: bool = False
 
     @property
     def steps(self) -> int:
@@ -33,8 +35,3 @@ class Episode:
     def total(self) -> float:
         """The return: the sum of the rewards."""
         return sum(self.rewards)
-
-    @property
-    def over(self) -> bool:
-        """Whether it has ended, either way."""
-        return self.terminated or self.truncated

@@ -1,5 +1,7 @@
 """How long an environment's steps take, and whether they may be taken on the event loop."""
 
+from hud_mcp.worlds.gymnasium.thread import OwnThread
+
 __all__ = ["Pace"]
 
 _AT_ONCE_S = 0.002
@@ -21,17 +23,20 @@ class Pace:
     what was declared short has turned out to be something else.
 
     Args:
+        thread: The environment's own; a call on it that was cancelled must be done first.
         is_quick: Whether the environment is declared to be short and pure.
     """
 
-    def __init__(self, *, is_quick: bool) -> None:
+    def __init__(self, thread: OwnThread, *, is_quick: bool) -> None:
+        self._thread = thread
         self._is_quick = is_quick
         self._each_s = _ASSUMED_S
         self._late_s = 0.0
 
     def allows(self, count: int) -> bool:
         """Whether so many steps may be taken on the event loop now."""
-        return self._is_quick and count * self._each_s <= _AT_ONCE_S
+        is_short = self._is_quick and count * self._each_s <= _AT_ONCE_S
+        return is_short and self._thread.is_idle
 
     def note(self, count: int, took_s: float, *, on_loop: bool) -> None:
         """Take note of steps that were taken.

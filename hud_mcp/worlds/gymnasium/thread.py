@@ -34,12 +34,12 @@ class OwnThread:
         """Whether all work that was asked for is done, also where nobody waits for it any more."""
         return self._asked == self._finished
 
-    async def do(self, work: Callable[[], T]) -> T:
-        """Do a piece of work after those that wait, and return what it returns.
+    def do(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        """Do a piece of work after those that wait; the future has what it returns.
 
-        If this call is cancelled, work that has begun goes on, and the rest is not begun.
+        If the future is cancelled, work that has begun goes on, and the rest is not begun.
         """
-        return await asyncio.wrap_future(self._put(work))
+        return asyncio.wrap_future(self._put(work))
 
     def leave(self, work: Callable[[], Any]) -> "Future[Any]":
         """Do a last piece of work after those that wait, then end; do not wait for it."""

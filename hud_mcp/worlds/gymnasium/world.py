@@ -76,7 +76,7 @@ class GymnasiumWorld(World):
         self._keep: Callable[[Any, OwnThread], bool] | None = keep
         self._draws_asked = draws_asked
         self._frames = Frames(env)
-        self._pace = Pace(is_quick=is_quick)
+        self._pace = Pace(thread, is_quick=is_quick)
         self._most_steps = most_steps(env)
         self._broken: str | None = None
         self._closed = False
@@ -168,7 +168,7 @@ class GymnasiumWorld(World):
         if isinstance(action, ScreenshotFetch):
             return ActionEffect()
         plan = self._plan(action)
-        if self._runs_now(len(plan)):
+        if self._pace.allows(len(plan)):
             return self._do(partial(self._steps, plan))
         halt = _Halt()
         return await self._guarded(partial(self._steps, plan, halt), halt)
@@ -199,7 +199,7 @@ class GymnasiumWorld(World):
             except ActionFailed as exc:
                 refusal = exc
                 break
-        halt = None if self._runs_now(sum(map(len, plans))) else _Halt()
+        halt = None if self._pace.allows(sum(map(len, plans))) else _Halt()
 
         def run() -> bool:
             for plan in plans:
@@ -236,7 +236,7 @@ class GymnasiumWorld(World):
         is_sound = self._broken is None and self._thread.is_idle
         if is_sound and self._keep is not None and self._keep(self._env, self._thread):
             return
-        ended = self._thread.leave(lambda: close_env(self._env))
+        ended = self._thread.leave(partial(close_env, self._env))
         with anyio.move_on_after(_CLOSE_BOUND_S):
             while not ended.done():  # noqa: ASYNC110  # another thread ends it, or never does
                 await anyio.sleep(0.002)
@@ -248,10 +248,6 @@ class GymnasiumWorld(World):
         return self._form.plan(action)
 
     # On the thread, or at once.
-
-    def _runs_now(self, count: int) -> bool:
-        """Whether so many steps are taken on the event loop: a call that was cancelled is done."""
-        return self._pace.allows(count) and self._thread.is_idle
 
     def _steps(self, plan: Sequence[Any], halt: _Halt | None = None) -> ActionEffect:
         """Take steps until the plan or the episode ends; this loop is what a step costs.
@@ -277,6 +273,7 @@ class GymnasiumWorld(World):
         finally:
             episode.seen, episode.info = seen, info
             episode.terminated, episode.truncated = bool(terminated), bool(truncated)
+            episode.over = episode.terminated or episode.truncated
         rewards = episode.rewards[first:]
         self._pace.note(len(rewards), time.perf_counter() - began_s, on_loop=halt is None)
         left = len(plan) - len(rewards)

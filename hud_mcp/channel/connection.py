@@ -99,6 +99,16 @@ class Service:
             )
 
 
+_METHODS: Mapping[str, str] = {
+    "hello": "_hello",
+    "tasks.list": "_list",
+    "tasks.start": "_start",
+    "tasks.grade": "_grade",
+    "tasks.cancel": "_cancel",
+}
+"""The method of a connection that answers each request."""
+
+
 class Connection:
     """One peer.
 
@@ -119,13 +129,6 @@ class Connection:
         self._calls: str = ""
         self._interrupted_by: str | None = None
         self._can_interrupt = False
-        self._methods: Mapping[str, Method] = {
-            "hello": self._hello,
-            "tasks.list": self._list,
-            "tasks.start": self._start,
-            "tasks.grade": self._grade,
-            "tasks.cancel": self._cancel,
-        }
 
     async def run(self, first: dict[str, Any]) -> None:
         """Answer the first frame and all that follow, until either side leaves.
@@ -134,8 +137,10 @@ class Connection:
         started or graded goes on; a peer that has only ended its own direction is told of it.
         """
         frame: dict[str, Any] | None = first
+        del first  # no frame is kept while the next one is waited for
         try:
             while frame is not None and await self._answer(frame):
+                frame = None
                 frame = await self._next()
         finally:
             self._has_left = True
@@ -201,7 +206,7 @@ class Connection:
             await self._interrupt(method, params)
             await self._reply(request_id, self._cancel if method != "bye" else self._bye, params)
             return
-        run = self._methods.get(method)
+        run: Method | None = getattr(self, _METHODS[method]) if method in _METHODS else None
         if run is None and (operate := self._operation(method, params)) is not None:
             await self._operate(request_id, operate)
             return
@@ -218,8 +223,13 @@ class Connection:
         call = asyncio.get_running_loop().create_task(self._reply(request_id, run, params))
         self._call = call
         self._service.calls.add(call)
-        call.add_done_callback(self._service.calls.discard)
+        call.add_done_callback(self._forget_call)
         await asyncio.sleep(0)  # what fails at once is answered before the next frame is read
+
+    def _forget_call(self, call: "asyncio.Task[None]") -> None:
+        self._service.calls.discard(call)
+        if self._call is call:
+            self._call = None
 
     def _operation(
         self, method: str, params: dict[str, Any]

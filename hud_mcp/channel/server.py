@@ -204,7 +204,9 @@ class Channel:
             elif first is not None and (session := service.session_of(_params(first))) is not None:
                 await Guest(service, frames, writer, session=session).run(first)
             elif first is not None:
-                await Connection(service, frames, writer).run(first)
+                running = Connection(service, frames, writer).run(first)
+                del first  # a connection may be held for hours
+                await running
         except BadFrame as exc:
             # What else such a peer sends, an HTTP request's body say, is not to be run.
             await _refuse(writer, None, exc.code, str(exc))

@@ -19,7 +19,6 @@ from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import BaseModel
 
 from hud_mcp import __version__
 from hud_mcp.errors import clipped
@@ -197,8 +196,7 @@ class _Surface:
         return self._introduced(ctx, call_next) if ctx.method in _BEGINNINGS else call_next(ctx)
 
     async def _introduced(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        result = await call_next(ctx)
-        told: dict[str, Any] = introduced(_plain(result))
+        told: dict[str, Any] = introduced(cast("Mapping[str, Any]", await call_next(ctx)))
         if self._sessions.reloads:
             told = changing(told) | {"instructions": self.instructions}
         if not caller_of(ctx).is_agent:
@@ -243,9 +241,9 @@ class _Surface:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
         _refuse_cursor(params)
-        if caller_of(ctx).is_agent:  # a prompt begins a session
-            return types.ListPromptsResult(prompts=[])
-        return types.ListPromptsResult(prompts=self._prompts.declared())
+        # A prompt begins a session.
+        prompts = [] if caller_of(ctx).is_agent else self._prompts.declared()
+        return types.ListPromptsResult(prompts=prompts)
 
     async def get_prompt(
         self, ctx: Context, params: types.GetPromptRequestParams
@@ -256,9 +254,9 @@ class _Surface:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         _refuse_cursor(params)
-        if caller_of(ctx).is_agent:  # manifests are of what can be begun
-            return types.ListResourcesResult(resources=[])
-        return types.ListResourcesResult(resources=self.resources.declared())
+        # Manifests are of what can be begun.
+        resources = [] if caller_of(ctx).is_agent else self.resources.declared()
+        return types.ListResourcesResult(resources=resources)
 
     async def list_resource_templates(
         self, _ctx: Context, params: types.PaginatedRequestParams | None
@@ -298,10 +296,3 @@ def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:
     if cursor:
         text = f"Invalid cursor {clipped(cursor)}: this list has one page. Leave the cursor out."
         raise MCPError(code=INVALID_PARAMS, message=text)
-
-
-def _plain(result: HandlerResult) -> dict[str, Any]:
-    """A result as it goes over the wire."""
-    if isinstance(result, BaseModel):
-        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
-    return dict(result or {})

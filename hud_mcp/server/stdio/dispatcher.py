@@ -73,7 +73,7 @@ class Dispatcher:
         self._listening = 0
         self._initializing = self._closing = False
         self._released = asyncio.Event()
-        output.tell_room(self._advance)
+        output.on_room = self._advance
 
     def open(self, state: Any) -> None:
         """Start what has been waiting for the lifespan, in the lifespan's contextvars."""

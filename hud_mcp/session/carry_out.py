@@ -94,8 +94,7 @@ def _stop_calls(task: HeldTask, _: ev.StopCommands) -> Rest | None:
 
 def _close_world(task: HeldTask, _: ev.CloseWorld) -> Rest | None:
     world = task.life.world
-    if world.is_empty:
-        world.drop()
+    if world.drop():
         return None
     return partial(in_patience, world.close, "closing the world", task.journal.log)
 

@@ -154,20 +154,11 @@ class LiveWorld:
         """Whether opening it waits for nothing."""
         return self._environment.world.opens_nothing
 
-    @property
-    def is_open(self) -> bool:
-        """Whether there is one."""
-        return self._world is not _CLOSED
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether closing it waits for nothing."""
-        bare = self._environment.world.opens_nothing and not self.services
-        return bare or self._world is _CLOSED
-
-    def drop(self) -> None:
-        """Forget a world of which nothing is open."""
-        self._world = _CLOSED
+    def drop(self) -> bool:
+        """Forget a world of which nothing is open; return whether that is so."""
+        if self._environment.world.opens_nothing and not self.services:
+            self._world = _CLOSED
+        return self._world is _CLOSED
 
     async def close(self) -> None:
         """Close it, if it is open. It may be called twice."""
@@ -317,6 +308,8 @@ class LiveWorld:
             return None
         try:
             data = await self._world.snapshot()
+        except SessionEnded:  # it is closed
+            raise
         except Exception as exc:  # whatever an author's world raises: only durability is lost
             if isinstance(exc, EnvironmentFailed) and await self.is_dead():
                 raise

@@ -127,8 +127,15 @@ class Turn:
         )
         self._detached = self._detached or set()  # the event loop holds no task
         self._detached.add(task)
-        task.add_done_callback(self._detached.discard)
+        task.add_done_callback(self._forget)
         return task
+
+    def _forget(self, task: "asyncio.Task[Any]") -> None:
+        """Forget a call that nobody may have waited for, and look at its failure."""
+        if self._detached is not None:
+            self._detached.discard(task)
+        if not task.cancelled():
+            task.exception()
 
     def cut_off(self) -> "asyncio.Future[None] | None":
         """Cut the running call off, and give the turn to nobody any more.

@@ -1,5 +1,7 @@
 """Deadlines, answers, stops and other servers that meet a session which is brought back."""
 
+import gc
+import weakref
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -11,7 +13,7 @@ import anyio.lowlevel
 import pytest
 from bringing_back import ME, MOMENTS, Server, a_while, left_behind, record, served, typed
 from slate import Moments, Slate, registry, slates
-from waiting import PATIENCE_S, let_pass
+from waiting import PATIENCE_S, let_pass, until
 
 from hud_mcp.action import TypeAction
 from hud_mcp.errors import (
@@ -278,3 +280,22 @@ async def test_a_session_that_its_own_server_let_go_of_is_brought_back_there(
             receipt = await found.respond("done")
             assert receipt is not None
             assert receipt.content == "tea milk honey salt; done"
+
+
+async def test_an_ended_session_keeps_neither_its_record_nor_its_picture(tmp_path: Path) -> None:
+    """A server remembers a thousand ended sessions, and none of them with its steps."""
+    store, env = tmp_path / "s.sqlite3", slates(Moments())
+    with anyio.fail_after(PATIENCE_S):
+        session, _ = await left_behind(store, env)
+        async with registry(store, env) as sessions:
+            found = await sessions.find(session, ME)
+            assert isinstance(found, Session)
+            await found.step((), Look(image="png"))
+            steps = weakref.ref(found.stored)
+            picture = weakref.ref(found.life.world.latest)
+            assert steps() is not None
+            assert picture() is not None
+            await found.respond("done")
+            await found.closed()
+            await until(lambda: gc.collect() >= 0 and steps() is None and picture() is None)
+            assert sessions.here(session, ME) is found

@@ -132,6 +132,11 @@ class Database:
             span.drop(unless=is_done)
             return is_done
 
+    @property
+    def commits_inline(self) -> bool:
+        """Whether `commit` would try to, just now."""
+        return self._writer.lane is not None
+
     async def close(self, within_s: float | None) -> None:
         """Finish accepted writes, release this server's sessions, and disconnect.
 

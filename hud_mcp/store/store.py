@@ -39,7 +39,7 @@ from hud_mcp.store.characters import storable
 from hud_mcp.store.database import Database
 from hud_mcp.store.growth import Growth
 from hud_mcp.store.lease import LEASE_S
-from hud_mcp.store.screenshots import mark_for
+from hud_mcp.store.screenshots import mark_for, save_file
 from hud_mcp.store.stored_session import WaitingSession
 from hud_mcp.task import Task
 
@@ -265,15 +265,32 @@ class Store(Archive):
             change = replace(change, stored_bytes=stored_bytes)
         return self._database.write(change, files, copy=copy)
 
+    async def save_picture(self, picture: Screenshot) -> bool:
+        """Write the file of a picture before the step that names it, so that this is committed.
+
+        Returns:
+            Whether it is written. If not, `write_steps` writes it with the step.
+        """
+        if self.objects is not None or self._mark is not None or not self._database.commits_inline:
+            return False
+        path = self.screenshots / ScreenshotRecord.of(picture).name
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, save_file, path, picture.data)
+        except OSError:  # the writing thread says which, and tries again
+            return False
+        return True
+
     def commit_step(self, trajectory_id: str, new: NewStep) -> bool:
         """Record a small step at once, on the running event loop's own connection.
 
+        The file of its picture, if it has one, is written.
+
         Returns:
             Whether it is recorded. If not, nothing was written, and `write_steps` must be called:
-            the step has a picture or a snapshot or is large; the database is a server or is busy;
-            or the session is another server's.
+            the step has a snapshot or is large; the database is a server or is busy; or the
+            session is another server's.
         """
-        if new.screenshot is not None or self._growth.is_due(trajectory_id):
+        if self._growth.is_due(trajectory_id):
             return False
         return self._database.commit(self._progress(trajectory_id, [new]))
 

@@ -106,6 +106,13 @@ class Writer:
         self._log_bytes = 0  # in the lanes, since SQLite's log was moved on
         self._knows_boot = boot_name() is not None
 
+    @property
+    def lane(self) -> "Lane | None":
+        """The running event loop's own connection, while nothing waits for the thread."""
+        if self._waiting or not self._lease.is_registered:
+            return None
+        return self._lanes.get(asyncio.get_running_loop())
+
     def commit(self, change: Change) -> list[Any] | None:
         """Commit a small change on the running event loop's own connection, and wait for nothing.
 
@@ -114,8 +121,8 @@ class Writer:
         Returns:
             The rows that it gave. None where nothing was committed, and `write` takes it.
         """
-        lane = self._lanes.get(asyncio.get_running_loop())
-        if lane is None or self._waiting or not self._lease.is_registered:
+        lane = self.lane
+        if lane is None:
             return None
         made = change.inline(lane.statements, self._lease.server_id)
         found = None if made is None else lane.commit(made)

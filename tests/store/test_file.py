@@ -95,7 +95,6 @@ async def test_what_is_small_is_committed_before_its_turn_of_the_event_loop_ends
     for left in (
         NewStep(step(1, observation_text="x" * 1_000_000)),
         NewStep(step(1), snapshot=b"state"),
-        NewStep(step(1, screenshot=ScreenshotRecord.of(image)), image),
         NewStep(step(0)),  # there already
         NewStep(step(0), answers=True),  # and nothing of it is changed
     ):
@@ -103,7 +102,12 @@ async def test_what_is_small_is_committed_before_its_turn_of_the_event_loop_ends
     assert not (await store.load_session("traj-1")).trajectory.steps[1:]
     with write_lock(tmp_path / "store.sqlite3"):
         assert not store.commit_step("traj-1", NewStep(step(1)))
-    assert store.commit_step("traj-1", NewStep(step(1)))
+    assert await store.save_picture(image)
+    pictured = step(1, screenshot=ScreenshotRecord.of(image))
+    assert store.commit_step("traj-1", NewStep(pictured, image))
+    (_, found) = (await store.load_session("traj-1")).trajectory.steps
+    assert found.screenshot is not None
+    assert await store.read_screenshot(found.screenshot) == b"x"
     await store.release_session("traj-1")
     assert not store.commit_step("traj-1", NewStep(step(2)))
 

@@ -213,7 +213,9 @@ class Journal:
         if seen is None or seen.image is None:
             return True
         with anyio.CancelScope(shield=True):
-            return await self._store.save_picture(seen.image)
+            if await self._store.save_picture(seen.image):
+                return True
+        return False
 
     async def keep(self, draft: Draft) -> None:
         """Record a step whose call has failed; where that fails too, with the next one."""

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from hud_mcp.errors import IdTaken
@@ -42,9 +41,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-_LARGE_CHARS = 256 * 1024
-"""What is longer would hold up the event loop that writes it."""
 
 
 class StartRule(Protocol):
@@ -94,15 +90,15 @@ def make_changes(
         StoreFailed: There is no such session.
     """
     results: list[Any] = [None] * len(changes)
-    waiting: list[tuple[int, Change]] = []
+    waiting: list[tuple[int, Any]] = []
 
     def make_waiting() -> None:
-        waiting.sort(key=lambda each: each[1].order)
-        for _, same in groupby(waiting, key=lambda each: each[1].order):
-            numbers, of_kind = zip(*same, strict=True)
-            made = of_kind[0].make_all(driver, lease, of_kind)
-            for number, result in zip(numbers, made, strict=True):
-                results[number] = result
+        for kind in (NewSession, Progress, NewEnd):  # a session begins, goes on and ends
+            same = [(number, change) for number, change in waiting if isinstance(change, kind)]
+            if same:
+                made: list[Any] = kind.make_all(driver, lease, [change for _, change in same])
+                for (number, _), result in zip(same, made, strict=True):
+                    results[number] = result
         waiting.clear()
 
     for i, change in enumerate(changes):
@@ -125,7 +121,6 @@ class NewSession:
         rule: What the principal's starts keep to; None if there is no such rule.
     """
 
-    order: ClassVar[int] = 0
     row: dict[str, Any]
     tries: int | None
     rule: StartRule | None = None
@@ -201,7 +196,7 @@ class NewSession:
 
     def inline(self, statements: "Statements", server: str) -> "Made | None":
         """What an event loop may commit itself; None where something is asked before it."""
-        if self.tries is not None or self.rule is not None or self.size > _LARGE_CHARS:
+        if self.tries is not None or self.rule is not None:
             return None
         return [(statements.insert_session, {**self.row, "owner": server})]
 
@@ -275,7 +270,6 @@ class Progress:
         stored_bytes: How much the session has stored; None to say it later.
     """
 
-    order: ClassVar[int] = 1
     session_id: str
     steps: Sequence[StepRow] = ()
     state: tuple[int, bytes] | None = None
@@ -301,8 +295,8 @@ class Progress:
         return sum(len(row.text) for row in self.steps) + len(self.prompt or "")
 
     def inline(self, statements: "Statements", server: str) -> "Made | None":
-        """What an event loop may commit itself; None of a snapshot, or of what is large."""
-        if self.state is not None or self.size > _LARGE_CHARS:
+        """What an event loop may commit itself; None of a snapshot."""
+        if self.state is not None:
             return None
         steps = [row.values(self.session_id, server) for row in self.steps]
         made = [(statements.insert_step, values) for values in steps]
@@ -332,14 +326,17 @@ class Progress:
 
     def changed(self, server: str) -> list[dict[str, Any]]:
         """What the statement is given that changes the session's row, if anything changes."""
-        changes = {
-            "prompt": self.prompt,
-            "answered_at": self.answered_at,
-            "stored_bytes": self.stored_bytes,
-        }
-        if all(value is None for value in changes.values()):
+        if self.prompt is self.answered_at is self.stored_bytes is None:
             return []
-        return [{"session_id": self.session_id, "server": server, **changes}]
+        return [
+            {
+                "session_id": self.session_id,
+                "server": server,
+                "prompt": self.prompt,
+                "answered_at": self.answered_at,
+                "stored_bytes": self.stored_bytes,
+            }
+        ]
 
     def snapshot(self, server: str) -> list[dict[str, Any]]:
         """What the statement is given that replaces the snapshot, if there is one."""
@@ -359,7 +356,6 @@ class NewEnd:
         stored_bytes: How much it has stored.
     """
 
-    order: ClassVar[int] = 2
     session_id: str
     receipt: Receipt
     stored_bytes: int

@@ -10,4 +10,6 @@ def storable(text: str) -> str:
 
 def printable(text: str) -> str:
     """The same for text that may hold lone surrogates, as a name does that is not UTF-8."""
-    return storable(text if text.isascii() else text.encode("utf-8", "replace").decode())
+    if text.isascii() and "\0" not in text:
+        return text
+    return storable(text.encode("utf-8", "replace").decode())

@@ -44,6 +44,7 @@ class Lease:
 
     Attributes:
         details: Further columns of its entry.
+        is_registered: Whether this server is registered.
     """
 
     def __init__(self, folder: Path, lease_s: float = LEASE_S) -> None:
@@ -51,13 +52,9 @@ class Lease:
         self._folder = folder
         self.lease_s = lease_s
         self.details: Mapping[str, Any] = {}
+        self.is_registered = False
         self._lock: BaseFileLock | None = None
         self._graves: list[Path] = []
-
-    @property
-    def is_registered(self) -> bool:
-        """Whether this server is registered."""
-        return self._lock is not None
 
     @property
     def beat_s(self) -> float:
@@ -73,7 +70,7 @@ class Lease:
         make_private_folder(self._folder)
         lock = libraries.FileLock(self._path(self.server_id), thread_local=False, mode=0o600)
         lock.acquire(timeout=0)
-        self._lock = lock
+        self._lock, self.is_registered = lock, True
         sql.servers.insert_server(connection, self.server_id, self.details)
         self._bury_the_dead(connection)
 
@@ -84,7 +81,7 @@ class Lease:
             stays: Whether it is in the database still: then its free lock file tells the others
                 that it is dead, and whoever buries it removes that.
         """
-        lock, self._lock = self._lock, None
+        lock, self._lock, self.is_registered = self._lock, None, False
         if lock is None:
             return
         try:

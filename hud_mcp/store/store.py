@@ -252,9 +252,9 @@ class Store(Archive):
             awaits it.
         """
         files = [
-            (self.screenshots / ScreenshotRecord.of(new.screenshot).name, new.screenshot.data)
+            (self.screenshots / (new.step.screenshot or ScreenshotRecord.of(shot)).name, shot.data)
             for new in steps
-            if new.screenshot is not None
+            if (shot := new.screenshot) is not None
         ]
         if files and self._mark is not None:
             files.append(self._mark)

@@ -53,6 +53,9 @@ _BEAT_AGAIN_S = 0.5
 _LOG_BYTES = 16 * 1024 * 1024
 """After so much in the lanes, the thread moves SQLite's log on; the next commit there is slow."""
 
+_LARGE_CHARS = 256 * 1024
+"""What is longer would hold up the event loop that writes it."""
+
 _PAGES_BYTES = 3 * 4096
 """What a small step adds to SQLite's log: the pages of a row and of its two indexes."""
 
@@ -124,10 +127,13 @@ class Writer:
         lane = self.lane
         if lane is None:
             return None
+        size = change.size
+        if size > _LARGE_CHARS:
+            return None
         made = change.inline(lane.statements, self._lease.server_id)
         found = None if made is None else lane.commit(made)
         if found is not None:
-            self._log_bytes += change.size + _PAGES_BYTES
+            self._log_bytes += size + _PAGES_BYTES
             if self._log_bytes > _LOG_BYTES:
                 self._queue.put(None)
         return found

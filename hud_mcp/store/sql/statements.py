@@ -12,7 +12,8 @@ from typing import Any, cast
 from sqlalchemy import Connection, Dialect, bindparam, text
 from sqlalchemy.exc import DBAPIError
 
-from hud_mcp.store.sql.columns import Json
+from hud_mcp.store.characters import printable
+from hud_mcp.store.sql.columns import Id, Json
 from hud_mcp.store.sql.schema import sessions, snapshots, steps
 
 __all__ = ["Driver", "Statement", "Statements", "statements_of"]
@@ -86,10 +87,8 @@ class Statement:
         typed = [bindparam(name, type_=_KINDS[name]) for name in names]
         compiled: Any = text(said.strip()).bindparams(*typed).compile(dialect=dialect)
         self.text: str = compiled.string
-        binders = {name: _binder(_KINDS[name], dialect) for name in names}
-        self._is_positional = compiled.positiontup is not None
-        places: list[str] = compiled.positiontup or names
-        self._binders = [(name, binders[name]) for name in places]
+        self._places: list[str] | None = compiled.positiontup
+        self._binders = [(name, _binder(_KINDS[name], dialect)) for name in names]
 
     def bind(self, values: Values) -> Any:
         """Values as the driver takes them; those of columns of JSON are JSON already.
@@ -97,19 +96,19 @@ class Statement:
         Raises:
             KeyError: One is missing.
         """
-        if self._is_positional:
-            return [_bound(values[name], convert) for name, convert in self._binders]
-        return {name: _bound(values[name], convert) for name, convert in self._binders}
-
-
-def _bound(value: Any, convert: Callable[[Any], Any] | None) -> Any:
-    return value if convert is None or value is None else convert(value)
+        bound: dict[str, Any] = {}
+        for name, convert in self._binders:
+            value = values[name]
+            bound[name] = value if convert is None or value is None else convert(value)
+        return bound if self._places is None else [bound[name] for name in self._places]
 
 
 def _binder(kind: Any, dialect: Dialect) -> Callable[[Any], Any] | None:
     """How a value of a column's type is given to the driver; None for as it is."""
     if isinstance(kind, Json):
         return None
+    if isinstance(kind, Id):
+        return printable
     return kind.dialect_impl(dialect).bind_processor(dialect)
 
 

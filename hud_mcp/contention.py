@@ -67,7 +67,7 @@ class Pauses:
 
 
 class Contention:
-    """A measure of what the machine took. It counts from `start` to `stop`.
+    """A measure of what the machine took. It counts from `start` to `stop`, or until it rests.
 
     Attributes:
         waited_s: Seconds of waiting so far, never more than have passed.
@@ -82,6 +82,7 @@ class Contention:
         self._looked_s = 0.0
         self._delays: dict[int, float] = {}
         self._share = 0.0
+        self._is_resting = False
 
     def patience(self) -> float:
         """How many times longer something may take now than on an idle machine; `MOST` at most.
@@ -92,9 +93,11 @@ class Contention:
 
     def start(self) -> None:
         """Begin to measure, on the running event loop; again is not an error."""
-        if self._timer is not None:
+        self._is_resting = False
+        loop = asyncio.get_running_loop()
+        if self._timer is not None and self._loop is loop:
             return
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self._last_s = self._loop.time()
         self._looked_s = 0.0
         self._delays = {}
@@ -106,6 +109,13 @@ class Contention:
         if self._timer is not None:
             self._timer.cancel()
             self._timer, self._share = None, 0.0
+
+    def rest(self) -> None:
+        """Stop with the next tick, unless it is started until then.
+
+        To stop and to start cost more than a tick, and sessions often follow each other.
+        """
+        self._is_resting = True
 
     def countdown(self, limit_s: float, pauses: Pauses | None = None) -> Callable[[], float]:
         """Count down from a limit, and not while this process waits; `MOST` times at most.
@@ -166,6 +176,9 @@ class Contention:
             self._timer = self._loop.call_at(self._due_s, self._tick)
 
     def _tick(self) -> None:
+        if self._is_resting:
+            self.stop()
+            return
         self._sample()
         self._wait()
 

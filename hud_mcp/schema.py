@@ -217,7 +217,9 @@ class _Node:
         self._kinds = _kinds(self._schema, definitions)
         self._inside: dict[str | int, _Node] = {}
         has_inside = not _INSIDE.isdisjoint(self._schema)
-        self.types_read = _odd_types(self._kinds) | (_HOLDERS if has_inside else frozenset())
+        self.types_read = _odd_types(self._kinds)
+        if has_inside:
+            self.types_read |= _HOLDERS
 
     def read(self, value: Any, depth: int) -> Any:
         if type(value) not in self.types_read:
@@ -257,8 +259,8 @@ _INSIDE = frozenset(
     {"properties", "additionalProperties", "items", "prefixItems", "anyOf", "oneOf"}
 )
 """The keywords that say something of what is inside a value."""
-_HOLDERS = frozenset((dict, list))
-_SCALARS = frozenset((str, int, float, bool))
+_HOLDERS: frozenset[type] = frozenset((dict, list))
+_SCALARS: frozenset[type] = frozenset((str, int, float, bool))
 
 
 def _odd_types(kinds: frozenset[str] | None) -> frozenset[type]:

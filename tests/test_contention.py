@@ -85,6 +85,24 @@ async def test_patience_grows_with_what_is_waited_and_passes(contention: Content
     assert contention.patience() == 1.0
 
 
+async def test_a_measure_that_rests_goes_on_if_it_is_needed_again(contention: Contention) -> None:
+    """It has missed nothing then, and counts nothing once it has come to rest."""
+    contention.start()
+    contention.rest()
+    contention.start()
+    time.sleep(0.8)  # noqa: ASYNC251  # it is what is measured
+    await anyio.sleep(0.3)
+    waited_s = contention.waited_s
+    assert waited_s >= 0.5
+    contention.rest()
+    await anyio.sleep(0.4)
+    waited_s = contention.waited_s
+    time.sleep(0.8)  # noqa: ASYNC251  # as above
+    await anyio.sleep(0.3)
+    assert contention.waited_s == waited_s
+    assert contention.patience() == 1.0
+
+
 async def test_without_a_measure_a_limit_is_a_limit(contention: Contention) -> None:
     """One that was never started, or was stopped, stretches nothing."""
     with anyio.fail_after(PATIENCE_S), contention.bound(0.1) as scope:

@@ -154,7 +154,7 @@ def flat_schemas(kind: str) -> dict[str, dict[str, Any]]:
 
 
 _EMPTIES = frozenset((str, list, dict))
-_NOTHINGS = (None, "", [], {})
+_NOTHINGS: tuple[Any, ...] = (None, "", [], {})
 
 
 @dataclass(frozen=True)

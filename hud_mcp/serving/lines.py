@@ -6,7 +6,6 @@ from typing import Final, NamedTuple
 __all__ = ["LineBuffer", "Overlong"]
 
 _HEAD_BYTES: Final = 1024
-_BLANKS: Final = (b"\n", b"\r", b"\t", b" ")
 _BLANK: Final = re.compile(rb"[\n\r\t ]*")
 
 
@@ -64,7 +63,7 @@ class LineBuffer:
             The line. An `Overlong`, once, in place of one over the bound, as soon as that is
             known: the rest of it is dropped as it comes. None where no line is complete.
         """
-        if self._held[:1] in _BLANKS:
+        if self._held and self._held[0] in b"\n\r\t ":
             self._skip_blank()  # not after a line: who takes the stream over is given every byte
         end = self._held.find(b"\n", self._searched)
         if end < 0:

@@ -195,7 +195,7 @@ class SessionFactory:
     def _leave(self, session: Session) -> None:
         """Note that a session is over; an idle server wakes for nothing."""
         if self._roster.leave(session):
-            self._shared.contention.stop()
+            self._shared.contention.rest()
 
 
 def _name(trajectory_id: str) -> str:

@@ -154,11 +154,16 @@ class LiveWorld:
         """Whether opening it waits for nothing."""
         return self._environment.world.opens_nothing
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is one."""
+        return self._world is not _CLOSED
+
     def drop(self) -> bool:
         """Forget a world of which nothing is open; return whether that is so."""
         if self._environment.world.opens_nothing and not self.services:
             self._world = _CLOSED
-        return self._world is _CLOSED
+        return not self.is_open
 
     async def close(self) -> None:
         """Close it, if it is open. It may be called twice."""

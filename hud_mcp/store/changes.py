@@ -94,10 +94,11 @@ def make_changes(
 
     def make_waiting() -> None:
         for kind in (NewSession, Progress, NewEnd):  # a session begins, goes on and ends
-            same = [(number, change) for number, change in waiting if isinstance(change, kind)]
-            if same:
-                made: list[Any] = kind.make_all(driver, lease, [change for _, change in same])
-                for (number, _), result in zip(same, made, strict=True):
+            numbers = [number for number, change in waiting if isinstance(change, kind)]
+            of_kind: list[Any] = [changes[number] for number in numbers]
+            if of_kind:
+                made = kind.make_all(driver, lease, of_kind)
+                for number, result in zip(numbers, made, strict=True):
                     results[number] = result
         waiting.clear()
 

@@ -132,7 +132,7 @@ class Answers:
             return
         draft.performed += 1
         draft.info[FINAL_RESPONSE] = answer
-        self._note(draft)
+        self._add_to_history(draft)
         self._measuring.final_response = answer
         await self._journal.add(draft)
 
@@ -156,11 +156,11 @@ class Answers:
                 "The answer was not submitted, because it cannot be recorded. "
                 f"{exc.__cause__}{done}"
             ) from None
-        self._note(draft)
+        self._add_to_history(draft)
         can_resume = died and self._attempts.can_resume
         reason = (self._world.died or "It could not be looked at.") if died else None
         self._post(Answered(self._life, answer, utc_now(), died=reason, can_resume=can_resume))
 
-    def _note(self, draft: Draft) -> None:
+    def _add_to_history(self, draft: Draft) -> None:
         """Add the answer to what functions may ask for."""
         self._measuring.note_actions(draft.actions[draft.performed - 1 : draft.performed])

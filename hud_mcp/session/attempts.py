@@ -73,7 +73,7 @@ class Attempts:
         """The world's state after a call, if nobody is in it by another way."""
         return await self._direct.take()
 
-    def note_broken(self, exc: EnvironmentFailed) -> None:
+    def tell_broken(self, exc: EnvironmentFailed) -> None:
         """Say that a call found the world broken, and whose doing that is."""
         reason, deaths = self._world.died or str(exc), self._journal.deaths
         undone = bool(deaths) and deaths[-1].index == self._journal.count - 1

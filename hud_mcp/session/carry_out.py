@@ -12,7 +12,7 @@ from hud_mcp.session import events as ev
 from hud_mcp.session.held_task import HeldTask, Rest
 from hud_mcp.session.patience import in_patience
 from hud_mcp.session.receipts import died_text
-from hud_mcp.session.resuming import bring_back
+from hud_mcp.session.resuming import resume_life
 from hud_mcp.session.session_end import unread
 from hud_mcp.store.stored_session import SessionFacts
 
@@ -234,7 +234,7 @@ async def _resume_life(task: HeldTask) -> None:
         task.post(ev.NotBack(number, unread(exc)))
         return
     if task.stored is not None:
-        await bring_back(task, task.stored)
+        await resume_life(task, task.stored)
 
 
 _FUNCTIONS: Mapping[type, Callable[[HeldTask, Any], Rest | None]] = {

@@ -24,9 +24,10 @@ from hud_mcp.session.events import EndedItself, EndWanted, Finished, Post
 from hud_mcp.session.live_world import LiveWorld, Play
 from hud_mcp.session.log import clean_context
 from hud_mcp.session.patience import PATIENCE_S, done_now
-from hud_mcp.session.session_end import LEFT_BY_PROGRAM, SessionEnd
-from hud_mcp.session.thrown import (
+from hud_mcp.session.session_end import (
+    LEFT_BY_PROGRAM,
     PARKED,
+    SessionEnd,
     SessionOver,
     broke_in_grading,
     describe_failure,

@@ -83,7 +83,7 @@ class Life:
             contention=shared.contention,
             name=spec.name,
             log=log,
-            on_broken=attempts.note_broken,
+            on_broken=attempts.tell_broken,
         )
         self.answers = Answers(
             spec,

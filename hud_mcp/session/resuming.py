@@ -18,10 +18,10 @@ from hud_mcp.store.characters import storable
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.template import Prompt
 
-__all__ = ["bring_back"]
+__all__ = ["resume_life"]
 
 
-class _Session(Protocol):
+class _NewLife(Protocol):
     """A session whose life is new, and not yet begun."""
 
     spec: SessionSpec
@@ -44,7 +44,7 @@ class _Session(Protocol):
         ...
 
 
-async def bring_back(session: _Session, stored: StoredSession) -> None:
+async def resume_life(session: _NewLife, stored: StoredSession) -> None:
     """Run the template to its prompt, and repeat or restore what the record has.
 
     Whether that succeeds or fails, the session is told how.
@@ -69,7 +69,7 @@ async def bring_back(session: _Session, stored: StoredSession) -> None:
         raise
 
 
-async def _repeat_record(session: _Session, stored: StoredSession, began_s: float) -> None:
+async def _repeat_record(session: _NewLife, stored: StoredSession, began_s: float) -> None:
     life, journal, steps = session.life, session.journal, stored.trajectory.steps
     prompt = await life.driver.wait_for_prompt()
     if prompt is None:  # it has its end
@@ -100,7 +100,7 @@ async def _repeat_record(session: _Session, stored: StoredSession, began_s: floa
     session.post(Resumed(life.number, answer, steps[-1].ended_at if answer is not None else None))
 
 
-async def _repeat_steps(session: _Session, stored: StoredSession) -> None:
+async def _repeat_steps(session: _NewLife, stored: StoredSession) -> None:
     await session.life.world.resume(stored)
     session.life.measuring.restore(stored.trajectory.steps)
     session.journal.restore(stored.snapshot_step if stored.snapshot is not None else None)

@@ -98,7 +98,7 @@ class SessionFactory:
         self._local_hosts = tuple(local_hosts)
         self._changes = changes
         self._program = program
-        self._note_over = self._leave  # one method for all sessions
+        self._on_over = self._leave  # one method for all sessions
         self._setups: GroupSetups = service("group setups")(store)
 
     def make(self, start: Start, count: Count) -> Session:
@@ -138,7 +138,7 @@ class SessionFactory:
             local_hosts=self._local_hosts,
             group_setup=self._setups.of(task, environment, caller.principal, start.job_id),
         )
-        return self._enter(spec, session_id, caller, provisional=start.provisional)
+        return self._add(spec, session_id, caller, provisional=start.provisional)
 
     def make_again(
         self, environment: Environment, stored: StoredSession, caller: Caller
@@ -165,9 +165,9 @@ class SessionFactory:
             tries=None,
             local_hosts=self._local_hosts,
         )
-        return self._enter(spec, "", caller, stored=stored)
+        return self._add(spec, "", caller, stored=stored)
 
-    def _enter(
+    def _add(
         self,
         spec: SessionSpec,
         session_id: str,
@@ -186,7 +186,7 @@ class SessionFactory:
             stored=stored,
             program=self._program(),
             changes=self._changes,
-            on_over=self._note_over,
+            on_over=self._on_over,
         )
         self._roster.add(session)
         self._shared.contention.start()

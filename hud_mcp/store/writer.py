@@ -100,7 +100,7 @@ class Writer:
         self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()  # None wakes the thread
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._is_ending = False
+        self._is_closing = False
         self._copying: set[asyncio.Future[None]] = set()
         self._waiting = 0  # writes that the thread was given, and has not written yet
         self._is_silent = False
@@ -216,7 +216,7 @@ class Writer:
             thread = self._thread
             if thread is None:
                 return all(each.done() for each in copying)
-            self._is_ending = True
+            self._is_closing = True
             self._queue.put(None)
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(thread.join, within_s)
@@ -236,13 +236,13 @@ class Writer:
                 beat_at_s = now_s + (self._lease.beat_s if is_told else _BEAT_AGAIN_S)
             if self._log_bytes > _LOG_BYTES:
                 self._move_log()
-            if self._is_ending and self._queue.empty():
+            if self._is_closing and self._queue.empty():
                 self._leave()
                 self._disconnect()
                 with self._lock:  # nothing is handed over to a thread that has decided to end
                     if self._queue.empty():
                         self._close_lanes()
-                        self._thread, self._is_ending = None, False
+                        self._thread, self._is_closing = None, False
                         return
 
     def _gather(self, until_s: float) -> list[Write]:

@@ -12,7 +12,7 @@ from hud_mcp.channel.bridge.arguments import SchemaArguments
 from hud_mcp.channel.bridge.world import BridgeWorld
 from hud_mcp.errors import GradingFailed
 from hud_mcp.grade import Grade, SubScore
-from hud_mcp.session.thrown import PARKED, SessionOver
+from hud_mcp.session.session_end import PARKED, SessionOver
 from hud_mcp.template import AnswerType, Template
 
 __all__ = ["BridgedTemplate"]

@@ -28,13 +28,18 @@ if TYPE_CHECKING:
         writing,
     )
 else:
-    _MODULES = (
-        "engine", "jobs", "lane", "plans", "reading", "servers", "sessions", "statements", "turns",
-        "writing",
-    )  # fmt: skip
     __getattr__ = lazy_names(
         __name__,
-        *(f"hud_mcp.store.sql.{name}" for name in _MODULES),
+        "hud_mcp.store.sql.engine",
+        "hud_mcp.store.sql.jobs",
+        "hud_mcp.store.sql.lane",
+        "hud_mcp.store.sql.plans",
+        "hud_mcp.store.sql.reading",
+        "hud_mcp.store.sql.servers",
+        "hud_mcp.store.sql.sessions",
+        "hud_mcp.store.sql.statements",
+        "hud_mcp.store.sql.turns",
+        "hud_mcp.store.sql.writing",
         "sqlalchemy.exc:IntegrityError",
         "sqlalchemy.exc:SQLAlchemyError",
     )

@@ -21,7 +21,7 @@ from hud_mcp.grade import Grade
 from hud_mcp.plugins.hud.template_process import wire
 from hud_mcp.plugins.hud.template_process.launcher import Launched, Launcher
 from hud_mcp.session.log import pass_on
-from hud_mcp.session.thrown import RaisedApart, SessionOver
+from hud_mcp.session.session_end import RaisedApart, SessionOver
 from hud_mcp.template import Answer, Template
 from hud_mcp.worlds.shell.place import Place
 

@@ -34,7 +34,7 @@ from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.hud.template_process import wire
 from hud_mcp.plugins.hud.template_process.namespaces import Mounts
 from hud_mcp.plugins.hud.template_process.opened import OpenedFiles
-from hud_mcp.session.thrown import SessionOver, describe_failure
+from hud_mcp.session.session_end import SessionOver, describe_failure
 from hud_mcp.template import Template, read_prompt
 from hud_mcp.world import begin_grading, blame, current_world
 

@@ -45,8 +45,7 @@ async def _perform(
     call: Call, tool: AnyTool, span: telemetry.Span | None, *, begins: bool
 ) -> dict[str, Any]:
     try:
-        limit = call.sessions.limits.argument_bytes
-        call.arguments = tool.parse(call.arguments, max_bytes=limit)
+        call.read(tool.parse)
         if MODEL in call.meta:
             reply = await perform_reported(call, tool.run, begins=begins)
         else:

@@ -125,6 +125,10 @@ class Output:
         self._changed = asyncio.Event()
         self._open(fd)
 
+    def tell_room(self, on_room: Callable[[], None]) -> None:
+        """Say who is called when `full` becomes False."""
+        self.on_room = on_room
+
     def write(self, frame: bytes) -> None:
         """Send a frame, or keep it until the reader takes it."""
         if self.broken:

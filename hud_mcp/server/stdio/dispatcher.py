@@ -73,7 +73,7 @@ class Dispatcher:
         self._listening = 0
         self._initializing = self._closing = False
         self._released = asyncio.Event()
-        output.on_room = self._advance
+        output.tell_room(self._advance)
 
     def open(self, state: Any) -> None:
         """Start what has been waiting for the lifespan, in the lifespan's contextvars."""
@@ -219,7 +219,7 @@ class Dispatcher:
         self._running.add(in_flight)
         handling = self._handle(self._era, in_flight)
         loop = asyncio.get_running_loop()
-        in_flight.task = loop.create_task(handling, context=self._context.copy())
+        in_flight.run_in(loop.create_task(handling, context=self._context.copy()))
 
     # -- out
 

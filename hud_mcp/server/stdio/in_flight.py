@@ -99,6 +99,10 @@ class InFlight(Peer):
             told |= {"message": message} if message is not None else {}
             await self.notify("notifications/progress", told)
 
+    def run_in(self, task: "asyncio.Task[None]") -> None:
+        """Say which task runs its handler."""
+        self.task = task
+
     def cancel(self) -> None:
         """Stop the handler at its next wait."""
         self.cancel_requested.set()

@@ -64,7 +64,7 @@ class Lane:
         began_s = time.perf_counter()
         try:
             found = self._commit(made) if is_in_place(self._path, self._opened) else None
-        except (sqlite3.Error, OSError):
+        except (sqlite3.Error, OSError, ValueError):  # the thread says what cannot be written
             found = None
         finally:
             if self._raw.in_transaction:

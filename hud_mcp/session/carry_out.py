@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from hud_mcp import telemetry
-from hud_mcp.errors import HudMcpError, SessionTaken, StoreFailed, WorldDied
+from hud_mcp.errors import HudMcpError, SessionBusy, SessionTaken, StoreFailed, WorldDied
 from hud_mcp.session import events as ev
 from hud_mcp.session.held_task import HeldTask, Rest
 from hud_mcp.session.patience import in_patience
@@ -75,7 +75,10 @@ def _refuse_waiting(task: HeldTask, effect: ev.RefuseWaiting) -> None:
 def _catch_up(task: HeldTask, _: ev.CatchUp) -> None:
     direct = task.life.direct
     if direct.is_behind:
-        task.life.turn.begin(direct.try_to_catch_up, 2 * direct.limit_s)
+        try:
+            task.life.turn.begin(direct.try_to_catch_up, 2 * direct.limit_s)
+        except SessionBusy as exc:  # the next direct access takes it
+            task.journal.log(f"no snapshot: {exc}")
 
 
 def _stop_calls(task: HeldTask, _: ev.StopCommands) -> Rest | None:

@@ -112,19 +112,18 @@ class Turn:
         """
         if detached:
             return await asyncio.shield(self.begin(run, limit_s))
-        if not (self._is_open and not self._is_taken and not self._waiting):
-            await self._wait()
-        self._is_taken = True
-        try:
-            return await self._call(run, limit_s)
-        finally:
-            self._pass_on()
+        return await self._make(self._reserve(), run, limit_s)
 
     def begin(self, run: Callable[[], Coroutine[Any, Any, T]], limit_s: float) -> "asyncio.Task[T]":
-        """Make a call in a task of its own, which nobody has to wait for; raises as `take` does."""
-        task = asyncio.get_running_loop().create_task(
-            self.take(run, limit_s), name=f"call {self._name}"
-        )
+        """Make a call in a task of its own, which nobody has to wait for; raises as `take` does.
+
+        Its place is taken at once: no call that comes before the task begins overtakes it.
+
+        Raises:
+            SessionBusy: Too many wait. Nothing was done.
+        """
+        making = self._make(self._reserve(), run, limit_s)
+        task = asyncio.get_running_loop().create_task(making, name=f"call {self._name}")
         self._detached = self._detached or set()  # the event loop holds no task
         self._detached.add(task)
         task.add_done_callback(self._forget)
@@ -163,8 +162,11 @@ class Turn:
             if not place.done():
                 place.set_exception(why or CallCutOff())
 
-    async def _wait(self) -> None:
-        """Wait for the turn; it is the caller's when this returns."""
+    def _reserve(self) -> "asyncio.Future[None] | None":
+        """Take a place behind those who wait; None where the turn is the caller's at once."""
+        if self._is_open and not self._is_taken and not self._waiting:
+            self._is_taken = True
+            return None
         if len(self._waiting) >= self._most:
             raise SessionBusy(
                 f"{self._most} calls already wait on this session; nothing was done. Wait for "
@@ -172,6 +174,24 @@ class Turn:
             )
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(place)
+        return place
+
+    async def _make(
+        self,
+        place: "asyncio.Future[None] | None",
+        run: Callable[[], Coroutine[Any, Any, T]],
+        limit_s: float,
+    ) -> T:
+        """Make a call once its turn has come."""
+        if place is not None:
+            await self._wait(place)
+        try:
+            return await self._call(run, limit_s)
+        finally:
+            self._pass_on()
+
+    async def _wait(self, place: "asyncio.Future[None]") -> None:
+        """Wait for the turn; it is the caller's when this returns."""
         try:
             with telemetry.span("queue"):
                 await place

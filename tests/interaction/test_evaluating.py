@@ -213,9 +213,9 @@ async def test_templates_without_an_oracle_are_named_before_anything_runs(tmp_pa
     ("options", "words"),
     [
         (("--agent", "nop", "--env", BOARD, "--filter", "berry"), "letter_count"),
-        ((), "Give --agent oracle, --agent nop, --agent path/to/agent.py:NAME, --agent-command "),
+        ((), "--agent-command COMMAND"),
         ((), "or --model PROVIDER:MODEL."),
-        (("--agent", "nop", "--agent-command", "true"), "Give --agent oracle"),
+        (("--agent", "nop", "--agent-command", "true"), "path/to/agent.py:NAME"),
         (("--agent-command", "pyhton agent.py"), "begins with 'pyhton'"),
         (("--agent", "nop", "--filter", "zebra"), "No task of"),
         (("--agent", "nop", "--env", "nowhere.py"), "nowhere.py"),

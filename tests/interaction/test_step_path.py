@@ -37,11 +37,11 @@ class Way(NamedTuple):
 
 
 CEILINGS = {
-    "start_task": Way(244, 88, 360),
-    "step": Way(172, 66, 250),
-    "response": Way(270, 73, 420),
+    "start_task": Way(282, 90, 440),
+    "step": Way(206, 68, 295),
+    "response": Way(288, 75, 480),
 }
-"""On a busy machine, whose writes take the longer way."""
+"""On a slow disk, where writes take the way of the thread, some 35 functions longer."""
 
 
 class Traced:
@@ -109,7 +109,6 @@ async def test_the_way_of_a_call_is_no_longer_than_it_was(tmp_path: Path) -> Non
         for what, figure, ceiling in zip(Way._fields, way, CEILINGS[name], strict=True)
         if figure > ceiling
     ]
-    print(ways)
     assert not wrong, "\n".join(wrong)
     long = {each["function"] for each in shortest["step"] if each["lines"] > LONG}
     assert not long

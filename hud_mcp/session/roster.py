@@ -120,8 +120,12 @@ class Roster:
         raise SessionNotFound("No session yet. Call start_task first.")
 
     def _forget(self) -> None:
-        """Forget those that ended long ago."""
-        ended = [key for key, session in self._sessions.items() if session.state.is_over]
+        """Forget those that ended long ago, and whose end is written."""
+        ended = [
+            key
+            for key, session in self._sessions.items()
+            if session.state.is_over and not session.journal.owes
+        ]
         for key in ended[: max(0, len(ended) - _REMEMBERED)]:
             del self._sessions[key]
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.to_thread
 
 from hud_mcp.errors import SessionTaken
 from hud_mcp.hidden_paths import hide
@@ -274,8 +275,9 @@ class Store(Archive):
         if self.objects is not None or self._mark is not None or not self._database.commits_inline:
             return False
         path = self.screenshots / ScreenshotRecord.of(picture).name
+        own = anyio.CapacityLimiter(1)  # whoever fills the pools of threads holds up no step
         try:
-            await asyncio.get_running_loop().run_in_executor(None, save_file, path, picture.data)
+            await anyio.to_thread.run_sync(save_file, path, picture.data, limiter=own)
         except OSError:  # the writing thread says which, and tries again
             return False
         return True

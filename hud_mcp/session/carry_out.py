@@ -121,7 +121,7 @@ async def _look_whether_dead(task: HeldTask, reason: str | None) -> None:
                 died_before=facts.died_in_grading,
                 failed_before=facts.failed_in_grading,
                 has_changed=task.journal.changed > 0,
-                can_resume=life.attempts.can_resume,
+                can_resume=life.can_resume,
             )
         )
 

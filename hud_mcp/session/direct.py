@@ -46,6 +46,7 @@ class DirectlyUsed(Protocol):
         limit_s: float,
         *,
         detached: bool = False,
+        refuses: bool = True,
     ) -> None:
         """Do something in the order of the session's calls."""
         ...
@@ -170,7 +171,7 @@ class DirectAccess:
         self._stop_timer()
         if not self._journal.is_behind:
             fall_behind = partial(self._fall_behind, one, session)
-            await session.in_turn(fall_behind, self.limit_s, detached=True)
+            await session.in_turn(fall_behind, self.limit_s, detached=True, refuses=False)
         one.draft.performed = 1
 
     async def end(self, one: Access, session: DirectlyUsed) -> None:
@@ -183,7 +184,7 @@ class DirectAccess:
         try:
             session.direct_world()
             record = partial(self._record, one, session)
-            await session.in_turn(record, 2 * self.limit_s, detached=True)
+            await session.in_turn(record, 2 * self.limit_s, detached=True, refuses=False)
         except (StoreFailed, EnvironmentFailed):
             raise
         except HudMcpError:  # the session was answered or has ended meanwhile

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias, TypeVar
 
 import anyio
@@ -33,7 +33,7 @@ from hud_mcp.session.receipts import RESUMING, Strain, answered_text, died_text,
 from hud_mcp.session.record_ends import RecordEnds
 from hud_mcp.session.spec import SessionSpec
 from hud_mcp.session.state import State, decide
-from hud_mcp.session.turn import CallCutOff
+from hud_mcp.session.turn import Call, CallCutOff
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.template import Prompt
@@ -271,15 +271,12 @@ class HeldTask:
             await self.until(lambda state: not state.is_coming_back)
 
     async def in_turn(
-        self,
-        run: Callable[[], Coroutine[Any, Any, T]],
-        limit_s: float,
-        *,
-        detached: bool = False,
+        self, run: Call[T], limit_s: float, *, detached: bool = False, refuses: bool = True
     ) -> T:
         """Make a call on the world after those that wait, within a limit; return its result.
 
-        A detached call goes on where its caller is cancelled.
+        A detached call goes on where its caller is cancelled. One that does not refuse looks
+        by itself, in its turn, whether it meets the world.
 
         Raises:
             SessionEnded, SessionResuming, AlreadyAnswered, SessionBusy: It was not made.
@@ -292,10 +289,11 @@ class HeldTask:
         self.touch()
         if self.state.provisional:
             self.post(ev.Touched())
+        check = self.refuse_if_over if refuses else None
         began_s, waited_s = self.touched_s, self.waited_at_touch_s
         life, refused = self.life, True
         try:
-            result = await life.turn.take(run, limit_s, detached=detached)
+            result = await life.turn.take(run, limit_s, detached=detached, check=check)
             refused = isinstance(result, Stepped) and result.error is not None
         except CallCutOff:
             raise SessionEnded(over_text(self.state)) from None

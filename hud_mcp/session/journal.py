@@ -195,7 +195,12 @@ class Journal:
             SessionTaken: Another server runs the session; nothing is written here any more.
         """
         self.owe(draft)
-        if await self._has_files(draft) and self._commit():
+        seen = draft.observation
+        has_files = draft.snapshot is None  # else one write has it, and the picture
+        if has_files and seen is not None and seen.image is not None:
+            with anyio.CancelScope(shield=True):
+                has_files = await self._store.save_picture(seen.image)
+        if has_files and self._commit():
             return
         try:
             await self._flush(whole=False)
@@ -204,18 +209,6 @@ class Journal:
                 f"This call was performed, but not recorded. {exc} The server records it with "
                 "the next call; do not repeat its actions."
             ) from exc
-
-    async def _has_files(self, draft: Draft) -> bool:
-        """Whether all files of a step are written that can be committed then."""
-        seen = draft.observation
-        if draft.snapshot is not None:  # one write has both
-            return False
-        if seen is None or seen.image is None:
-            return True
-        with anyio.CancelScope(shield=True):
-            if await self._store.save_picture(seen.image):
-                return True
-        return False
 
     async def keep(self, draft: Draft) -> None:
         """Record a step whose call has failed; where that fails too, with the next one."""

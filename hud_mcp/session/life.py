@@ -1,17 +1,21 @@
 """One life of a session's world: the parts that are made anew for each, and used for one alone."""
 
 import asyncio
+from typing import Any
 
-from hud_mcp.session.answers import Answers
-from hud_mcp.session.attempts import Attempts
+from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.grade import Cause, Outcome
+from hud_mcp.observation import Look
+from hud_mcp.session.deaths import whose_doing
 from hud_mcp.session.direct import DirectAccess
+from hud_mcp.session.draft import Draft, StepKind, why_stopped
 from hud_mcp.session.driver import Driver
-from hud_mcp.session.events import Post
+from hud_mcp.session.events import Broke, Post
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.live_world import LiveWorld
 from hud_mcp.session.measuring import Measuring
+from hud_mcp.session.session_end import SessionEnd, died_again
 from hud_mcp.session.spec import SessionSpec
-from hud_mcp.session.steps import Steps
 from hud_mcp.session.turn import Turn
 from hud_mcp.world import Shared
 
@@ -30,30 +34,19 @@ class Life:
         program: A task that is cancelled with the whole event loop alone; None where none is.
 
     Attributes:
-        number: The same.
+        number, spec, journal, post: The same.
         measuring: What the agent did and said, and what was measured.
         template: What asks and grades.
         world: Its world.
         direct: What uses that by other ways than calls.
-        attempts: The calls that are made.
         turn: Lets one call at a time use the world.
-        answers: Takes the answer.
-        steps: What an agent's call does.
         driver: Runs the template.
     """
 
     __slots__ = (
-        "answers",
-        "attempts",
-        "direct",
-        "driver",
-        "measuring",
-        "number",
-        "steps",
-        "template",
-        "turn",
+        "direct", "driver", "journal", "measuring", "number", "post", "spec", "template", "turn",
         "world",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -67,6 +60,9 @@ class Life:
     ) -> None:
         limits, log = spec.limits, journal.log
         self.number = number
+        self.spec = spec
+        self.journal = journal
+        self.post = post
         self.measuring = measuring = Measuring(keeps_history=spec.task.prompt is not None)
         self.template = spec.environment.template_of(spec.task, measuring)
         self.world = world = LiveWorld(
@@ -77,31 +73,12 @@ class Life:
         self.direct = DirectAccess(
             journal, world, post=post, life=number, log=log, limit_s=limits.step_s
         )
-        self.attempts = attempts = Attempts(world, journal, self.direct, post=post, life=number)
         self.turn = Turn(
             most=limits.queue,
             contention=shared.contention,
             name=spec.name,
             log=log,
-            on_broken=attempts.tell_broken,
-        )
-        self.answers = Answers(
-            spec,
-            world,
-            attempts,
-            journal=journal,
-            measuring=measuring,
-            post=post,
-            life=number,
-            log=log,
-        )
-        self.steps = Steps(
-            spec,
-            world,
-            attempts=attempts,
-            answers=self.answers,
-            journal=journal,
-            measuring=measuring,
+            on_broken=self.tell_broken,
         )
         self.driver = Driver(
             self.template,
@@ -121,6 +98,50 @@ class Life:
     def is_used(self) -> bool:
         """Whether a call waits or runs, or the world is used directly."""
         return self.turn.count + self.direct.under_way > 0
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether the world, if it dies now, can be resumed from what is recorded."""
+        journal = self.journal
+        return (
+            journal.is_complete
+            and not journal.is_behind
+            and not journal.taken
+            and self.world.can_resume(journal.changed, journal.snapshot_step)
+        )
+
+    def begin(self, kind: StepKind, actions: list[dict[str, Any]], look: Look) -> Draft:
+        """Begin the step of a call."""
+        world = self.world
+        was_dead = world.died is not None
+        return Draft(kind, actions, scale=world.scale, look=look, was_dead=was_dead)
+
+    def fail(self, draft: Draft, exc: BaseException, where: str, *, interrupted: bool) -> None:
+        """Say in its step why a call failed; where the world died and comes back, nothing stands.
+
+        Args:
+            draft: The step. What no replay repeats of it is not taken into account yet.
+            exc: What was raised.
+            where: How far it had come.
+            interrupted: Whether something else than the call's own failure ended it.
+        """
+        draft.fail(why_stopped(exc, where), interrupted=interrupted)
+        if isinstance(exc, EnvironmentFailed) and self.can_resume:
+            draft.undo()
+            draft.fail(self.world.died or str(exc), interrupted=False)
+
+    def tell_broken(self, exc: EnvironmentFailed) -> None:
+        """Say that a call found the world broken, and whose doing that is."""
+        reason, deaths = self.world.died or str(exc), self.journal.deaths
+        undone = bool(deaths) and deaths[-1].index == self.journal.count - 1
+        cause = whose_doing(deaths, has_acted=self.journal.changed > 0) if undone else None
+        if undone and cause is None:
+            end = None  # nobody is to blame, and it comes back
+        elif cause is Cause.AGENT:
+            end = died_again(reason)
+        else:
+            end = SessionEnd(Outcome.ENVIRONMENT_FAILED, error=str(exc), told=str(exc))
+        self.post(Broke(self.number, reason, end))
 
     def forget(self) -> None:
         """Forget what only a session that goes on has a use for: its world is closed."""

@@ -24,6 +24,7 @@ from hud_mcp.errors import (
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.observation import Look, Screenshot
 from hud_mcp.record.trajectory import Receipt, utc_now
+from hud_mcp.session.answers import check_answer, respond
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.carry_out import carry_out
 from hud_mcp.session.changes import Changes
@@ -46,6 +47,7 @@ from hud_mcp.session.receipts import (
 from hud_mcp.session.requested_step import RequestedStep, out_of_step
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.spec import SessionSpec
+from hud_mcp.session.steps import check_actions, perform, run_tool
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.tool import Tool
@@ -232,27 +234,26 @@ class Session(HeldTask):
         """
         if self.state.phase is not Phase.OPEN:
             await self.back()
-        self.life.steps.check_actions(actions)
+        check_actions(self.life, actions)
         asked = RequestedStep(
             kind, actions, look, deliver_image and self.environment.world.has_screen
         )
         if after_step is None:
-            return await self.in_turn(partial(self._perform, asked), self.limits.step_s)
+            return await self.in_turn(partial(perform, self.life, asked), self.limits.step_s)
         return await self._perform_once(asked, after_step)
-
-    async def _perform(self, asked: RequestedStep, after_step: int | None = None) -> Stepped:
-        """Perform a step, in its turn."""
-        if after_step is not None and after_step != self.steps:
-            await self.journal.flush()  # a step that is still owed is one
-            return await self._recall(asked, after_step)
-        if self.state.phase is not Phase.OPEN:
-            self.refuse_if_over()
-        return await self.life.steps.perform(asked)
 
     async def _perform_once(self, asked: RequestedStep, after_step: int) -> Stepped:
         """Perform a step whose caller says how many it has seen; raises as `step` does."""
+
+        async def run() -> Stepped:
+            if after_step == self.steps:
+                self.refuse_if_over()
+                return await perform(self.life, asked)
+            await self.journal.flush()  # a step that is still owed is one
+            return await self._recall(asked, after_step)
+
         try:
-            return await self.in_turn(partial(self._perform, asked, after_step), self.limits.step_s)
+            return await self.in_turn(run, self.limits.step_s, refuses=False)
         except (SessionEnded, AlreadyAnswered):
             if self.state.is_let_go or after_step == self.steps:
                 raise
@@ -282,11 +283,9 @@ class Session(HeldTask):
                 for `step`.
         """
         tool.arguments.parse(arguments)
-
-        async def run() -> Stepped:
-            self.refuse_if_over()
-            return await self.life.steps.run_tool(tool, arguments, look)
-
+        if self.state.phase is not Phase.OPEN:
+            await self.back()
+        run = partial(run_tool, self.life, tool, arguments, look)
         return await self.in_turn(run, self.limits.step_s)
 
     async def respond(
@@ -311,10 +310,10 @@ class Session(HeldTask):
 
         If this call is cancelled, the answer stays submitted and grading goes on.
         """
-        self.life.answers.check(answer, max_bytes)
+        check_answer(self.life, answer, max_bytes)
         if self.state.answer is None:
             submit = partial(self._submit, answer)
-            await self.in_turn(submit, self.limits.step_s, detached=True)
+            await self.in_turn(submit, self.limits.step_s, detached=True, refuses=False)
         elif self.state.answer != answer:
             raise AlreadyAnswered(answered_text(self.state))
         if not self.state.is_over:
@@ -332,7 +331,7 @@ class Session(HeldTask):
         given = self.state.answer
         if given is None:
             self.refuse_if_over()
-            await self.life.answers.respond(answer)
+            await respond(self.life, answer)
         elif given != answer:  # another call's answer had its turn before this one
             raise AlreadyAnswered(answered_text(self.state))
 
@@ -384,7 +383,7 @@ class Session(HeldTask):
 
         if direct.is_behind:
             with suppress(HudMcpError):
-                await self.in_turn(run, 2 * direct.limit_s)
+                await self.in_turn(run, 2 * direct.limit_s, refuses=False)
 
     async def cancel(self, *, reason: str | None = None, cause: Cause = Cause.AGENT) -> None:
         """End the session without a grade; one that has ended stays as it is.

@@ -18,8 +18,7 @@ from hud_mcp.errors import (
     LimitReached,
 )
 from hud_mcp.observation import Look, Observation, TaskResult
-from hud_mcp.session.answers import Answers
-from hud_mcp.session.attempts import Attempts
+from hud_mcp.session.answers import check_answer, look_at_answer, take_answer
 from hud_mcp.session.draft import (
     Draft,
     Stepped,
@@ -27,171 +26,139 @@ from hud_mcp.session.draft import (
     tool_observation,
     which_failed,
 )
-from hud_mcp.session.journal import Journal
-from hud_mcp.session.live_world import LiveWorld
-from hud_mcp.session.measuring import Measuring
+from hud_mcp.session.life import Life
 from hud_mcp.session.requested_step import RequestedStep
-from hud_mcp.session.spec import SessionSpec
 from hud_mcp.tool import Tool
 
-__all__ = ["Steps"]
+__all__ = ["check_actions", "perform", "run_tool"]
 
 logger = logging.getLogger(__name__)
 
 
-class Steps:
-    """Performs one session's calls on its world, one at a time, and observes after each.
+def check_actions(life: Life, actions: Sequence[Action]) -> None:
+    """Refuse actions that cannot be performed here.
 
-    Args:
-        spec: The parts of the session.
-        world: What the calls act on.
-        attempts: Begins each call.
-        answers: Takes the answer that a call may end with.
-        journal: Takes every step.
-        measuring: Takes what is done.
+    Raises:
+        InvalidAction: One is not of this environment.
+        LimitReached: They are too many, or an answer among them is too long.
     """
-
-    __slots__ = ("_answers", "_attempts", "_journal", "_measuring", "_spec", "_world")
-
-    def __init__(
-        self,
-        spec: SessionSpec,
-        world: LiveWorld,
-        *,
-        attempts: Attempts,
-        answers: Answers,
-        journal: Journal,
-        measuring: Measuring,
-    ) -> None:
-        self._spec = spec
-        self._world = world
-        self._attempts = attempts
-        self._answers = answers
-        self._journal = journal
-        self._measuring = measuring
-
-    def check_actions(self, actions: Sequence[Action]) -> None:
-        """Refuse actions that cannot be performed here.
-
-        Raises:
-            InvalidAction: One is not of this environment.
-            LimitReached: They are too many, or an answer among them is too long.
-        """
-        environment, limit = self._spec.environment, self._spec.limits.actions_per_step
-        if len(actions) > limit:
-            raise LimitReached(
-                f"{len(actions)} actions in one step; the limit is {limit}. Nothing was done; "
-                "send them in several steps."
-            )
-        for i, action in enumerate(actions):
-            if isinstance(action, ResponseAction):
-                self._answers.check(action.text)
-            elif action.type not in environment.world.actions:
-                allowed = sorted(environment.world.actions | {"response"})
-                where = f"actions[{i}]: " if len(actions) > 1 else ""
-                raise InvalidAction(
-                    f"{where}{action.type!r} is not an action of environment "
-                    f"{environment.name!r}; it takes {', '.join(allowed)}. None was performed."
-                )
-        self._world.pointer.check(actions, follows=self._spec.is_operated)
-
-    async def perform(self, asked: RequestedStep) -> Stepped:
-        """Perform actions that were checked, in order, then observe; raises as `Session.step`."""
-        actions, look, deliver_image = asked.actions, asked.look, asked.delivers_image
-        draft = self._attempts.begin(asked.kind, asked.as_json(), look)
-        draft.delivered_image = deliver_image
-        answer, died = None, False
-        try:
-            answer = await self._act(actions, draft)
-            if answer is not None:
-                died = await self._answers.look(draft, look, deliver_image=deliver_image)
-            else:
-                await self._look(draft, look, deliver_image=deliver_image)
-                draft.snapshot = await self._attempts.snapshot()
-        except BaseException as exc:
-            where = f"after {draft.performed} of {len(actions)} actions"
-            interrupted = not isinstance(exc, HudMcpError)
-            self._attempts.fail(draft, exc, where, interrupted=interrupted)
-            await self._journal.keep(draft)
-            raise
-        finally:  # what was done before it stopped, was done
-            self._measuring.note_actions(draft.actions[: draft.performed], draft.targets)
-        if answer is None:
-            await self._journal.add(draft)
-        else:
-            await self._answers.take(answer, draft, died=died)
-        return as_shown(
-            draft,
-            deliver_image=deliver_image,
-            rewards_shown=self._spec.rewards_shown,
-            answered=answer is not None,
+    environment, limit = life.spec.environment, life.spec.limits.actions_per_step
+    if len(actions) > limit:
+        raise LimitReached(
+            f"{len(actions)} actions in one step; the limit is {limit}. Nothing was done; "
+            "send them in several steps."
         )
+    for i, action in enumerate(actions):
+        if isinstance(action, ResponseAction):
+            check_answer(life, action.text)
+        elif action.type not in environment.world.actions:
+            allowed = sorted(environment.world.actions | {"response"})
+            where = f"actions[{i}]: " if len(actions) > 1 else ""
+            raise InvalidAction(
+                f"{where}{action.type!r} is not an action of environment "
+                f"{environment.name!r}; it takes {', '.join(allowed)}. None was performed."
+            )
+    life.world.pointer.check(actions, follows=life.spec.is_operated)
 
-    async def run_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
-        """Call a tool with arguments that were checked, and record what the world looks like then.
 
-        Raises:
-            ActionFailed: It raised.
-            EnvironmentFailed, StoreFailed, SessionTaken: As for `perform`.
-        """
-        world = self._world
-        draft = self._attempts.begin("tool", [{"tool": tool.name, "args": arguments}], look)
-        try:
-            with telemetry.span(
-                "act", environment=self._spec.environment.name, actions=[tool.name]
-            ):
-                value = await tool.call_in(arguments, world.live, world.services)
-            world.note_tool(tool)
-            seen = await world.observe(look.model_copy(update={"text": False}), deliver_image=False)
-            shown = tool_observation(value, look)
-            draft.snapshot = await self._attempts.snapshot()
-        except BaseException as exc:
-            interrupted = isinstance(exc, asyncio.CancelledError)
-            self._attempts.fail(draft, exc, f"while {tool.name} ran", interrupted=interrupted)
-            world.note_tool(tool)
-            # A tool that leaves with SystemExit is not the server's end.
-            theirs = isinstance(exc, Exception | SystemExit)
-            ours = isinstance(exc, HudMcpError) or not theirs
-            if not ours:
-                draft.fail(f"{tool.name} failed: {draft.error}", interrupted=interrupted)
-                logger.exception("tool %s raised", tool.name)
-            await self._journal.keep(draft)
-            if ours:
-                raise
-            raise ActionFailed(draft.error or "") from None
-        draft.performed = 1
-        draft.observation = Observation(text=shown.text or "", image=seen.image)
-        await self._journal.add(draft)
-        return Stepped(result=TaskResult(observation=shown), performed=1)
+async def perform(life: Life, asked: RequestedStep) -> Stepped:
+    """Perform actions that were checked, in order, then observe; raises as `Session.step`."""
+    actions, look, deliver_image = asked.actions, asked.look, asked.delivers_image
+    draft = life.begin(asked.kind, asked.as_json(), look)
+    draft.delivered_image = deliver_image
+    answer, died = None, False
+    try:
+        answer = await _act(life, actions, draft)
+        if answer is not None:
+            died = await look_at_answer(life, draft, look, deliver_image=deliver_image)
+        else:
+            await _look(life, draft, look, deliver_image=deliver_image)
+            draft.snapshot = await life.direct.take()
+    except BaseException as exc:
+        where = f"after {draft.performed} of {len(actions)} actions"
+        interrupted = not isinstance(exc, HudMcpError)
+        life.fail(draft, exc, where, interrupted=interrupted)
+        await life.journal.keep(draft)
+        raise
+    finally:  # what was done before it stopped, was done
+        life.measuring.note_actions(draft.actions[: draft.performed], draft.targets)
+    if answer is None:
+        await life.journal.add(draft)
+    else:
+        await take_answer(life, answer, draft, died=died)
+    return as_shown(
+        draft,
+        deliver_image=deliver_image,
+        rewards_shown=life.spec.rewards_shown,
+        answered=answer is not None,
+    )
 
-    async def _look(self, draft: Draft, look: Look, *, deliver_image: bool) -> None:
-        """Look at the world after what was done; where the agent's doing prevents that, say so."""
-        try:
-            with telemetry.span("observe", environment=self._spec.environment.name):
-                draft.observation = await self._world.observe(look, deliver_image=deliver_image)
-        except BrokenByAgent as exc:
-            if draft.error is None and not draft.performed:
-                raise
-            said = f"{draft.error} " if draft.error else ""
-            text = f"{said}What was done stands, but it cannot be looked at: {exc}"
-            draft.fail(text, interrupted=draft.interrupted)
 
-    async def _act(self, actions: Sequence[Action], draft: Draft) -> str | None:
-        """Perform actions until one is refused or the episode ends; return the answer, if any."""
-        end = len(actions)
-        for i, each in enumerate(actions):
-            if isinstance(each, ResponseAction):
-                end = i
-                break
-        given = actions[:end]
-        try:
-            with telemetry.span("act", environment=self._spec.environment.name) as span:
-                if span is not None:
-                    span.say(actions=[each.type for each in given])
-                await self._world.act(given, draft.add)
-        except ActionFailed as exc:
-            draft.fail(which_failed(actions, draft.performed, exc), interrupted=False)
-            return None
-        over = draft.terminated or draft.truncated
-        last = actions[end] if end < len(actions) and not over else None
-        return last.text if isinstance(last, ResponseAction) else None
+async def run_tool(life: Life, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
+    """Call a tool with arguments that were checked, and record what the world looks like then.
+
+    Raises:
+        ActionFailed: It raised.
+        EnvironmentFailed, StoreFailed, SessionTaken: As for `perform`.
+    """
+    world = life.world
+    draft = life.begin("tool", [{"tool": tool.name, "args": arguments}], look)
+    try:
+        with telemetry.span("act", environment=life.spec.environment.name, actions=[tool.name]):
+            value = await tool.call_in(arguments, world.live, world.services)
+        world.note_tool(tool)
+        seen = await world.observe(look.model_copy(update={"text": False}), deliver_image=False)
+        shown = tool_observation(value, look)
+        draft.snapshot = await life.direct.take()
+    except BaseException as exc:
+        interrupted = isinstance(exc, asyncio.CancelledError)
+        life.fail(draft, exc, f"while {tool.name} ran", interrupted=interrupted)
+        world.note_tool(tool)
+        # A tool that leaves with SystemExit is not the server's end.
+        theirs = isinstance(exc, Exception | SystemExit)
+        ours = isinstance(exc, HudMcpError) or not theirs
+        if not ours:
+            draft.fail(f"{tool.name} failed: {draft.error}", interrupted=interrupted)
+            logger.exception("tool %s raised", tool.name)
+        await life.journal.keep(draft)
+        if ours:
+            raise
+        raise ActionFailed(draft.error or "") from None
+    draft.performed = 1
+    draft.observation = Observation(text=shown.text or "", image=seen.image)
+    await life.journal.add(draft)
+    return Stepped(result=TaskResult(observation=shown), performed=1)
+
+
+async def _look(life: Life, draft: Draft, look: Look, *, deliver_image: bool) -> None:
+    """Look at the world after what was done; where the agent's doing prevents that, say so."""
+    try:
+        with telemetry.span("observe", environment=life.spec.environment.name):
+            draft.observation = await life.world.observe(look, deliver_image=deliver_image)
+    except BrokenByAgent as exc:
+        if draft.error is None and not draft.performed:
+            raise
+        said = f"{draft.error} " if draft.error else ""
+        text = f"{said}What was done stands, but it cannot be looked at: {exc}"
+        draft.fail(text, interrupted=draft.interrupted)
+
+
+async def _act(life: Life, actions: Sequence[Action], draft: Draft) -> str | None:
+    """Perform actions until one is refused or the episode ends; return the answer, if any."""
+    end = len(actions)
+    for i, each in enumerate(actions):
+        if isinstance(each, ResponseAction):
+            end = i
+            break
+    given = actions[:end]
+    try:
+        with telemetry.span("act", environment=life.spec.environment.name) as span:
+            if span is not None:
+                span.say(actions=[each.type for each in given])
+            await life.world.act(given, draft.add)
+    except ActionFailed as exc:
+        draft.fail(which_failed(actions, draft.performed, exc), interrupted=False)
+        return None
+    over = draft.terminated or draft.truncated
+    last = actions[end] if end < len(actions) and not over else None
+    return last.text if isinstance(last, ResponseAction) else None

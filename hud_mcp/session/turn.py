@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from types import coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import anyio
 
@@ -19,10 +19,13 @@ from hud_mcp.contention import Contention
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, LimitReached, SessionBusy
 from hud_mcp.session.log import clean_context
 
-__all__ = ["CallCutOff", "Turn"]
+__all__ = ["Call", "CallCutOff", "Turn"]
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+
+Call: TypeAlias = Callable[[], Coroutine[Any, Any, T]]
+"""A call on a session's world."""
 
 _STOP_S = 2.0
 """How long a call that is cut off may take to let go of the world."""
@@ -94,7 +97,12 @@ class Turn:
             self._pass_on()
 
     async def take(
-        self, run: Callable[[], Coroutine[Any, Any, T]], limit_s: float, *, detached: bool = False
+        self,
+        run: Call[T],
+        limit_s: float,
+        *,
+        detached: bool = False,
+        check: Callable[[], None] | None = None,
     ) -> T:
         """Make one call after those that wait, and return what it returns.
 
@@ -102,6 +110,7 @@ class Turn:
             run: The call.
             limit_s: How long it may take.
             detached: Whether it goes on where the caller is cancelled.
+            check: Refuses the call by what it raises, once its turn has come; None for no check.
 
         Raises:
             SessionBusy: Too many wait. Nothing was done.
@@ -111,10 +120,15 @@ class Turn:
             HudMcpError: Whatever the call raises; after an EnvironmentFailed, none is made.
         """
         if detached:
-            return await asyncio.shield(self.begin(run, limit_s))
-        return await self._make(self._reserve(), run, limit_s)
+            return await asyncio.shield(self.begin(run, limit_s, check))
+        return await self._call(self._reserve(), run, limit_s, check)
 
-    def begin(self, run: Callable[[], Coroutine[Any, Any, T]], limit_s: float) -> "asyncio.Task[T]":
+    def begin(
+        self,
+        run: Call[T],
+        limit_s: float,
+        check: Callable[[], None] | None = None,
+    ) -> "asyncio.Task[T]":
         """Make a call in a task of its own, which nobody has to wait for; raises as `take` does.
 
         Its place is taken at once: no call that comes before the task begins overtakes it.
@@ -122,7 +136,7 @@ class Turn:
         Raises:
             SessionBusy: Too many wait. Nothing was done.
         """
-        making = self._make(self._reserve(), run, limit_s)
+        making = self._call(self._reserve(), run, limit_s, check)
         task = asyncio.get_running_loop().create_task(making, name=f"call {self._name}")
         self._detached = self._detached or set()  # the event loop holds no task
         self._detached.add(task)
@@ -176,20 +190,6 @@ class Turn:
         self._waiting.append(place)
         return place
 
-    async def _make(
-        self,
-        place: "asyncio.Future[None] | None",
-        run: Callable[[], Coroutine[Any, Any, T]],
-        limit_s: float,
-    ) -> T:
-        """Make a call once its turn has come."""
-        if place is not None:
-            await self._wait(place)
-        try:
-            return await self._call(run, limit_s)
-        finally:
-            self._pass_on()
-
     async def _wait(self, place: "asyncio.Future[None]") -> None:
         """Wait for the turn; it is the caller's when this returns."""
         try:
@@ -213,14 +213,24 @@ class Turn:
         if self._freed is not None and not self._freed.done():
             self._freed.set_result(None)
 
-    async def _call(self, run: Callable[[], Coroutine[Any, Any, T]], limit_s: float) -> T:
-        """Make a call that has the turn, within its limit and in the session's context."""
+    async def _call(
+        self,
+        place: "asyncio.Future[None] | None",
+        run: Call[T],
+        limit_s: float,
+        check: Callable[[], None] | None,
+    ) -> T:
+        """Make a call once its turn has come, within its limit and in the session's context."""
+        if place is not None:
+            await self._wait(place)
         self._context = self._context or clean_context(self._name, self._log)
         before_s = self._contention.waited_s
         scope = self._scope = anyio.CancelScope()
         late = partial(self._look, scope, self._contention.countdown(limit_s))
         timer = asyncio.get_running_loop().call_later(limit_s, late)
         try:
+            if check is not None:
+                check()
             with scope:
                 return await _in_context(self._context, telemetry.following(run)())
         except EnvironmentFailed as exc:
@@ -232,11 +242,13 @@ class Turn:
         except (Exception, SystemExit) as exc:
             logger.exception("a world or a tool raised")
             raise ActionFailed(f"{type(exc).__name__}: {exc}") from exc
+        else:  # the scope was cancelled, and nothing was raised
+            if self._is_cut_off:
+                raise CallCutOff
+            raise _too_long(limit_s, self._contention.waited_s - before_s)
         finally:
             timer.cancel()
-        if self._is_cut_off:
-            raise CallCutOff
-        raise _too_long(limit_s, self._contention.waited_s - before_s)
+            self._pass_on()
 
     def _look(self, scope: anyio.CancelScope, left: Callable[[], float]) -> None:
         """Stop a call whose time is up; one that the machine let wait has more of it."""

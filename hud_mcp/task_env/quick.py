@@ -88,7 +88,6 @@ class QuickActions:
     async def _perform(self, action: CustomAction, look: Look) -> Performed | None:
         """Perform one in its turn; None where it was refused, and nothing was done."""
         session, world = self.session, self.session.life.world
-        session.refuse_if_over()
         draft = self._begun(look)
         row = {"type": "custom", "action": action.action, "args": action.args}
         done: list[ActionEffect] = []
@@ -122,11 +121,11 @@ class QuickActions:
         draft = self._ended()
         if draft is not None:
             await journal.keep(draft)
-        failed = life.attempts.begin("step", [row], look)
+        failed = life.begin("step", [row], look)
         for effect in done:
             failed.add(effect)
         interrupted = not isinstance(exc, HudMcpError)
-        life.attempts.fail(failed, exc, "in its turn", interrupted=interrupted)
+        life.fail(failed, exc, "in its turn", interrupted=interrupted)
         await journal.keep(failed)
 
     def _begun(self, look: Look) -> Draft:

@@ -63,11 +63,10 @@ async def evaluate(session: Session, calls: Sequence[FunctionConfig] | None = No
 
 async def _measure(session: Session, calls: Sequence[FunctionConfig] | None) -> Measurement:
     """Make `evaluate` calls on the world as it is, and record what they returned."""
-    session.refuse_if_over()
     life, journal, environment = session.life, session.journal, session.environment
     own = calls is None
     named = session.task.evaluate if calls is None else calls
-    draft = life.attempts.begin("evaluate", as_actions(named), Look())
+    draft = life.begin("evaluate", as_actions(named), Look())
     draft.info["override"] = not own
     situation = Situation(
         world=life.world.live,
@@ -78,13 +77,13 @@ async def _measure(session: Session, calls: Sequence[FunctionConfig] | None) -> 
         measured = await measure(
             named, environment.functions, situation, combine=combination(session.task)
         )
-        draft.snapshot = await life.attempts.snapshot()
+        draft.snapshot = await life.direct.take()
     except BaseException as exc:
         by_agent = isinstance(exc, BrokenByAgent)
         if by_agent:
             draft.info[BY_AGENT] = True
         interrupted = isinstance(exc, asyncio.CancelledError)
-        life.attempts.fail(draft, exc, "while it was evaluated", interrupted=interrupted)
+        life.fail(draft, exc, "while it was evaluated", interrupted=interrupted)
         if own and not isinstance(exc, EnvironmentFailed):
             life.measuring.fail(None if interrupted else draft.error, by_agent=by_agent)
         await journal.keep(draft)
@@ -140,9 +139,8 @@ async def set_up(session: Session, calls: Sequence[FunctionConfig] | None, look:
 
 
 async def _prepare(session: Session, calls: Sequence[FunctionConfig], look: Look) -> Stepped:
-    session.refuse_if_over()
     life, journal = session.life, session.journal
-    draft = life.attempts.begin("reset", as_actions(calls), look)
+    draft = life.begin("reset", as_actions(calls), look)
     situation = Situation(world=life.world.live)
     life.measuring.forget()
     try:
@@ -150,10 +148,10 @@ async def _prepare(session: Session, calls: Sequence[FunctionConfig], look: Look
         seen = await life.world.observe(look, deliver_image=True)
         draft.observation = seen
         draft.delivered_image = seen.image is not None
-        draft.snapshot = await life.attempts.snapshot()
+        draft.snapshot = await life.direct.take()
     except BaseException as exc:
         interrupted = isinstance(exc, asyncio.CancelledError)
-        life.attempts.fail(draft, exc, "while it was set up", interrupted=interrupted)
+        life.fail(draft, exc, "while it was set up", interrupted=interrupted)
         await journal.keep(draft)
         if isinstance(exc, HudMcpError) or not isinstance(exc, Exception):
             raise

@@ -121,6 +121,7 @@ async def _submit(life: Life, answer: str, draft: Draft, *, died: bool) -> None:
     _add_to_history(life, draft)
     can_resume = died and life.can_resume
     reason = (life.world.died or "It could not be looked at.") if died else None
+    life.turn.leave_world()
     life.post(Answered(life.number, answer, utc_now(), died=reason, can_resume=can_resume))
 
 

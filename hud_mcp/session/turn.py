@@ -169,6 +169,10 @@ class Turn:
         """Wait for a call that was cut off, for a while, to let go of the world."""
         await asyncio.wait({freed}, timeout=_STOP_S)
 
+    def leave_world(self) -> None:
+        """Note that the running call uses the world no more: it is not to be cut off."""
+        self._scope = None
+
     def refuse_waiting(self, why: HudMcpError | None = None) -> None:
         """Tell every call that still waits that it is not made, and why."""
         waiting, self._waiting = self._waiting, []

@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from hud_mcp.rollout.runs import Run, Trace
     from hud_mcp.rollout.runtime import LocalRuntime, Runtime, SubprocessRuntime
     from hud_mcp.sandbox import SandboxLimits
-    from hud_mcp.session.credential import session_token
+    from hud_mcp.session.caller import session_token
     from hud_mcp.show.export import (
         ExportSummary,
         export_atif,
@@ -155,7 +155,7 @@ _HOMES = {
     "rollout.runs": "Run Trace",
     "rollout.runtime": "LocalRuntime Runtime SubprocessRuntime",
     "sandbox": "SandboxLimits",
-    "session.credential": "session_token",
+    "session.caller": "session_token",
     "show.export": "ExportSummary export_atif export_gif export_html export_jsonl export_otel "
     "export_parquet",
     "analysis.statistics": "JobStatistics",

@@ -1,6 +1,6 @@
-"""Tokens of one session, where docs had them; `hud_mcp.session.credential` is their home."""
+"""Tokens of one session, where docs had them; `hud_mcp.session.caller` is their home."""
 
-from hud_mcp.session.credential import (
+from hud_mcp.session.caller import (
     read_session_token,
     session_token,
 )

@@ -46,6 +46,7 @@ LAYERS = (
         "utils",
         "reaper",
         "record.model_turn",
+        "log_format",
         "telemetry",
     ),
     (

@@ -18,8 +18,7 @@ from hud_mcp.agents.agent import Agent
 from hud_mcp.errors import HudMcpError
 from hud_mcp.reaper import reaped
 from hud_mcp.sandbox.process import Output
-from hud_mcp.session.caller import OPERATOR_TOKEN
-from hud_mcp.session.credential import session_token
+from hud_mcp.session.caller import OPERATOR_TOKEN, session_token
 from hud_mcp.task import Task
 
 __all__ = [

@@ -15,8 +15,7 @@ from hud_mcp.channel.tunnel import splice
 from hud_mcp.errors import HudMcpError
 from hud_mcp.grade import Cause
 from hud_mcp.serving.listening import LOOPBACK, port_of
-from hud_mcp.session.caller import CAUSE, REASON
-from hud_mcp.session.credential import session_token
+from hud_mcp.session.caller import CAUSE, REASON, session_token
 
 __all__ = ["ChannelClient"]
 

@@ -32,8 +32,7 @@ from hud_mcp.channel.words import in_hud_words
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
 from hud_mcp.plugins.hud.operations import OPERATIONS, Operations
-from hud_mcp.session.caller import CREDENTIAL
-from hud_mcp.session.credential import read_session_token
+from hud_mcp.session.caller import CREDENTIAL, read_session_token
 
 __all__ = ["Connection", "Service"]
 

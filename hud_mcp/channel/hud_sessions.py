@@ -30,11 +30,10 @@ from hud_mcp.errors import (
 )
 from hud_mcp.grade import Cause, Outcome
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.session.cancellation import read_cancellation
 from hud_mcp.session.receipts import digest, ended_how, ended_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
-from hud_mcp.session.session_end import SessionEnd
+from hud_mcp.session.session_end import SessionEnd, read_cancellation
 
 __all__ = ["HudSessions", "NoHudSession"]
 

@@ -14,8 +14,8 @@ import anyio.to_thread
 
 from hud_mcp import __version__
 from hud_mcp.errors import NotInstalled
+from hud_mcp.log_format import add_fields
 from hud_mcp.monitor import libraries
-from hud_mcp.session.log import add_fields
 from hud_mcp.telemetry import Span, listen
 
 __all__ = ["Traces", "tracing"]

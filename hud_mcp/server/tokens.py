@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 from mcp.server.auth.provider import AccessToken
 
-from hud_mcp.session.caller import OPERATOR, Caller, digest_token
-from hud_mcp.session.credential import read_session_token
+from hud_mcp.session.caller import OPERATOR, Caller, digest_token, read_session_token
 
 __all__ = ["Tokens", "caller_of_token"]
 

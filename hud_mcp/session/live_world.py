@@ -20,10 +20,10 @@ from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import CallTemplate
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
 from hud_mcp.observation import Look, Observation, Screenshot, fit_screenshot, fitted_size
-from hud_mcp.session.group_setup import GroupSetup
 from hud_mcp.session.pointer import Pointer, in_picture_pixels
 from hud_mcp.session.replay import can_resume, rebuild
 from hud_mcp.session.snapshot_notes import SnapshotNotes
+from hud_mcp.session.spec import GroupSetup
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
 from hud_mcp.template import Template

@@ -6,39 +6,28 @@ record; none of it may reach standard output, which belongs to the protocol.
 
 import contextvars
 import io
-import json
 import logging
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from datetime import UTC, datetime
-from typing import Any, Literal, TextIO, cast
+from typing import Any, TextIO, cast
 from weakref import WeakKeyDictionary
+
+from hud_mcp.log_format import MOST_CHARS, LogFormat, current_name, formatter, printed
 
 __all__ = [
     "LineStream",
-    "LogFormat",
-    "add_fields",
     "callback_context",
     "clean_context",
     "configure_logging",
     "current_log",
-    "current_name",
     "keep_prints",
     "pass_on",
     "take_rest",
 ]
 
-LogFormat = Literal["text", "json"]
-"""How a line of the log is written to stderr."""
-
 current_log: ContextVar[Callable[[str], None] | None] = ContextVar("current_log", default=None)
 """Takes a line for the session that the running task works for; None outside of sessions."""
-
-current_name: ContextVar[str] = ContextVar("current_name", default="-")
-"""The short name of that session: it tells sessions apart, and opens none."""
-
-_MAX_LINE = 4_000
 
 
 def clean_context(name: str, log: Callable[[str], None]) -> contextvars.Context:
@@ -81,70 +70,9 @@ class _SessionLines(logging.Handler):
             return
         record.__dict__[_COPIED] = True
         try:
-            take(f"{record.levelname.lower()} {record.name}: {record.getMessage()}"[:_MAX_LINE])
+            take(f"{record.levelname.lower()} {record.name}: {record.getMessage()}"[:MOST_CHARS])
         except Exception:  # noqa: BLE001  # a bad format string must not break what logs it
             self.handleError(record)
-
-
-class _OneObject(logging.Formatter):
-    """One JSON object a record, for programs that gather logs."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        when = datetime.fromtimestamp(record.created, UTC)
-        message = " ".join(record.getMessage().split())
-        error = record.exc_info[1] if record.exc_info else None
-        if error is None:
-            return _as_object(when, record.levelname.lower(), record.name, message)
-        more = {"error": f"{type(error).__name__}: {error}"[:_MAX_LINE], "at": _place_of(error)}
-        return _as_object(when, record.levelname.lower(), record.name, message, more)
-
-
-def _as_object(
-    when: datetime, level: str, logger: str, message: str, more: Mapping[str, str] | None = None
-) -> str:
-    """A line of the log as JSON, with the session and the trace that it belongs to."""
-    name = current_name.get()
-    told = {
-        "time": when.isoformat(timespec="milliseconds"),
-        "level": level,
-        "logger": logger,
-        "message": message[:_MAX_LINE],
-        **({"session": name} if name != "-" else {}),
-        **(more or {}),
-    }
-    for fields in _more_fields:
-        told |= fields()
-    return json.dumps(told)
-
-
-_more_fields: list[Callable[[], Mapping[str, str]]] = []
-
-
-def add_fields(fields: Callable[[], Mapping[str, str]]) -> Callable[[], None]:
-    """Have more fields in each line of a log of JSON from now on; return what ends that."""
-    _more_fields.append(fields)
-    return lambda: _more_fields.remove(fields)
-
-
-def _place_of(error: BaseException) -> str:
-    """The file and the line that raised it; empty where that is not known."""
-    frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    return f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame else ""
-
-
-class _OneLine(logging.Formatter):
-    """One line a record, whatever its message holds; a traceback's end instead of all of it."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        message = " ".join(record.getMessage().split())
-        if record.exc_info and record.exc_info[1] is not None:
-            error = record.exc_info[1]
-            place = f" at {found}" if (found := _place_of(error)) else ""
-            message += f" [{type(error).__name__}: {' '.join(str(error).split())}{place}]"
-        when = self.formatTime(record, "%H:%M:%S")
-        return f"{when} {record.levelname.lower():<7} {current_name.get()} {message}"[:_MAX_LINE]
 
 
 def configure_logging(level: str = "info", *, form: LogFormat = "text") -> None:
@@ -155,7 +83,7 @@ def configure_logging(level: str = "info", *, form: LogFormat = "text") -> None:
         form: How a line is written: for people, or as JSON.
     """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_OneLine() if form == "text" else _OneObject())
+    handler.setFormatter(formatter(form))
     root = logging.getLogger()
     root.handlers[:] = [handler, _SessionLines()]
     root.setLevel(level.upper())
@@ -180,7 +108,7 @@ def pass_on(line: str) -> None:
     """Print a line for the running session, whose log has it too, wherever output goes."""
     is_taken = isinstance(sys.stdout, LineStream | _ProgramsOutput)
     if not is_taken and (take := current_log.get()) is not None:
-        take(line[:_MAX_LINE])
+        take(line[:MOST_CHARS])
     sys.stdout.write(f"{line}\n")
 
 
@@ -215,7 +143,7 @@ class LineStream(io.TextIOBase):
 
     def __init__(self, target: TextIO, *, form: LogFormat = "text") -> None:
         self._target = target
-        self._form = form
+        self._form: LogFormat = form
         self._unfinished = ""
 
     def writable(self) -> bool:
@@ -226,31 +154,24 @@ class LineStream(io.TextIOBase):
         """Pass text on, and log each line that it completes."""
         take = current_log.get()
         if take is not None:
-            name = current_name.get()
             owner = _owner(take)
             *lines, rest = (_unfinished.pop(owner, "") + text).split("\n")
             for line in lines:
-                take(line[:_MAX_LINE])
-                self._pass_on(line, name)
+                take(line[:MOST_CHARS])
+                self._pass_on(line)
             if rest:
-                _unfinished[owner] = rest[-_MAX_LINE:]
+                _unfinished[owner] = rest[-MOST_CHARS:]
         elif self._form == "text":
             self._target.write(text)
         else:
             *lines, rest = (self._unfinished + text).split("\n")
-            self._unfinished = rest[-_MAX_LINE:]
+            self._unfinished = rest[-MOST_CHARS:]
             for line in lines:
-                self._pass_on(line, "-")
+                self._pass_on(line)
         return len(text)
 
-    def _pass_on(self, line: str, name: str) -> None:
-        now = datetime.now().astimezone()
-        told = (
-            f"{now:%H:%M:%S} print   {name} {line}"[:_MAX_LINE]
-            if self._form == "text"
-            else _as_object(now.astimezone(UTC), "info", "print", line)
-        )
-        self._target.write(f"{told}\n")
+    def _pass_on(self, line: str) -> None:
+        self._target.write(f"{printed(line, self._form)}\n")
 
     def flush(self) -> None:
         """Flush what everything is passed on to."""

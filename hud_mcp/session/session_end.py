@@ -1,8 +1,9 @@
 """The ends of a session, also by what its template raises, and what is said of each."""
 
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import Any, Self, cast
 
 from hud_mcp.errors import (
     BrokenByAgent,
@@ -13,6 +14,8 @@ from hud_mcp.errors import (
     StoreFailed,
 )
 from hud_mcp.grade import Cause, Grade, Outcome
+from hud_mcp.session.caller import CAUSE, REASON
+from hud_mcp.store import Store
 from hud_mcp.template import Template
 from hud_mcp.world import blame
 
@@ -29,6 +32,7 @@ __all__ = [
     "is_only",
     "not_back",
     "overran",
+    "read_cancellation",
     "ungraded",
     "unread",
 ]
@@ -202,3 +206,31 @@ def overran(phase: str, limit_s: float, where: str) -> SessionEnd:
     if phase == "setup":
         return SessionEnd(Outcome.ENVIRONMENT_FAILED, error=text, told=text)
     return SessionEnd(Outcome.GRADING_FAILED, error=f"{where}: {text}", told=text)
+
+
+async def read_cancellation(
+    said: Mapping[str, Any], *, secret_digest: str, store: Store
+) -> tuple[str | None, Cause]:
+    """The reason and the cause of a cancellation, as its caller says them; an agent says nothing.
+
+    A runner is known by its plan: nobody else writes one. Else an agent could take a run that it
+    has failed out of every figure.
+
+    Args:
+        said: What came with the call: a reason and a cause, or neither.
+        secret_digest: Of the session's id.
+        store: Where the plan is.
+
+    Returns:
+        Why it ends, for the record, and whose doing that is.
+
+    Raises:
+        StoreFailed: The plan cannot be read.
+    """
+    reason, cause = said.get(REASON), said.get(CAUSE)
+    if reason is None and cause is None:
+        return None, Cause.AGENT
+    if not await store.is_planned(secret_digest):
+        return None, Cause.AGENT
+    by = Cause(cause) if cause in list(Cause) else Cause.AGENT
+    return reason if isinstance(reason, str) else None, by

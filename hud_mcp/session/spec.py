@@ -1,19 +1,48 @@
-"""The parts of a session that never change."""
+"""The parts of a session that never change, and the setup that it may share with its group."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol, Self
 
 from hud_mcp.environment import Environment
-from hud_mcp.environment.calls import task_hosts
+from hud_mcp.environment.calls import CallTemplate, task_hosts
 from hud_mcp.record.trajectory import Trajectory
-from hud_mcp.session.group_setup import GroupSetup
 from hud_mcp.session.limits import Limits
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.task import Task
-from hud_mcp.world import Opening, Shared
+from hud_mcp.world import Opening, Shared, World
 
-__all__ = ["SessionSpec"]
+__all__ = ["GroupSetup", "GroupSetups", "SessionSpec"]
+
+
+class GroupSetup(Protocol):
+    """The setup of one session, as it is shared with its group."""
+
+    def of_session(self, trajectory_id: str) -> Self:
+        """Return the same for a session with this record."""
+        ...
+
+    async def apply(
+        self,
+        world: World,
+        template: CallTemplate,
+        *,
+        reopen: Callable[[], Awaitable[World]],
+        log: Callable[[str], None],
+    ) -> World:
+        """Set a freshly opened world up, and return it, or another one in its place."""
+        ...
+
+
+class GroupSetups(Protocol):
+    """The setups that the sessions of one process share."""
+
+    def of(
+        self, task: Task, environment: Environment, principal: str | None, job_id: str | None
+    ) -> GroupSetup | None:
+        """Return what a new session shares with its group; None if its setup is not shared."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

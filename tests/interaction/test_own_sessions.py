@@ -19,7 +19,7 @@ from peers import (
 )
 
 from hud_mcp.record.job import Job
-from hud_mcp.session.credential import session_token
+from hud_mcp.session.caller import session_token
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio

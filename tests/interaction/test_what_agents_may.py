@@ -16,7 +16,7 @@ from runs import finish, query
 
 from hud_mcp import load_job
 from hud_mcp.plugins.view.outlines import Outlines
-from hud_mcp.session.credential import session_token
+from hud_mcp.session.caller import session_token
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio

@@ -11,8 +11,8 @@ from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.results import structured_result
 from hud_mcp.server.schemas import open_schema, string_schema
 from hud_mcp.server.view import View
-from hud_mcp.session.cancellation import read_cancellation
 from hud_mcp.session.session import Session
+from hud_mcp.session.session_end import read_cancellation
 
 __all__ = ["CANCEL_TASK"]
 

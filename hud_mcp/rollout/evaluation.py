@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TextIO
 
 from hud_mcp.agents.command import CommandAgent
-from hud_mcp.agents.human import human_agent
 from hud_mcp.agents.model.agent import ModelAgent
 from hud_mcp.agents.nop import NopAgent
 from hud_mcp.agents.oracle import OracleAgent
@@ -19,6 +18,7 @@ from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.loading.source import load_environments
 from hud_mcp.needs import Needs
 from hud_mcp.record.job import Job
+from hud_mcp.rollout import surfaces
 from hud_mcp.rollout.agent_check import process_command
 from hud_mcp.rollout.attempt import Attempt, Bounds, Solver
 from hud_mcp.rollout.link import Address
@@ -146,7 +146,10 @@ class Evaluation:
         if how.agent != "human":
             yield
             return
-        async with human_agent(load_environments(_loadable(how))) as (self._agent, address):
+        async with surfaces.human_agent(load_environments(_loadable(how))) as (
+            self._agent,
+            address,
+        ):
             watch.on_note(f"Work on the tasks at {address}")
             yield
 

@@ -3,14 +3,16 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import mcp_types as types
-
+from hud_mcp.lazy import libraries
 from hud_mcp.schema import plain_schema
 from hud_mcp.server.arguments import Argument, Arguments
 from hud_mcp.server.call import Call
 from hud_mcp.server.view import View
+
+if TYPE_CHECKING:
+    from mcp_types import Tool
 
 __all__ = ["CoreTool", "tool_entry"]
 
@@ -76,7 +78,7 @@ class CoreTool:
         """What clients call it by."""
         return self.run.__name__
 
-    def listed(self, view: View) -> types.Tool:
+    def listed(self, view: View) -> "Tool":
         """The tool as clients of a view see it."""
 
         def of_view(given: T | Callable[[View], T]) -> T:
@@ -117,7 +119,7 @@ def tool_entry(
     *,
     returns: Mapping[str, Any] | None = None,
     **hints: bool,
-) -> types.Tool:
+) -> "Tool":
     """A tool in a list.
 
     Args:
@@ -128,6 +130,7 @@ def tool_entry(
         returns: The schema of its structured data, if it returns any.
         hints: The hints of its annotations.
     """
+    types = libraries.mcp_types
     return types.Tool(
         name=name,
         title=title,

@@ -1,9 +1,7 @@
 """The tools of the environments' own, beside the core tools."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
-
-import mcp_types as types
+from typing import TYPE_CHECKING, Any
 
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidEnvironment, InvalidTask
@@ -14,6 +12,9 @@ from hud_mcp.server.names import safe_names
 from hud_mcp.server.results import step_result
 from hud_mcp.session.registry import Sessions
 from hud_mcp.tool import Tool
+
+if TYPE_CHECKING:
+    import mcp_types as types
 
 __all__ = ["OwnTool", "listed_names", "own_tools"]
 
@@ -44,7 +45,7 @@ class OwnTool:
         told = self.tool.description or f"{self.tool.name}: a tool of the environment's own."
         return told[:_MOST_CHARS]
 
-    def listed(self, session: Mapping[str, Any]) -> types.Tool:
+    def listed(self, session: Mapping[str, Any]) -> "types.Tool":
         """The tool as clients see it.
 
         Args:

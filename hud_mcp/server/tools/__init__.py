@@ -1,8 +1,7 @@
 """The core tools: each is one file, which holds all of it; this one says which there are."""
 
 from collections.abc import Iterable, Mapping
-
-import mcp_types as types
+from typing import TYPE_CHECKING
 
 from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.tools.act import ACT
@@ -16,6 +15,9 @@ from hud_mcp.server.tools.step import STEP
 from hud_mcp.server.tools.task_status import TASK_STATUS
 from hud_mcp.server.view import View
 
+if TYPE_CHECKING:
+    from mcp_types import Tool
+
 __all__ = ["CORE", "CoreTool", "listed_core_tools"]
 
 CORE: Mapping[str, CoreTool] = {
@@ -28,7 +30,7 @@ CORE: Mapping[str, CoreTool] = {
 """By name, in the order in which clients see them."""
 
 
-def listed_core_tools(view: View, tools: Iterable[CoreTool] = CORE.values()) -> list[types.Tool]:
+def listed_core_tools(view: View, tools: Iterable[CoreTool] = CORE.values()) -> "list[Tool]":
     """Those of the core tools that clients of a view have, in order."""
     return [
         tool.listed(view)

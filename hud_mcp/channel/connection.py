@@ -1,18 +1,18 @@
-"""One control connection: its conversation, from the first frame to the last reply."""
+"""One control connection: what its peer asks, and what it is answered."""
 
 import asyncio
 import logging
 import secrets
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from hud_mcp.agents.agent import answer_text
-from hud_mcp.channel.frames import BadFrame, FrameReader, encode_frame
+from hud_mcp.channel.frames import encode_frame
 from hud_mcp.channel.greeting import WrongGreeting, check_greeting
 from hud_mcp.channel.hud_session import HudSession
 from hud_mcp.channel.hud_sessions import HudSessions, NoHudSession
+from hud_mcp.channel.peer import Peer
 from hud_mcp.channel.replies import (
     FAILED,
     INTERNAL,
@@ -38,8 +38,6 @@ __all__ = ["Connection", "Service"]
 
 logger = logging.getLogger(__name__)
 
-_WRITE_S = 30.0
-"""How long a peer may not read its replies before it is taken for gone."""
 _STOP_S = 10.0
 """How long a task call that is interrupted may take to end."""
 
@@ -55,10 +53,9 @@ class Service:
         hud_sessions: Who holds which task.
         token: What a peer must send first; None where none is asked for.
         bindings: The capabilities that are published to a session now, as the wire has them.
-        idle_s: How long a connection may say nothing.
-        touch_s: How often a connection that is open keeps its task from expiring as idle.
         argument_bytes: How long a task's arguments and an answer may be.
-        calls: What is being started and graded now, also for peers that are gone.
+        idle_s: How long a guest may say nothing.
+        calls: What is being answered now, also for peers that are gone.
         operations: What the operator may call; None where nobody may.
     """
 
@@ -66,9 +63,8 @@ class Service:
     hud_sessions: HudSessions
     token: str | None
     bindings: Callable[[HudSession], Awaitable[list[dict[str, Any]]]]
-    idle_s: float
-    touch_s: float
     argument_bytes: int
+    idle_s: float
     calls: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
     operations: Operations | None = None
 
@@ -104,131 +100,120 @@ _METHODS: Mapping[str, str] = {
     "tasks.start": "_start",
     "tasks.grade": "_grade",
     "tasks.cancel": "_cancel",
+    "bye": "_bye",
 }
 """The method of a connection that answers each request."""
 
 
 class Connection:
-    """One peer.
+    """One peer's conversation. The end of the peer's frames stops no task that it has started.
 
     Args:
         service: What is served.
-        frames: What it sends.
-        writer: Where its replies go.
+        peer: Where its frames come from, and its replies go.
     """
 
-    def __init__(self, service: Service, frames: FrameReader, writer: asyncio.StreamWriter) -> None:
+    __slots__ = (
+        "_call", "_call_method", "_can_interrupt", "_has_left", "_hud", "_interrupted_by",
+        "_is_known", "_peer", "_service",
+    )  # fmt: skip
+
+    def __init__(self, service: Service, peer: Peer) -> None:
         self._service = service
-        self._frames = frames
-        self._writer = writer
+        self._peer = peer
         self._hud: HudSession = service.hud_sessions.open(self)
-        self._known = service.token is None
+        self._is_known = service.token is None
         self._has_left = False
         self._call: asyncio.Task[None] | None = None
-        self._calls: str = ""
+        self._call_method = ""
         self._interrupted_by: str | None = None
         self._can_interrupt = False
 
-    async def run(self, first: dict[str, Any]) -> None:
-        """Answer the first frame and all that follow, until either side leaves.
-
-        What the peer holds then stays held, and can be resumed at once. A task that is being
-        started or graded goes on; a peer that has only ended its own direction is told of it.
-        """
-        frame: dict[str, Any] | None = first
-        del first  # no frame is kept while the next one is waited for
-        try:
-            while frame is not None and await self._answer(frame):
-                frame = None
-                frame = await self._next()
-        finally:
-            self._has_left = True
-            self._service.hud_sessions.park(self._hud, self)
-            self._frames.close()
-        if frame is None and self._is_busy and self._call is not None:
-            await asyncio.wait({self._call})
-
-    def lose(self) -> None:
-        """End: another connection has taken the session over."""
-        self._writer.transport.abort()
-
     @property
-    def _is_busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether a task is being started or graded for this peer."""
         return self._call is not None and not self._call.done()
 
-    async def _next(self) -> dict[str, Any] | None:
-        last_s = time.monotonic()
-        while True:
-            try:
-                frame = await self._frames.read(first_s=self._service.touch_s)
-            except BadFrame as exc:
-                await self._send_error(None, exc.code, str(exc))
-                if exc.fatal:
-                    return None
-                last_s = time.monotonic()
-            except TimeoutError:
-                if self._frames.has_begun:
-                    await self._send_error(None, INVALID_REQUEST, "a frame did not come to an end")
-                    return None
-                self._hud.touch()
-                if self._is_busy:
-                    last_s = time.monotonic()
-                elif time.monotonic() - last_s >= self._service.idle_s:
-                    return None
-            else:
-                self._hud.touch()
-                return frame
-
-    async def _answer(self, frame: dict[str, Any]) -> bool:
-        """Answer a request; return whether to go on."""
+    def receive(self, frame: dict[str, Any]) -> bool:
+        """Answer a request; return whether the next one may be given at once."""
         if self._hud.speaker is not self:
+            self._peer.finish()
             return False
+        self._hud.touch()
         request_id = frame.get("id")
         if not isinstance(request_id, int | str | None) or isinstance(request_id, bool):
-            await self._send_error(None, INVALID_REQUEST, "an id is a whole number or a string")
+            self._send_error(None, INVALID_REQUEST, "an id is a whole number or a string")
             return True
         try:
             method, given = read_request(frame)
-            if not self._known:
+            if not self._is_known:
                 self._service.check_token(given)
-                self._known = True
-            await self._dispatch(request_id, method, given)
+                self._is_known = True
+            return self._dispatch(request_id, method, given)
         except RpcError as exc:
             if request_id is not None or exc.code == UNAUTHORIZED:
-                await self._send_error(request_id, exc.code, str(exc))
+                self._send_error(request_id, exc.code, str(exc))
+            if exc.code == UNAUTHORIZED:
+                self._peer.finish()
             return exc.code != UNAUTHORIZED
-        return method != "bye"
 
-    async def _dispatch(self, request_id: Any, method: str, params: dict[str, Any]) -> None:
-        if method in ("tasks.cancel", "bye"):
-            await self._interrupt(method, params)
-            await self._reply(request_id, self._cancel if method != "bye" else self._bye, params)
-            return
+    def attend(self) -> None:
+        """Note that the peer is still there: its task does not expire as idle."""
+        self._hud.touch()
+
+    def leave(self) -> None:
+        """Note that the peer says nothing more: what it holds stays held, for who resumes it."""
+        self._has_left = True
+        self._service.hud_sessions.park(self._hud, self)
+
+    def lose(self) -> None:
+        """End: another connection has taken the session over."""
+        self._peer.abort()
+
+    def _dispatch(self, request_id: Any, method: str, params: dict[str, Any]) -> bool:
+        """Begin to answer; return whether the next request may be given at once."""
         run: Method | None = getattr(self, _METHODS[method]) if method in _METHODS else None
         if run is None and (operate := self._operation(method, params)) is not None:
-            await self._operate(request_id, operate)
-            return
+            self._begin(self._operate(request_id, operate)).add_done_callback(self._go_on)
+            return False
         if run is None:
             raise RpcError(NO_METHOD, f"method not found: {method}")
+        if method in ("tasks.start", "tasks.grade"):
+            self._refuse_if_busy(method)
+            self._call_method, self._interrupted_by, self._can_interrupt = method, None, True
+            self._call = self._begin(self._make_call(request_id, run, params))
+            self._call.add_done_callback(self._forget_call)
+            return True
         # A heartbeat, which is a hello with the session's own id, is no other request.
         is_beat = method == "hello" and params.get("session_id") == self._hud.id
-        if self._is_busy and not is_beat:
+        if method not in ("tasks.cancel", "bye") and not is_beat:
+            self._refuse_if_busy(method)
+        answering = self._begin(self._reply(request_id, run, params))
+        answering.add_done_callback(self._end if method == "bye" else self._go_on)
+        return False
+
+    def _refuse_if_busy(self, method: str) -> None:
+        if self.is_busy:
             raise RpcError(INVALID_REQUEST, f"{method}: a task call is still running")
-        if method not in ("tasks.start", "tasks.grade"):
-            await self._reply(request_id, run, params)
-            return
-        self._calls, self._interrupted_by, self._can_interrupt = method, None, True
-        call = asyncio.get_running_loop().create_task(self._reply(request_id, run, params))
-        self._call = call
-        self._service.calls.add(call)
-        call.add_done_callback(self._forget_call)
-        await asyncio.sleep(0)  # what fails at once is answered before the next frame is read
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Do work for this peer, which goes on where that leaves."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._service.calls.add(task)
+        task.add_done_callback(self._service.calls.discard)
+        return task
+
+    def _go_on(self, _: "asyncio.Task[None]") -> None:
+        self._peer.go_on()
+
+    def _end(self, _: "asyncio.Task[None]") -> None:
+        self._peer.finish()
 
     def _forget_call(self, call: "asyncio.Task[None]") -> None:
-        self._service.calls.discard(call)
         if self._call is call:
             self._call = None
+        if self._peer.has_ended:
+            self._peer.finish()
 
     def _operation(
         self, method: str, params: dict[str, Any]
@@ -253,8 +238,7 @@ class Connection:
         except Exception:  # of this package alone: what an author's code raises is attributed
             logger.exception("an operation failed")
             answer = error(INTERNAL, "internal error; the server's log says more")
-        if request_id is not None:
-            await self._send({"jsonrpc": "2.0", "id": request_id, **answer})
+        await self._send(request_id, answer)
 
     async def _interrupt(self, method: str, params: dict[str, Any]) -> None:
         """Cut off a task call that runs, and see to it that it is answered first."""
@@ -262,39 +246,50 @@ class Connection:
         if call is None or call.done():
             return
         self._interrupted_by = method
-        if self._calls == "tasks.start" and self._service.hud_sessions.begun(self._hud) is not None:
-            await self._service.hud_sessions.cancel(self._hud, params)
-        elif self._can_interrupt:
-            call.cancel()
-        await asyncio.wait({call}, timeout=_STOP_S)
-        self._interrupted_by = None
-
-    async def _reply(self, request_id: Any, run: Method, params: dict[str, Any]) -> None:
         try:
-            answer = {"result": await run(params)}
+            hud_sessions = self._service.hud_sessions
+            if self._call_method == "tasks.start" and hud_sessions.begun(self._hud) is not None:
+                await hud_sessions.cancel(self._hud, params)
+            elif self._can_interrupt:
+                call.cancel()
+            await asyncio.wait({call}, timeout=_STOP_S)
+        finally:
+            self._interrupted_by = None
+
+    async def _make_call(self, request_id: Any, run: Method, params: dict[str, Any]) -> None:
+        """Start or grade a task: what may be interrupted."""
+        try:
+            answer = await self._answer(run, params, is_call=True)
         except asyncio.CancelledError:
             if self._interrupted_by is None:
                 raise
             answer = error(FAILED, f"{self._interrupted_by} interrupted the task")
+        self._can_interrupt = False
+        if await self._send(request_id, answer) and not self._has_left:
+            self._hud.tell()
+
+    async def _reply(self, request_id: Any, run: Method, params: dict[str, Any]) -> None:
+        await self._send(request_id, await self._answer(run, params))
+
+    async def _answer(
+        self, run: Method, params: dict[str, Any], *, is_call: bool = False
+    ) -> dict[str, Any]:
+        """What a request is answered with: its result or its error."""
+        try:
+            return {"result": await run(params)}
         except RpcError as exc:
-            answer = error(exc.code, str(exc))
+            return error(exc.code, str(exc))
         except NoHudSession as exc:
-            answer = error(INVALID_REQUEST, str(exc), known_of(exc.receipt))
+            return error(INVALID_REQUEST, str(exc), known_of(exc.receipt))
         except (InvalidTask, InvalidContext) as exc:
-            answer = error(INVALID_PARAMS, in_hud_words(str(exc)))
+            return error(INVALID_PARAMS, in_hud_words(str(exc)))
         except HudMcpError as exc:
-            by = self._interrupted_by
+            by = self._interrupted_by if is_call else None
             text = f"{by} interrupted the task" if by else in_hud_words(str(exc))
-            answer = error(FAILED, text)
+            return error(FAILED, text)
         except Exception:  # of this package alone: what an author's code raises is attributed
             logger.exception("a request could not be answered")
-            answer = error(INTERNAL, "internal error; the server's log says more")
-        self._can_interrupt = False
-        if request_id is None:
-            return
-        was_sent = await self._send({"jsonrpc": "2.0", "id": request_id, **answer})
-        if was_sent and not self._has_left:
-            self._hud.tell()
+            return error(INTERNAL, "internal error; the server's log says more")
 
     async def _hello(self, params: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -338,10 +333,12 @@ class Connection:
         return graded(await self._service.hud_sessions.grade(self._hud, text, max_bytes=limit))
 
     async def _cancel(self, params: dict[str, Any]) -> dict[str, Any]:
+        await self._interrupt("tasks.cancel", params)
         await self._service.hud_sessions.cancel(self._hud, params)
         return {"cancelled": True}
 
     async def _bye(self, params: dict[str, Any]) -> dict[str, Any]:
+        await self._interrupt("bye", params)
         await self._service.hud_sessions.cancel(self._hud, params)
         self._service.hud_sessions.forget(self._hud)
         return {"goodbye": True}
@@ -357,20 +354,13 @@ class Connection:
                 f"{name} has {size} bytes; at most {self._service.argument_bytes} are taken",
             )
 
-    async def _send_error(self, request_id: Any, code: int, text: str) -> None:
-        await self._send({"jsonrpc": "2.0", "id": request_id, **error(code, text)})
+    def _send_error(self, request_id: Any, code: int, text: str) -> None:
+        self._peer.send(fitting({"jsonrpc": "2.0", "id": request_id, **error(code, text)}))
 
-    async def _send(self, frame: dict[str, Any]) -> bool:
-        """Send a reply; return whether it went on its way."""
-        if self._writer.is_closing():
+    async def _send(self, request_id: Any, answer: dict[str, Any]) -> bool:
+        """Send a reply; return whether it went on its way. What has no id is sent none."""
+        if request_id is None:
             return False
-        try:
-            self._writer.write(fitting(frame))
-            transport = self._writer.transport
-            if transport.get_write_buffer_size() or transport.is_closing():
-                async with asyncio.timeout(_WRITE_S):
-                    await self._writer.drain()
-        except (TimeoutError, OSError):
-            self._writer.transport.abort()
+        if not self._peer.send(fitting({"jsonrpc": "2.0", "id": request_id, **answer})):
             return False
-        return True
+        return await self._peer.is_read()

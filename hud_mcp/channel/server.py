@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import signal
-import socket
 from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
@@ -14,16 +13,10 @@ import anyio
 from hud_mcp.channel.bound import BoundChannel
 from hud_mcp.channel.connection import Connection, Service
 from hud_mcp.channel.endpoints.endpoints import Endpoints
-from hud_mcp.channel.frames import (
-    CHUNK_BYTES,
-    FRAME_BYTES,
-    BadFrame,
-    Budget,
-    FrameReader,
-    encode_frame,
-)
+from hud_mcp.channel.frames import FRAME_BYTES, FrameReader, encode_frame
 from hud_mcp.channel.guest import Guest
 from hud_mcp.channel.hud_sessions import HudSessions
+from hud_mcp.channel.peer import Conversation, Peer, PeerBounds
 from hud_mcp.channel.publishing import Publishing
 from hud_mcp.channel.replies import RpcError
 from hud_mcp.channel.tunnel import TunnelRefused, dial, splice
@@ -95,12 +88,11 @@ class Channel:
         self._first_s = first_s
         self._frame_bytes = frame_bytes
         self._most = connections
-        self._budget = Budget()
         self._server: asyncio.Server | None = None
         self._endpoints = Endpoints(environment)
         self._publishing = Publishing(environment, self._endpoints)
         self._service: Service | None = None
-        self._connections: set[asyncio.Task[None]] = set()
+        self._bounds: PeerBounds | None = None
 
     async def listen(self, host: str = "127.0.0.1", port: int = 0) -> asyncio.Server:
         """Bind the port and accept peers; what they need is started before the first `hello`.
@@ -135,17 +127,24 @@ class Channel:
             hud_sessions=hud_sessions,
             token=self._token,
             bindings=partial(self._publishing.bindings, hud_sessions.attend),
-            idle_s=self._idle_s,
-            touch_s=min(_TOUCH_S, limits.idle_s / 3, self._idle_s),
             argument_bytes=argument_bytes,
+            idle_s=self._idle_s,
             operations=self._operations(self._sessions),
         )
+        bounds = self._bounds = PeerBounds(
+            frame_bytes=self._frame_bytes,
+            first_s=self._first_s,
+            idle_s=self._idle_s,
+            touch_s=min(_TOUCH_S, limits.idle_s / 3, self._idle_s),
+            most=self._most,
+        )
+        begin = partial(self._begin, self._service, bounds)
         listener = take_port(host, port)
         try:
             await self._sessions.initialize(self.environment)
             self._sessions.begin()
-            self._server = await asyncio.start_server(
-                self._accept, sock=listener, limit=CHUNK_BYTES, backlog=_BACKLOG
+            self._server = await asyncio.get_running_loop().create_server(
+                lambda: Peer(bounds, begin), sock=listener, backlog=_BACKLOG
             )
         except BaseException:
             listener.close()
@@ -157,6 +156,11 @@ class Channel:
             return None
         return Operations(sessions, token=self._operator_token)
 
+    @property
+    def connections(self) -> int:
+        """How many connections are open, streams included."""
+        return 0 if self._bounds is None else self._bounds.count
+
     async def close(self) -> None:
         """Stop listening, leave what is held to the next server on the store, and end."""
         if self._server is not None:
@@ -166,55 +170,53 @@ class Channel:
         await self._endpoints.close()
         if self._service is not None and self._service.calls:
             await asyncio.wait(self._service.calls, timeout=_CLOSE_S)  # their replies are sent
-        for task in list(self._connections):
-            task.cancel()
-        if self._connections:
-            await asyncio.wait(self._connections, timeout=_CLOSE_S)
+        if self._bounds is not None:
+            for task in self._bounds.streams:
+                task.cancel()
+            ending = [*self._bounds.streams, *(peer.close() for peer in self._bounds.peers)]
+            if ending:
+                await asyncio.wait(ending, timeout=_CLOSE_S)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is not None:
-            self._connections.add(task)
-            task.add_done_callback(self._connections.discard)
-        _keep_alive(writer)
+    def _begin(
+        self, service: Service, bounds: PeerBounds, peer: Peer, first: dict[str, Any]
+    ) -> Conversation | None:
+        """What answers a connection that begins with this frame; None of a stream."""
+        is_tunnel = first.get("method") == _TUNNEL
+        session = None if is_tunnel else service.session_of(_params(first))
+        if not is_tunnel and session is None:
+            return Connection(service, peer)
+        task = asyncio.get_running_loop().create_task(
+            self._stream(service, bounds, first, peer.take_over(), guest_of=session)
+        )
+        bounds.streams.add(task)
+        task.add_done_callback(bounds.streams.discard)
+        return None
+
+    async def _stream(
+        self,
+        service: Service,
+        bounds: PeerBounds,
+        first: dict[str, Any],
+        stream: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        *,
+        guest_of: str | None,
+    ) -> None:
+        """Serve a guest of a session, or a tunnel."""
+        reader, writer = stream
+        frames = FrameReader(reader, limit=bounds.frame_bytes, budget=bounds.budget)
         try:
-            if len(self._connections) > self._most:
-                text = f"{self._most} connections are open, the most that are taken; try later"
-                await _refuse(writer, None, -32000, text)
-                return
-            await self._converse(reader, writer)
+            if guest_of is None:
+                await self._tunnel(service, first, frames, reader, writer)
+            else:
+                await Guest(service, frames, writer, session=guest_of).run(first)
         except (OSError, TimeoutError, EOFError) as exc:
             logger.debug("a connection ended: %s", exc)
         except asyncio.CancelledError:
             pass  # the server closes; the peer's task is done either way
         finally:
+            frames.close()
             with contextlib.suppress(OSError):
                 writer.close()
-
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        service = self._service
-        if service is None:
-            return
-        limit = self._frame_bytes or FRAME_BYTES
-        frames = FrameReader(reader, limit=limit, budget=self._budget)
-        try:
-            first = await frames.read(first_s=self._first_s)
-            if first is not None and first.get("method") == _TUNNEL:
-                await self._tunnel(service, first, frames, reader, writer)
-            elif first is not None and (session := service.session_of(_params(first))) is not None:
-                await Guest(service, frames, writer, session=session).run(first)
-            elif first is not None:
-                running = Connection(service, frames, writer).run(first)
-                del first  # a connection may be held for hours
-                await running
-        except BadFrame as exc:
-            # What else such a peer sends, an HTTP request's body say, is not to be run.
-            await _refuse(writer, None, exc.code, str(exc))
-            await _read_past(reader, writer)
-        except TimeoutError:
-            await _refuse(writer, None, -32600, "no whole frame came in time")
-        finally:
-            frames.close()
 
     async def _tunnel(
         self,
@@ -316,24 +318,3 @@ async def _refuse(writer: asyncio.StreamWriter, request_id: Any, code: int, text
     with contextlib.suppress(OSError, TimeoutError):
         async with asyncio.timeout(_FIRST_S):
             await writer.drain()
-
-
-async def _read_past(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Read what a peer still sends, for a moment: else it sees a reset in place of the error."""
-    with contextlib.suppress(OSError, TimeoutError):
-        writer.write_eof()
-        async with asyncio.timeout(_CLOSE_S):
-            while await reader.read(CHUNK_BYTES):
-                pass
-
-
-def _keep_alive(writer: asyncio.StreamWriter) -> None:
-    """Find out that a peer has vanished without a word."""
-    raw: socket.socket | None = writer.get_extra_info("socket")
-    if raw is None:
-        return
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
-        option = getattr(socket, name, None)
-        if option is not None:
-            raw.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -273,4 +273,4 @@ async def test_streams_are_no_sessions(tmp_path: Path) -> None:
         for _ in range(5):
             async with stream_of(env, here.port, far):
                 assert len(here.channel._service.hud_sessions) == 0
-            await until(lambda: not here.channel._connections)
+            await until(lambda: not here.channel.connections)

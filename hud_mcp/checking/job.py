@@ -113,7 +113,9 @@ class Proof:
             try:
                 async with (
                     open_page_reader(how.seed) as pages,
-                    run_server(command, http=False, on_death=watch.on_death) as server,
+                    run_server(
+                        command, http=False, answers_requests=True, on_death=watch.on_death
+                    ) as server,
                 ):
                     begin = partial(
                         Attempt,

@@ -179,6 +179,9 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 @replica_options
 @click.option("--job", hidden=True, help="The job that all sessions belong to.")
 @click.option(
+    "--without-mcp", is_flag=True, hidden=True, help="On stdio: take a job's calls as lines."
+)
+@click.option(
     "--end-with-stdin", is_flag=True, hidden=True, help="Over HTTP: end once stdin is closed."
 )
 @click.option(

@@ -105,12 +105,13 @@ async def _serve_sessions(options: dict[str, Any], streams: Any, printed: Any) -
         options["monitor"].watch(sessions)
         deadline = Deadline(sessions.kill)
         try:
-            server = await _build(sessions, options)
-            async with _channel(options, sessions) as port, _following(options, sessions):
-                if options["http"]:
-                    code = await _serve_http(server, options, sessions, printed, port, deadline)
-                else:
-                    code = await _serve_stdio(server, options, sessions, streams, deadline)
+            sessions.begin()
+            await offer_published(sessions)
+            if options["without_mcp"]:
+                tools = surfaces.LocalTools(sessions, image=options["image"])
+                code = await surfaces.serve_calls(tools, streams, on_stop=deadline.begin)
+            else:
+                code = await _serve_mcp(options, sessions, streams, printed, deadline)
         finally:
             with anyio.CancelScope(shield=True):  # bounded in itself
                 await sessions.close()
@@ -131,7 +132,8 @@ async def _open_sessions(options: dict[str, Any], bridges: AsyncExitStack) -> An
     own = quotas_of_tokens(options["token_file"])
     quotas = read_quotas(options["quotas"], own, living_s=limits.total_s)
     with interruptible(), without_collecting():
-        _ = surfaces.build_server, surfaces.serve_stdio
+        if not options["without_mcp"]:
+            _ = surfaces.build_server, surfaces.serve_stdio
         environments, tasksets = load(
             options["sources"], options["tasksets"], split=options["split"]
         )
@@ -169,10 +171,18 @@ def _refuse_impossible(environments: Sequence[Any]) -> None:
             raise HudMcpError(f"{environment.name} cannot run here. {why}")
 
 
-async def _build(sessions: Any, options: dict[str, Any]) -> Any:
+async def _serve_mcp(
+    options: dict[str, Any], sessions: Any, streams: Any, printed: Any, deadline: Deadline
+) -> int:
+    server = _build(sessions, options)
+    async with _channel(options, sessions) as port, _following(options, sessions):
+        if options["http"]:
+            return await _serve_http(server, options, sessions, printed, port, deadline)
+        return await _serve_stdio(server, options, sessions, streams, deadline)
+
+
+def _build(sessions: Any, options: dict[str, Any]) -> Any:
     """The server of these sessions."""
-    sessions.begin()
-    await offer_published(sessions)
     token = options["operator_token"]
     server = surfaces.build_server(sessions, image=options["image"])
     if (tag := options["replica"]) is not None:

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
     from hud_mcp.server.app import build_server
     from hud_mcp.server.http import serve_http
+    from hud_mcp.server.local import LocalTools
+    from hud_mcp.server.stdio.calls import serve_calls
     from hud_mcp.server.stdio.serve import serve_stdio
     from hud_mcp.serving.own_command import own_command
     from hud_mcp.session.registry import Sessions
@@ -111,6 +113,8 @@ else:
         "hud_mcp.plugins.operate.replicas.marking:mark_results",
         "hud_mcp.plugins.operate.replicas.serving:ReplicaServing",
         "hud_mcp.plugins.operate.upkeep.upkeep:Upkeep",
+        "hud_mcp.server.local:LocalTools",
+        "hud_mcp.server.stdio.calls:serve_calls",
         "hud_mcp.server.stdio.serve:serve_stdio",
         "hud_mcp.plugins.hud.operations:Operations",
         "hud_mcp.plugins.hud.operator_calls:serve_operations",
@@ -136,6 +140,7 @@ __all__ = [
     "ChannelRefused",
     "Health",
     "Hosts",
+    "LocalTools",
     "Metrics",
     "NothingOpen",
     "Operations",
@@ -172,6 +177,7 @@ __all__ = [
     "reached",
     "read_place",
     "serve_by_hand",
+    "serve_calls",
     "serve_channel",
     "serve_http",
     "serve_operations",

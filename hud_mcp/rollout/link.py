@@ -1,7 +1,8 @@
 """A server in a process of its own, and one connection to it that tells when it has died.
 
-This module owns the child processes and the MCP clients of a run. Whoever calls through a
-link learns of a death at once: no call waits for a reply that cannot come.
+This module owns the MCP clients of a run and the child processes that they reach; `pipe.py` has
+the processes that take calls without MCP. Whoever calls through a link learns of a death at once:
+no call waits for a reply that cannot come.
 """
 
 import base64
@@ -9,11 +10,11 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 import anyio
 from anyio.streams.text import TextReceiveStream
@@ -21,6 +22,7 @@ from anyio.streams.text import TextReceiveStream
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
 from hud_mcp.hidden_paths import hidden_for_children
 from hud_mcp.lazy import libraries
+from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.caller import OPERATOR_TOKEN, STOPPING
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from mcp.client.client import Client
 
 __all__ = [
+    "CALL_S",
+    "START_S",
     "TOKENS",
     "Address",
     "ConnectionLost",
@@ -35,7 +39,9 @@ __all__ = [
     "Link",
     "Reply",
     "ServerCommand",
+    "Wire",
     "http_link",
+    "own_environment",
     "reply_of",
     "stdio_link",
     "stopped_at_the_end",
@@ -44,9 +50,9 @@ __all__ = [
 
 T = TypeVar("T")
 
-_START_S = 60.0
+START_S = 60.0
 """How long a server may take to answer at all."""
-_CALL_S = 600.0
+CALL_S = 600.0
 """How long one call may take; the server bounds its own work below that."""
 _STOP_S = 10.0
 """How long a server may take to end in order."""
@@ -122,20 +128,50 @@ class Reply:
     structured: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
+class Wire(Protocol):
+    """What carries the calls of a link."""
+
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any] | None
+    ) -> Reply:
+        """Call a tool.
+
+        Raises:
+            OSError, BrokenResourceError, ClosedResourceError: The connection broke.
+        """
+        ...
+
+    async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
+        """Ask for what is not a tool.
+
+        Raises:
+            MCPError: The server refused.
+            HudMcpError: Nobody was expected to ask.
+            OSError, BrokenResourceError, ClosedResourceError: The connection broke.
+        """
+        ...
+
+    def find_ended(self, session: str) -> tuple[str, Receipt] | None:
+        """The record's id of a session, and its receipt, where a reply has told of its end."""
+        ...
+
+
 class Link:
     """One connection to one server process.
 
     Args:
-        client: A connected client.
-        dies_with_connection: Whether a broken connection is the server's death, as on stdio.
+        wire: Carries the calls.
+        dies_with_connection: Whether a broken connection is the server's death, as on a pipe.
 
     Attributes:
         died: Set when the server has died.
+        find_ended: The wire's.
     """
 
-    def __init__(self, client: "Client", *, dies_with_connection: bool) -> None:
+    def __init__(self, wire: Wire, *, dies_with_connection: bool) -> None:
         self.died = anyio.Event()
-        self._client = client
+        self.find_ended = wire.find_ended
+        self._wire = wire
         self._breaks_allowed = 0 if dies_with_connection else _BREAKS
         self._breaks = 0
         self._waiting: set[anyio.CancelScope] = set()
@@ -154,17 +190,8 @@ class Link:
         Raises:
             ConnectionLost: No reply came.
         """
-        more: dict[str, Any] = {} if meta is None else {"meta": dict(meta)}
-        try:
-            result = await self.ask(
-                lambda client: client.call_tool(
-                    name, arguments, read_timeout_seconds=_CALL_S, **more
-                )
-            )
-        except libraries.MCPError as exc:
-            return Reply(exc.error.message, is_error=True)
+        reply = await self._heard(self._wire.call(name, arguments, meta))
         self._breaks = 0
-        reply = _reply(result)
         if reply.is_error and reply.meta.get(STOPPING):
             self.die()  # as one that is killed: what became of the call is in the record
             raise ConnectionLost("The server is being stopped.")
@@ -177,22 +204,17 @@ class Link:
             ConnectionLost: No reply came.
             MCPError: The server refused.
         """
+        return await self._heard(self._wire.ask(request))
+
+    async def _heard(self, reply: Coroutine[Any, Any, T]) -> T:
         if self.died.is_set():
+            reply.close()
             raise ConnectionLost("The server has died.")
         with anyio.CancelScope() as scope:
             self._waiting.add(scope)
             try:
-                return await request(self._client)
-            except libraries.MCPError as exc:
-                if exc.error.code != libraries.mcp_types.CONNECTION_CLOSED:
-                    raise
-                raise self._broken(exc) from exc
-            except (
-                OSError,
-                anyio.ClosedResourceError,
-                anyio.BrokenResourceError,
-                libraries.httpx2.HTTPError,
-            ) as exc:
+                return await reply
+            except (OSError, anyio.ClosedResourceError, anyio.BrokenResourceError) as exc:
                 raise self._broken(exc) from exc
             finally:
                 self._waiting.discard(scope)
@@ -203,6 +225,46 @@ class Link:
         if self._breaks > self._breaks_allowed:
             self.die()
         return ConnectionLost(f"The connection to the server broke: {exc}.")
+
+
+class _McpWire:
+    """Calls over MCP.
+
+    Args:
+        client: A connected client.
+    """
+
+    def __init__(self, client: "Client") -> None:
+        self._client = client
+
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any] | None
+    ) -> Reply:
+        """Call a tool."""
+        more: dict[str, Any] = {} if meta is None else {"meta": dict(meta)}
+        try:
+            result = await self.ask(
+                lambda client: client.call_tool(
+                    name, dict(arguments), read_timeout_seconds=CALL_S, **more
+                )
+            )
+        except libraries.MCPError as exc:
+            return Reply(exc.error.message, is_error=True)
+        return _reply(result)
+
+    async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
+        """Ask for anything."""
+        try:
+            return await request(self._client)
+        except libraries.MCPError as exc:
+            if exc.error.code != libraries.mcp_types.CONNECTION_CLOSED:
+                raise
+            raise anyio.BrokenResourceError(str(exc)) from exc
+        except libraries.httpx2.HTTPError as exc:
+            raise anyio.BrokenResourceError(str(exc)) from exc
+
+    def find_ended(self, session: str) -> None:
+        """Nothing is known here of what a server has ended: the record is."""
 
 
 class CurrentLink:
@@ -248,14 +310,14 @@ async def stdio_link(command: ServerCommand) -> AsyncGenerator[Link]:
         EnvironmentFailed: It does not answer; the text has the end of its log.
     """
     parameters = libraries.StdioServerParameters(
-        command=sys.executable, args=command.arguments(), env=_own_environment()
+        command=sys.executable, args=command.arguments(), env=own_environment()
     )
     client = libraries.Client(
-        libraries.stdio_client(parameters, errlog=command.log), read_timeout_seconds=_START_S
+        libraries.stdio_client(parameters, errlog=command.log), read_timeout_seconds=START_S
     )
     async with AsyncExitStack() as stack:
         await _connect(stack, client, command)
-        yield Link(client, dies_with_connection=True)
+        yield Link(_McpWire(client), dies_with_connection=True)
 
 
 @asynccontextmanager
@@ -276,7 +338,7 @@ async def http_link(command: ServerCommand, address: Address) -> AsyncGenerator[
         ],
         stdin=subprocess.PIPE,  # which closes with this process, and ends the server too
         stderr=command.log,
-        env=_own_environment(),
+        env=own_environment(),
         start_new_session=True,  # Ctrl-C is for the run, which then stops its server in order
     )
     async with stopped_at_the_end(process), anyio.create_task_group() as group:
@@ -314,9 +376,9 @@ async def web_link(
         AsyncExitStack() as stack,
     ):
         transport = libraries.streamable_http_client(url, http_client=web)
-        client = libraries.Client(transport, read_timeout_seconds=_START_S)
+        client = libraries.Client(transport, read_timeout_seconds=START_S)
         await _connect(stack, client, command)
-        yield Link(client, dies_with_connection=False)
+        yield Link(_McpWire(client), dies_with_connection=False)
 
 
 @asynccontextmanager
@@ -342,7 +404,7 @@ async def _watch(process: "Process", link: Link) -> None:
     link.die()
 
 
-def _own_environment() -> dict[str, str]:
+def own_environment() -> dict[str, str]:
     """What a server of a run finds in its environment: no token, as agents may read it there."""
     return {k: v for k, v in os.environ.items() if k not in TOKENS} | hidden_for_children()
 
@@ -378,7 +440,7 @@ async def _connect(stack: AsyncExitStack, client: "Client", command: ServerComma
 
 async def _announced_url(stdout: TextReceiveStream, command: ServerCommand) -> str:
     text = ""
-    with anyio.move_on_after(_START_S):
+    with anyio.move_on_after(START_S):
         async for chunk in stdout:
             text += chunk
             for line in text.splitlines(keepends=True):

@@ -151,7 +151,12 @@ async def _beside(job: _Job) -> AsyncGenerator[Served]:
         servers: list[AnyServer] = []
         for number in range(1, count + 1):
             tell = job.watch.on_death if count == 1 else _telling(job.watch, number)
-            kept = run_server(command, http=how.is_remote, on_death=tell)
+            kept = run_server(
+                command,
+                http=how.is_remote,
+                answers_requests=how.model is not None,
+                on_death=tell,
+            )
             servers.append(await stack.enter_async_context(kept))
         yield Served(servers)
 

@@ -23,6 +23,7 @@ from hud_mcp.rollout.link import (
     http_link,
     stdio_link,
 )
+from hud_mcp.rollout.pipe import pipe_link
 
 if TYPE_CHECKING:
     from mcp.client.client import Client
@@ -187,8 +188,10 @@ class RunServer:
         self._answered = True
         return reply
 
-    def find_ended(self, session: str) -> None:
-        """Nothing is known here of what a server has ended: the record is."""
+    def find_ended(self, session: str) -> tuple[str, Receipt] | None:
+        """The record's id of a session, and its receipt, where a reply has told of its end."""
+        link = self._current.link
+        return None if link is None else link.find_ended(session)
 
     async def death_after(self, count: int) -> None:
         """Wait until more than so many servers have died."""
@@ -246,7 +249,11 @@ class RunServer:
 
 @asynccontextmanager
 async def run_server(
-    command: ServerCommand, *, http: bool, on_death: Callable[[str], None] = lambda _text: None
+    command: ServerCommand,
+    *,
+    http: bool,
+    answers_requests: bool,
+    on_death: Callable[[str], None] = lambda _text: None,
 ) -> AsyncGenerator[RunServer]:
     """Keep a server for a run, and stop it at the end.
 
@@ -254,6 +261,7 @@ async def run_server(
         command: How it is started.
         http: Whether it listens on a loopback port, for agents of their own; else it is only
             reached through this object, over stdio, which is quicker.
+        answers_requests: Whether `ask` is going to be called: it then speaks MCP over stdio too.
         on_death: Called with a line for people when a server has died.
 
     Raises:
@@ -262,7 +270,9 @@ async def run_server(
     address = Address() if http else None
 
     def open_link() -> AbstractAsyncContextManager[Link]:
-        return stdio_link(command) if address is None else http_link(command, address)
+        if address is not None:
+            return http_link(command, address)
+        return stdio_link(command) if answers_requests else pipe_link(command)
 
     server = RunServer(open_link, address=address, on_death=on_death)
     try:

@@ -15,7 +15,7 @@ import anyio
 
 from hud_mcp.session.log import callback_context
 
-__all__ = ["Input", "Output", "ThreadedOutput"]
+__all__ = ["Input", "Output", "ThreadedOutput", "open_output"]
 
 logger = logging.getLogger(__name__)
 
@@ -260,3 +260,15 @@ class ThreadedOutput(Output):
         self._sent(count)
         if self._waiting:
             self._watch()
+
+
+def open_output(fd: int, limit_bytes: int, on_broken: Callable[[], None]) -> Output:
+    """An output on a descriptor, as this system can write to it.
+
+    Args:
+        fd: The descriptor.
+        limit_bytes: How much may wait for its reader before the output is full.
+        on_broken: Called when the reader is gone.
+    """
+    kind = Output if hasattr(os, "writev") else ThreadedOutput  # on Windows
+    return kind(fd, limit_bytes, on_broken)

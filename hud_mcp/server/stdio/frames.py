@@ -12,10 +12,9 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 import orjson
 from mcp.shared.dispatcher import as_request_id
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, RequestId
-from pydantic_core import to_jsonable_python
 
-from hud_mcp.loading.json_lines import escape_separators
 from hud_mcp.server.envelope import is_untidy, tidied
+from hud_mcp.server.stdio.json_line import dump_line
 
 JsonObject: TypeAlias = dict[str, Any]
 
@@ -169,7 +168,7 @@ def _no_request(members: JsonObject, *, has_params: bool) -> NoMessage | None:
 
 def result_frame(request_id: RequestId, result: Mapping[str, Any]) -> bytes:
     """Write a request's result; this and the others raise ValueError for what is not JSON."""
-    return _dump({"jsonrpc": "2.0", "id": request_id, "result": result})
+    return dump_line({"jsonrpc": "2.0", "id": request_id, "result": result})
 
 
 def error_frame(request_id: RequestId | None, code: int, message: str, data: Any = None) -> bytes:
@@ -177,27 +176,10 @@ def error_frame(request_id: RequestId | None, code: int, message: str, data: Any
     error: JsonObject = {"code": code, "message": message}
     if data is not None:
         error["data"] = data
-    return _dump({"jsonrpc": "2.0", "id": request_id, "error": error})
+    return dump_line({"jsonrpc": "2.0", "id": request_id, "error": error})
 
 
 def notification_frame(method: str, params: Mapping[str, Any] | None) -> bytes:
     """Write a notification; `params` are left out when they are None."""
     more = {} if params is None else {"params": params}
-    return _dump({"jsonrpc": "2.0", "method": method, **more})
-
-
-def _dump(frame: JsonObject) -> bytes:
-    """Write a frame, also with what orjson refuses: models, odd keys, big integers.
-
-    A lone surrogate, which is not text in any encoding, becomes a question mark.
-    """
-    try:
-        return escape_separators(orjson.dumps(frame, option=orjson.OPT_APPEND_NEWLINE))
-    except orjson.JSONEncodeError:
-        pass
-    try:
-        plain = to_jsonable_python(frame, inf_nan_mode="null", bytes_mode="base64")
-        text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except (TypeError, RecursionError) as error:
-        raise ValueError(f"not representable as JSON: {error}") from error
-    return escape_separators(text.encode(errors="replace")) + b"\n"
+    return dump_line({"jsonrpc": "2.0", "method": method, **more})

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import signal
 from collections.abc import Callable
 from enum import StrEnum
@@ -12,7 +11,7 @@ import anyio
 from mcp.server.lowlevel import Server
 
 from hud_mcp.server.stdio.claim import StdioStreams
-from hud_mcp.server.stdio.descriptors import Input, Output, ThreadedOutput
+from hud_mcp.server.stdio.descriptors import Input, open_output
 from hud_mcp.server.stdio.dispatcher import Dispatcher
 from hud_mcp.server.stdio.limits import StdioLimits
 from hud_mcp.serving.signals import stop_signals
@@ -84,8 +83,7 @@ async def serve_stdio(
         dispatcher.end()
         stop(StopReason.EOF)
 
-    output_type = Output if hasattr(os, "writev") else ThreadedOutput  # on Windows
-    output = output_type(
+    output = open_output(
         streams.stdout_fd, limits.max_outgoing_bytes, lambda: stop(StopReason.STDOUT_CLOSED)
     )
     source = Input(streams.stdin_fd)

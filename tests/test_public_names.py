@@ -21,13 +21,12 @@ VALUES = {"CLA", "Action", "Context", "FunctionConfigs", "Gym", "HudStyleConfigs
 
 
 def names_for_type_checkers() -> dict[str, str]:
-    """What `__init__` imports for type checkers: name to module."""
-    tree = ast.parse(Path(hud_mcp.__file__).read_text())
-    (guarded,) = (n for n in tree.body if isinstance(n, ast.If))
+    """What the stub imports: name to module, without modules of the package."""
+    tree = ast.parse(Path(hud_mcp.__file__).with_suffix(".pyi").read_text())
     return {
         alias.asname or alias.name: node.module or ""
-        for node in guarded.body
-        if isinstance(node, ast.ImportFrom)
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module != "hud_mcp"
         for alias in node.names
     }
 

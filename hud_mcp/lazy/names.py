@@ -2,12 +2,14 @@
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import import_module
 from typing import Any
 
-__all__ = ["lazy_names"]
+__all__ = ["lazy_names", "names_of_stub"]
 
+_LINE = re.compile(r"^from (\S+) import \w+ as (\w+)$", re.MULTILINE)
 _LAST = re.compile(r"[^.:]+$")
 
 
@@ -40,3 +42,40 @@ def lazy_names(module: str, *references: str, **renamed: str) -> Callable[[str],
         return value
 
     return load
+
+
+def names_of_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Make the `__getattr__` and `__dir__` of a package that gives the names in its stub.
+
+    The stub, `__init__.pyi`, has a line `from module import name as name` for each. It is read
+    when the first name is used. The name of a module of the package is none of its `__all__`.
+
+    Args:
+        package: The package's `__name__`.
+        file: Its `__file__`.
+    """
+
+    @cache
+    def homes() -> Mapping[str, str]:
+        # Without pathlib, which would take longer to load than all the rest of the package.
+        with open(f"{file.rpartition('.')[0]}.pyi", encoding="utf-8") as stub:  # noqa: PTH123
+            return {name: home for home, name in _LINE.findall(stub.read())}
+
+    @cache
+    def public() -> list[str]:
+        names = [name for name, home in homes().items() if home != package]
+        return sorted([*names, "__version__"])
+
+    def load(name: str) -> Any:
+        if name == "__all__":
+            return public()
+        home = homes().get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if home == package:
+            return import_module(f"{package}.{name}")
+        value = getattr(import_module(home), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load, public

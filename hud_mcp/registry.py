@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from hud_mcp.errors import NotInstalled
 
-__all__ = ["BUILT_IN", "Plugin", "plugins", "service"]
+__all__ = ["BUILT_IN", "Plugin", "former_homes", "plugins", "service"]
 
 BUILT_IN = (
+    "hud_mcp.plugins.gymnasium.plugin",
     "hud_mcp.plugins.hud.plugin",
     "hud_mcp.plugins.operate.plugin",
     "hud_mcp.plugins.view.plugin",
@@ -29,10 +31,13 @@ class Plugin:
     Attributes:
         name: The plugin's name.
         services: What the core asks plugins for, by name.
+        names: Former names of modules, each with the modules of today, apart by a blank,
+            of which a later one wins. A module in one of them is found by the former name too.
     """
 
     name: str
     services: Mapping[str, str] = field(default_factory=dict[str, str])
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @cache
@@ -57,3 +62,25 @@ def service(name: str) -> Any:
         f"No plugin offers {name!r}; there are {known}. Install hud-mcp anew: a part of it is "
         "missing."
     )
+
+
+@cache
+def _former_names() -> Mapping[str, tuple[str, ...]]:
+    return {name: tuple(homes.split()) for each in plugins() for name, homes in each.names.items()}
+
+
+def former_homes(name: str) -> tuple[str, ...]:
+    """Return the modules that a former name stands for; none where it is not a former name."""
+    names = _former_names()
+    if name in names:
+        return names[name]
+    above, _, last = name.rpartition(".")
+    homes = [f"{home}.{last}" for home in former_homes(above)] if above else ()
+    return tuple(home for home in homes if _is_module(home))
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # what it would be in is a module, and no package
+        return False

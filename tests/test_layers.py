@@ -24,7 +24,7 @@ import hud_mcp
 ROOT = Path(hud_mcp.__file__).parent.parent
 
 LAYERS = (
-    ("errors", "exceptions", "lazy", "registry", "text_files"),
+    ("errors", "lazy", "registry", "text_files"),
     (
         "absent",
         "clipping",
@@ -41,9 +41,6 @@ LAYERS = (
         "hidden_paths",
         "needs",
         "capability",
-        "capabilities",
-        "adapters",
-        "utils",
         "reaper",
         "record.model_turn",
         "log_format",
@@ -59,8 +56,6 @@ LAYERS = (
         "tool",
         "environment",
         "loading",
-        "contexts",
-        "source",
         "carl",
         "testing",
     ),
@@ -68,7 +63,6 @@ LAYERS = (
     ("worlds", "graders"),
     (
         "analysis",
-        "generalisation",
         "record",
         "show.lines",
         "show.phrases",
@@ -76,11 +70,10 @@ LAYERS = (
         "show.turns",
         "store",
     ),
-    ("session", "credential"),
+    ("session",),
     (
         "server",
         "show",
-        "export",
         "channel",
         "clients",
         "rollout",

@@ -35,6 +35,7 @@ else:
 
 __all__ = [
     "CategoricalContextFeature",
+    "ContextFeature",
     "NormalFloatContextFeature",
     "UniformFloatContextFeature",
     "UniformIntegerContextFeature",

@@ -1,1 +1,0 @@
-"""Contexts, where CARL has them: `context_space`, `sampler` and `selection`."""

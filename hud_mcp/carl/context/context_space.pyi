@@ -1,0 +1,2 @@
+from hud_mcp.carl.features import *
+from hud_mcp.carl.space import *

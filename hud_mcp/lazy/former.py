@@ -1,0 +1,86 @@
+"""Names that modules have in other SDKs, or had here: programs import them, and find today's homes.
+
+A former name is a module without a file. What is asked of it comes from its homes.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+from types import CodeType, ModuleType
+from typing import Any
+
+__all__ = ["find_former_names"]
+
+
+class _FormerName(ModuleType):
+    """A module that has what its homes have."""
+
+    def __init__(self, name: str, homes: Sequence[str]) -> None:
+        super().__init__(name)
+        self.__path__ = []  # without it, it could hold no other former name
+        self._homes = homes
+
+    def __getattr__(self, name: str) -> Any:
+        modules = [import_module(home) for home in self._homes]
+        if name == "__all__":
+            return sorted({each for module in modules for each in module.__all__})
+        for module in reversed(modules):  # as after a star import of each
+            if hasattr(module, name):
+                return getattr(module, name)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return list(self.__all__)
+
+
+class _Loader:
+    """Makes the module of a former name."""
+
+    def __init__(self, homes: Sequence[str]) -> None:
+        self._homes = homes
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Make the module."""
+        return _FormerName(spec.name, self._homes)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing: a former name has no code of its own."""
+
+    def get_code(self, name: str) -> CodeType | None:
+        """The code of the program that `python -m` runs by a former name."""
+        del name
+        spec = find_spec(self._homes[0])
+        loader: Any = spec.loader if spec is not None else None
+        return None if loader is None else loader.get_code(self._homes[0])
+
+
+class _Finder:
+    """Finds former names, of which the package has stubs for type checkers alone."""
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec of a module of this package; None for any other."""
+        if not name.startswith("hud_mcp."):
+            return None
+        found = PathFinder.find_spec(name, path, target)
+        if found is not None and found.origin is not None:
+            return found
+        # A folder with stubs alone looks like a package without an `__init__`.
+        from hud_mcp.registry import former_homes  # noqa: PLC0415  # a start needs no table
+
+        homes = former_homes(name)
+        if not homes:
+            return found
+        loader: Any = _Loader(homes)
+        return ModuleSpec(name, loader, is_package=not name.endswith(".__main__"))
+
+
+def find_former_names() -> None:
+    """Find former names from now on, in this process."""
+    finder: Any = _Finder
+    if finder not in sys.meta_path:
+        sys.meta_path.insert(0, finder)

@@ -1,0 +1,1 @@
+"""Gymnasium: contexts of its environments, under CARL's names."""

@@ -1,0 +1,2 @@
+from hud_mcp.call import *
+from hud_mcp.observation import *

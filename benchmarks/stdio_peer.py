@@ -22,9 +22,9 @@ def main() -> None:
 def _ours() -> None:
     import anyio
 
+    from hud_mcp.server.middleware import trace_where_seen
     from hud_mcp.server.stdio.claim import claim_stdio
     from hud_mcp.server.stdio.serve import serve_stdio
-    from hud_mcp.server.tracing import trace_where_seen
 
     with claim_stdio() as streams:
         server = _server()

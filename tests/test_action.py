@@ -29,7 +29,7 @@ from hud_mcp.action import (
     scale_action,
 )
 from hud_mcp.errors import InvalidAction
-from hud_mcp.server.schemas import ACTION
+from hud_mcp.server.arguments import ACTION
 
 FIELDS = [*ACTION, "point", "scroll", "offset", "reasoning", "logs"]
 """The flat form's, the nested form's, and what every action may carry."""

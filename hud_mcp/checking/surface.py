@@ -18,7 +18,7 @@ from hud_mcp.lazy import libraries
 from hud_mcp.rollout.conversation import repeat
 from hud_mcp.rollout.link import ConnectionLost, Reply
 from hud_mcp.rollout.server import RunServer
-from hud_mcp.server.names import safe_names
+from hud_mcp.server.own_tools import safe_names
 from hud_mcp.session.caller import CHOSEN_SESSION
 from hud_mcp.task import Task
 

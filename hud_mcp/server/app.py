@@ -25,17 +25,15 @@ from hud_mcp.errors import clipped
 from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.registry import service
 from hud_mcp.server.call import Call
-from hud_mcp.server.envelope import explain_envelope
-from hud_mcp.server.instructions import instructions
-from hud_mcp.server.introduction import introduced
-from hud_mcp.server.list_changes import ListChanges, changing
+from hud_mcp.server.core_tool import perform_call
+from hud_mcp.server.list_changes import ListChanges
+from hud_mcp.server.middleware import changing, explain_envelope, introduced, trace_where_seen
 from hud_mcp.server.own_tools import own_tools
-from hud_mcp.server.performing import perform_call
 from hud_mcp.server.prompts import Prompts
 from hud_mcp.server.resources import Resources
+from hud_mcp.server.texts import instructions
 from hud_mcp.server.tokens import caller_of_token
 from hud_mcp.server.tools import CORE, CoreTool, listed_core_tools
-from hud_mcp.server.tracing import trace_where_seen
 from hud_mcp.server.view import View
 from hud_mcp.session.caller import CONNECTION, HTTP, LOCAL, ONLY
 from hud_mcp.session.receipts import digest
@@ -118,7 +116,8 @@ def caller_of(ctx: Context) -> Caller:
     The session header is only believed on the 2025-era leg of HTTP, where the SDK has
     checked it; on modern requests a client may send anything.
     """
-    caller = caller_of_token(get_access_token())
+    token = get_access_token()
+    caller = Caller() if token is None else caller_of_token(token)
     if ctx.request is None:
         caller = replace(caller, connection=ctx.lifespan_context)
     elif ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
@@ -157,7 +156,6 @@ class _Surface:
         own = own_tools(sessions, taken=core)
         self._prompts = Prompts(sessions)
         self.resources.refresh()
-        self._begins = frozenset(name for name, tool in core.items() if tool.begins)
         self._tools, self._agent_tools = (
             {name: t for name, t in core.items() if t.is_for(one_session=one)} | own
             for one in (False, True)
@@ -229,7 +227,7 @@ class _Surface:
             image=self._image,
             meta=meta,
         )
-        return perform_call(call, tool, begins=name in self._begins)
+        return perform_call(call, tool)
 
     def _note_called(self, caller: Caller, key: str) -> None:
         """Note that the agent itself works on its session, for whoever runs it."""

@@ -58,10 +58,6 @@ class Call:
         """What the caller can do after the end of a session."""
         return next_step(self.caller)
 
-    def read(self, parse: Callable[..., Mapping[str, Any]]) -> None:
-        """Read its arguments, within the limit of their size."""
-        self.arguments = parse(self.arguments, max_bytes=self.sessions.limits.argument_bytes)
-
     async def session(self) -> Session:
         """The session that the call means."""
         found = await self.find()

@@ -1,20 +1,31 @@
-"""The record of a core tool: all that is to be known of it, for lists, schemas and dispatch."""
+"""The record of a core tool, for lists and schemas; and the call of any tool, wire or none."""
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from hud_mcp import telemetry
+from hud_mcp.errors import HudMcpError, LimitReached, sole_cause
 from hud_mcp.lazy import libraries
+from hud_mcp.record.model_turn import MODEL
 from hud_mcp.schema import plain_schema
 from hud_mcp.server.arguments import Argument, Arguments
 from hud_mcp.server.call import Call
+from hud_mcp.server.reported import perform_reported
+from hud_mcp.server.results import error_result
 from hud_mcp.server.view import View
+from hud_mcp.session.caller import STOPPING
+from hud_mcp.session.receipts import told_to
 
 if TYPE_CHECKING:
     from mcp_types import Tool
 
-__all__ = ["CoreTool", "tool_entry"]
+__all__ = ["CoreTool", "perform_call", "tool_entry"]
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T", str, bool)
 
@@ -28,6 +39,21 @@ class _Parser(Protocol):
         Raises:
             InvalidTask, LimitReached: As for `Arguments.parse`.
         """
+        ...
+
+
+class _OwnTool(Protocol):
+    """A tool of the environments' own."""
+
+    name: str
+    begins: bool
+
+    def parse(self, given: Mapping[str, Any], *, max_bytes: int) -> dict[str, Any]:
+        """Read a call's arguments."""
+        ...
+
+    async def run(self, call: Call) -> dict[str, Any]:
+        """Perform a call whose arguments are read."""
         ...
 
 
@@ -140,4 +166,45 @@ def tool_entry(
         annotations=types.ToolAnnotations(title=title, **hints),
         # Claude Code otherwise hides the tools of a server behind a search.
         _meta={"anthropic/alwaysLoad": True},
+    )
+
+
+async def perform_call(call: Call, tool: CoreTool | _OwnTool) -> dict[str, Any]:
+    """Read a call's arguments, and perform it; whatever goes wrong is told in the reply.
+
+    Args:
+        call: The call, with its arguments as they came.
+        tool: What is called.
+    """
+    heard = telemetry.Span("call", {"tool": tool.name}) if telemetry.listeners else nullcontext()
+    with heard as span:
+        try:
+            most_bytes = call.sessions.limits.argument_bytes
+            call.arguments = tool.parse(call.arguments, max_bytes=most_bytes)
+            if MODEL in call.meta:
+                reply = await perform_reported(call, tool.run, begins=tool.begins)
+            else:
+                reply = await tool.run(call)
+        except (Exception, BaseExceptionGroup) as exc:  # a model must be told something
+            # A task group somewhere below wraps what its body raised.
+            found = (sole_cause(exc) or exc) if isinstance(exc, BaseExceptionGroup) else exc
+            if span is not None:
+                span.fail(type(found).__name__)
+            if not isinstance(found, HudMcpError):
+                logger.exception("tool %s failed", tool.name)
+            reply = _failure(call, tool, found)
+    if reply.get("isError") and not call.sessions.takes_new:
+        # It may have failed for that: another server knows what was done, and does the rest.
+        meta: dict[str, Any] = reply.get("_meta") or {}
+        return {**reply, "_meta": {**meta, STOPPING: True}}
+    return reply
+
+
+def _failure(call: Call, tool: CoreTool | _OwnTool, exc: BaseException) -> dict[str, Any]:
+    """Tell what went wrong; a program goes by the class: it calls again, or raises it."""
+    if not isinstance(exc, HudMcpError):
+        return error_result(f"{tool.name} failed inside the server; its log says why.")
+    wait_s = exc.retry_after_s if isinstance(exc, LimitReached) else None
+    return error_result(
+        told_to(call.caller, str(exc)), kind=type(exc).__name__, retry_after_s=wait_s
     )

@@ -10,8 +10,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hud_mcp.errors import clipped
 from hud_mcp.loading.json_lines import escape_separators
-from hud_mcp.server.envelope import is_untidy, tidied
-from hud_mcp.server.stdio.frames import NoMessage, Request, error_frame, read_message
+from hud_mcp.server.stdio.frames import (
+    NoMessage,
+    Request,
+    error_frame,
+    is_untidy,
+    read_message,
+    tidied,
+)
 
 __all__ = ["Forms"]
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
@@ -16,25 +16,12 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from hud_mcp.session.caller import Caller
 
-__all__ = ["ListChanges", "changing"]
+__all__ = ["ListChanges"]
 
 logger = logging.getLogger(__name__)
 
 _MOST = 256
 """Connections that are told; the one that has listed longest ago goes first."""
-
-_LISTS = ("tools", "prompts", "resources")
-
-
-def changing(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What a connection begins with, where lists change.
-
-    Args:
-        told: The result of `initialize` or `server/discover`.
-    """
-    known: Mapping[str, Any] = told["capabilities"]
-    lists = {name: {**known[name], "listChanged": True} for name in _LISTS if name in known}
-    return {**told, "capabilities": {**known, **lists}}
 
 
 class ListChanges:

@@ -7,8 +7,8 @@ from typing import Any
 from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.server.call import Call
+from hud_mcp.server.core_tool import perform_call
 from hud_mcp.server.own_tools import own_tools
-from hud_mcp.server.performing import AnyTool, perform_call
 from hud_mcp.server.results import error_result
 from hud_mcp.server.tools import CORE
 from hud_mcp.session.caller import LOCAL, ONLY, Caller
@@ -30,9 +30,9 @@ class LocalTools:
         self._sessions = sessions
         self._image: ImageFormat = image
         self._caller = Caller(connection=f"{LOCAL}{secrets.token_hex(8)}")
-        own: Mapping[str, AnyTool] = own_tools(sessions, taken=CORE)
+        own = own_tools(sessions, taken=CORE)
         self._tools, self._agent_tools = (
-            {n: t for n, t in CORE.items() if t.is_for(one_session=one)} | dict(own)
+            {n: t for n, t in CORE.items() if t.is_for(one_session=one)} | own
             for one in (False, True)
         )
 
@@ -52,8 +52,7 @@ class LocalTools:
         if tool is None:
             return error_result(f"Unknown tool: {name}")
         call = Call(self._sessions, caller, arguments, _no_progress, self._image, meta)
-        begins = name in CORE and CORE[name].begins
-        return await perform_call(call, tool, begins=begins)
+        return await perform_call(call, tool)
 
     def find_ended(self, session: str) -> tuple[str, Receipt] | None:
         """The record's id of a session that this process has ended, and its receipt; else None."""

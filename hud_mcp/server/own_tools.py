@@ -1,6 +1,7 @@
 """The tools of the environments' own, beside the core tools."""
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.environment import Environment
@@ -8,7 +9,6 @@ from hud_mcp.errors import InvalidEnvironment, InvalidTask
 from hud_mcp.server.arguments import check_size
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import tool_entry
-from hud_mcp.server.names import safe_names
 from hud_mcp.server.results import step_result
 from hud_mcp.session.registry import Sessions
 from hud_mcp.tool import Tool
@@ -16,7 +16,7 @@ from hud_mcp.tool import Tool
 if TYPE_CHECKING:
     import mcp_types as types
 
-__all__ = ["OwnTool", "listed_names", "own_tools"]
+__all__ = ["OwnTool", "listed_names", "own_tools", "safe_names"]
 
 _MOST_CHARS = 1000
 """Of a description; hosts take little more."""
@@ -30,6 +30,8 @@ class OwnTool:
         tools: The environments that have it, each with its tool.
         is_listed: Whether it stands in `tools/list`.
     """
+
+    begins = False
 
     def __init__(
         self, name: str, tools: Sequence[tuple[Environment, Tool]], *, is_listed: bool = True
@@ -178,3 +180,30 @@ def _qualified(
     """A tool under its own name with that of its environment before it."""
     prefix = safe_names([*environments, environment.name])[environment.name]
     return OwnTool(f"{prefix}_{tool.name}".lower(), [(environment, tool)])
+
+
+_SAFE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_CHARS = 40
+
+
+def safe_names(names: Iterable[str]) -> Mapping[str, str]:
+    """What stands for each name in prompts, tools and addresses: letters, digits, _ and -.
+
+    A name that is safe stands for itself. Others lose what is not, and where two would be the
+    same, the later ones get a number.
+    """
+    given = list(dict.fromkeys(names))
+    found = {name: name for name in given if _SAFE.fullmatch(name)}
+    taken = set(found)
+    for name in given:
+        if name in found:
+            continue
+        plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")
+        plain = (plain if plain[:1].isalpha() else f"env-{plain}".rstrip("-"))[:_CHARS]
+        made, count = plain, 1
+        while made in taken:
+            count += 1
+            made = f"{plain}-{count}"
+        found[name] = made
+        taken.add(made)
+    return found

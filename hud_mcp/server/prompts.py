@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidTask, did_you_mean
-from hud_mcp.server.names import safe_names
+from hud_mcp.server.own_tools import safe_names
 from hud_mcp.server.texts import begun_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller

@@ -6,7 +6,7 @@ from typing import Any
 
 from hud_mcp.action import ACTION_TYPES, flat_fields, flat_schemas
 from hud_mcp.environment import Environment
-from hud_mcp.server.schemas import ACTION, either_field, object_schema, string_schema
+from hud_mcp.server.arguments import ACTION, either_field, object_schema, string_schema
 from hud_mcp.world import WorldSpec
 
 __all__ = ["View"]

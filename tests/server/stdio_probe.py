@@ -25,9 +25,9 @@ from mcp_types import (
 )
 from opentelemetry import trace
 
+from hud_mcp.server.middleware import trace_where_seen
 from hud_mcp.server.stdio.claim import claim_stdio
 from hud_mcp.server.stdio.serve import serve_stdio
-from hud_mcp.server.tracing import trace_where_seen
 
 Json = dict[str, Any]
 mark: ContextVar[str] = ContextVar("mark", default="none")

@@ -14,7 +14,7 @@ from waiting import PATIENCE_S
 
 import hud_mcp
 from hud_mcp.server.stdio.claim import StdioStreams
-from hud_mcp.server.stdio.limits import StdioLimits
+from hud_mcp.server.stdio.dispatcher import StdioLimits
 from hud_mcp.server.stdio.serve import StopReason, serve_stdio
 from server import stdio_probe
 from server.stdio_probe import Json, Probe

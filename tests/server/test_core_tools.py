@@ -15,11 +15,10 @@ from waiting import PATIENCE_S
 from hud_mcp import Environment
 from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.server.app import build_server
-from hud_mcp.server.arguments import Argument
+from hud_mcp.server.arguments import Argument, string_schema
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.results import structured_result
-from hud_mcp.server.schemas import string_schema
 from hud_mcp.server.tools import CORE
 
 pytestmark = pytest.mark.anyio

@@ -26,8 +26,8 @@ from hud_mcp.action import (
 from hud_mcp.core_tools import CORE_TOOLS
 from hud_mcp.errors import InvalidAction
 from hud_mcp.server.app import build_server
-from hud_mcp.server.instructions import instructions
-from hud_mcp.server.schemas import ACTION
+from hud_mcp.server.arguments import ACTION
+from hud_mcp.server.texts import instructions
 from hud_mcp.server.tools import listed_core_tools
 from hud_mcp.server.view import View
 from hud_mcp.session.registry import Sessions

@@ -15,7 +15,7 @@ from waiting import PATIENCE_S
 
 from hud_mcp.server.stdio.claim import StdioStreams
 from hud_mcp.server.stdio.descriptors import ThreadedOutput
-from hud_mcp.server.stdio.limits import StdioLimits
+from hud_mcp.server.stdio.dispatcher import StdioLimits
 from hud_mcp.server.stdio.serve import StopReason, serve_stdio
 from server.stdio_probe import Probe
 from server.stdio_wire import Served, Wire, call, child, child_env, text

@@ -13,8 +13,8 @@ from hud_mcp.absent import admits, drop_absent
 from hud_mcp.action import CustomAction, parse_action
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidAction
-from hud_mcp.server.stepping import as_taken
 from hud_mcp.server.tools import CORE
+from hud_mcp.server.tools.step import as_taken
 
 PAGES = Environment("pages", world=Browser(site="."))
 POLE = Environment("pole", world=Gymnasium("CartPole-v1"))

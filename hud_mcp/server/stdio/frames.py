@@ -6,14 +6,19 @@ the wire and none of them ends a connection.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import orjson
 from mcp.shared.dispatcher import as_request_id
-from mcp_types import INVALID_REQUEST, PARSE_ERROR, RequestId
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    RequestId,
+)
 
-from hud_mcp.server.envelope import is_untidy, tidied
 from hud_mcp.server.stdio.json_line import dump_line
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -183,3 +188,48 @@ def notification_frame(method: str, params: Mapping[str, Any] | None) -> bytes:
     """Write a notification; `params` are left out when they are None."""
     more = {} if params is None else {"params": params}
     return dump_line({"jsonrpc": "2.0", "method": method, **more})
+
+
+_CAPABILITIES = frozenset({"capabilities", CLIENT_CAPABILITIES_META_KEY})
+_OBJECTS = _CAPABILITIES | {"_meta", "arguments", "clientInfo", "context"}
+"""The members of params that are objects: `[]` there is an empty one."""
+_OPTIONAL_META = frozenset({"progressToken", CLIENT_INFO_META_KEY})
+
+
+def is_untidy(body: bytes) -> bool:
+    """Whether a message may have in its params what counts as absent."""
+    return b"[]" in body or b"[ ]" in body or b"null" in body
+
+
+def tidied(params: Any) -> Any:
+    """The params of a request or a notification, with what counts as absent left out.
+
+    Args:
+        params: As they came. `[]` is no params, and in a member that is an object an empty one;
+            `null` is no progress token.
+    """
+    if params == [] or params is None:
+        return None
+    if not isinstance(params, dict):
+        return params
+    kept = _objects(cast("JsonObject", params), _OBJECTS)
+    meta = kept.get("_meta")
+    if isinstance(meta, dict):
+        told = _objects(cast("JsonObject", meta), _OBJECTS)
+        absent = {name for name in _OPTIONAL_META if name in told and told[name] is None}
+        kept["_meta"] = {name: value for name, value in told.items() if name not in absent}
+    return kept
+
+
+def _objects(members: JsonObject, names: Container[str]) -> JsonObject:
+    """The same, with an empty object for `[]` in these members, and in each capability."""
+    kept: JsonObject = {}
+    for name, value in members.items():
+        if value == [] and name in names:
+            kept[name] = {}
+        elif name in _CAPABILITIES and isinstance(value, dict):
+            each = cast("JsonObject", value)
+            kept[name] = _objects(each, each)
+        else:
+            kept[name] = value
+    return kept

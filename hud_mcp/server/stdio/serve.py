@@ -12,8 +12,7 @@ from mcp.server.lowlevel import Server
 
 from hud_mcp.server.stdio.claim import StdioStreams
 from hud_mcp.server.stdio.descriptors import Input, open_output
-from hud_mcp.server.stdio.dispatcher import Dispatcher
-from hud_mcp.server.stdio.limits import StdioLimits
+from hud_mcp.server.stdio.dispatcher import Dispatcher, StdioLimits
 from hud_mcp.serving.signals import stop_signals
 
 __all__ = ["StopReason", "serve_stdio"]

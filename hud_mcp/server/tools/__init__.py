@@ -1,17 +1,16 @@
-"""The core tools: each is one file, which holds all of it; this one says which there are."""
+"""The core tools: a file holds all of a tool; `step` and `act` share theirs."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from hud_mcp.server.core_tool import CoreTool
-from hud_mcp.server.tools.act import ACT
 from hud_mcp.server.tools.cancel_task import CANCEL_TASK
 from hud_mcp.server.tools.list_tasks import LIST_TASKS
 from hud_mcp.server.tools.note import NOTE
 from hud_mcp.server.tools.response import RESPONSE
 from hud_mcp.server.tools.screenshot import SCREENSHOT
 from hud_mcp.server.tools.start_task import START_TASK
-from hud_mcp.server.tools.step import STEP
+from hud_mcp.server.tools.step import ACT, STEP
 from hud_mcp.server.tools.task_status import TASK_STATUS
 from hud_mcp.server.view import View
 

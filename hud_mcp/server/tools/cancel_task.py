@@ -5,11 +5,10 @@ from typing import Any
 
 from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.server.arguments import Argument
+from hud_mcp.server.arguments import Argument, open_schema, string_schema
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.results import structured_result
-from hud_mcp.server.schemas import open_schema, string_schema
 from hud_mcp.server.view import View
 from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import read_cancellation

@@ -8,11 +8,10 @@ import orjson
 from hud_mcp.clipping import clip
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidTask
-from hud_mcp.server.arguments import Argument
+from hud_mcp.server.arguments import Argument, list_schema, open_schema, string_schema
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.results import structured_result
-from hud_mcp.server.schemas import list_schema, open_schema, string_schema
 from hud_mcp.task import Task
 from hud_mcp.taskset import is_like
 from hud_mcp.template import Template

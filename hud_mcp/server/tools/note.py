@@ -3,12 +3,11 @@
 from typing import Any
 
 from hud_mcp.errors import InvalidTask
-from hud_mcp.server.arguments import Argument
+from hud_mcp.server.arguments import Argument, open_schema
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.reported import read_turns, report
 from hud_mcp.server.results import structured_result
-from hud_mcp.server.schemas import open_schema
 
 __all__ = ["NOTE"]
 

@@ -1,25 +1,192 @@
-"""The tool `step`."""
+"""The tools `step` and `act`: a step of a session, with a picture or without one."""
 
-from collections.abc import Awaitable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
 
-from hud_mcp.action import parse_actions
-from hud_mcp.server.arguments import Argument
-from hud_mcp.server.call import Call
+from hud_mcp.absent import ObjectReader
+from hud_mcp.action import (
+    Action,
+    CustomAction,
+    ResponseAction,
+    ScreenshotFetch,
+    parse_action,
+    parse_actions,
+)
+from hud_mcp.environment import Environment
+from hud_mcp.errors import SessionEnded
+from hud_mcp.grade import Outcome
+from hud_mcp.observation import Look
+from hud_mcp.record.trajectory import Receipt
+from hud_mcp.server.arguments import ACTION, Argument, list_schema, object_schema, string_schema
+from hud_mcp.server.call import PLAIN, VALUES, Call, one_of
 from hud_mcp.server.core_tool import CoreTool
-from hud_mcp.server.schemas import list_schema, object_schema
-from hud_mcp.server.stepping import AFTER_STEP, OBSERVE, take_step
+from hud_mcp.server.results import receipt_text, step_result
 from hud_mcp.server.view import View
+from hud_mcp.session.caller import LOOK
+from hud_mcp.session.receipts import ended_text
+from hud_mcp.session.requested_step import RequestedStep
 
-__all__ = ["STEP"]
+__all__ = ["ACT", "STEP", "as_taken"]
+
+_OBSERVED = ("full", "changes")
+
+_ALSO: Mapping[str, Argument] = {
+    "observe": Argument(
+        string_schema(
+            "full (default), or changes: only what is different in the text since your last look.",
+            enum=list(_OBSERVED),
+        )
+    ),
+    "after_step": Argument(
+        {
+            "type": "integer",
+            "description": "How many steps you have seen, as replies say; 0 at first. A call whose "
+            "reply was lost can then be repeated: it is not done twice.",
+        }
+    ),
+}
+"""What both tools take beside actions and the session."""
+
+_NESTED = dict.fromkeys(("point", "scroll", "offset"), Argument(None))
+"""The HUD SDK's form of an action, which the action's parser takes too."""
+
+
+async def _take_step(
+    call: Call,
+    kind: Literal["step", "act"],
+    actions: tuple[Action, ...],
+    *,
+    image: bool,
+    tail: str = "",
+) -> dict[str, Any]:
+    """Perform actions in the session that a call means; an answer among them is graded.
+
+    Args:
+        call: The call, with the arguments of both tools.
+        kind: What the record calls the step.
+        actions: In order.
+        image: Whether the reply has a picture, where there is a screen.
+        tail: What the reply ends with, unless there was an answer.
+    """
+    session = await call.find()
+    if isinstance(session, Receipt):
+        return await _repeat_ended(call, session, kind, actions, image=image)
+    environment = session.environment
+    actions = as_taken(actions, environment, call.sessions.environments.values())
+    look = _look(call, environment, image=image)
+    shows, after_step = look.image is not None, call.arguments.get("after_step")
+    with call.heartbeat("acting"):
+        stepped = await session.step(
+            actions, look, kind=kind, deliver_image=shows, after_step=after_step
+        )
+        if not stepped.answered:
+            if after_step is not None:
+                tail = f"{tail} Pass after_step={session.steps} with your next call.".strip()
+            return step_result(stepped, session, tail=tail, is_plain=bool(call.meta.get(PLAIN)))
+        answer = next(a.text for a in actions if isinstance(a, ResponseAction))
+        receipt = await session.respond(answer, wait_s=call.sessions.limits.reply_s)
+    tail = receipt_text(receipt, session.reward_policy, call.then)
+    return step_result(stepped, session, tail=tail)
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """A session that ended in another process, as a step's reply names it."""
+
+    id: str
+    steps: int
+    reward_policy: str
+
+
+async def _repeat_ended(
+    call: Call,
+    receipt: Receipt,
+    kind: Literal["step", "act"],
+    actions: tuple[Action, ...],
+    *,
+    image: bool,
+) -> dict[str, Any]:
+    """The recorded reply to the last step of a session that has ended since.
+
+    Raises:
+        SessionEnded: This call is not that step.
+    """
+    after_step: int | None = call.arguments.get("after_step")
+    environment = call.sessions.environments.get(receipt.environment)
+    if after_step is None or environment is None:
+        raise SessionEnded(ended_text(receipt))
+    actions = as_taken(actions, environment, call.sessions.environments.values())
+    look = _look(call, environment, image=image)
+    asked = RequestedStep(kind, actions, look, look.image is not None)
+    policy = receipt.reward_policy
+    stepped = await asked.recall(
+        call.sessions.store, receipt.trajectory, after_step, rewards_shown=policy == "per_step"
+    )
+    if stepped is None:
+        raise SessionEnded(ended_text(receipt))
+    graded = receipt.outcome is Outcome.GRADED
+    tail = receipt_text(receipt, policy, call.then) if graded else ended_text(receipt)
+    session = _Ended(call.arguments["session"], after_step + 1, policy)
+    return step_result(stepped, session, tail=tail, is_plain=bool(call.meta.get(PLAIN)))
+
+
+def as_taken(
+    actions: tuple[Action, ...], environment: Environment, served: Iterable[Environment] = ()
+) -> tuple[Action, ...]:
+    """The actions without the arguments of other ones, which frameworks fill in.
+
+    Args:
+        actions: What came.
+        environment: Whose world takes them.
+        served: All whose custom actions are shown beside its own.
+    """
+    taken = list(actions)
+    for i, action in enumerate(actions):
+        if isinstance(action, CustomAction) and action.args:
+            reader = _custom_readers(environment, tuple(served)).get(action.action)
+            args = action.args if reader is None else reader.read(action.args)
+            if args != action.args:
+                taken[i] = action.model_copy(update={"args": args})
+    return tuple(taken)
+
+
+@lru_cache(maxsize=256)
+def _custom_readers(
+    environment: Environment, served: tuple[Environment, ...]
+) -> dict[str, ObjectReader]:
+    """A reader for each custom action; they are made once, as each step passes them."""
+    schemas = [s for e in (environment, *served) for s in e.world.custom_actions.values()]
+    every = frozenset[str]().union(*(each.get("properties", {}) for each in schemas))
+    known = environment.world.custom_actions
+    return {name: ObjectReader(schema, others=every) for name, schema in known.items()}
+
+
+def _look(call: Call, environment: Environment, *, image: bool) -> Look:
+    """What a step observes: text and picture, or what a program asks for in their place.
+
+    Args:
+        call: The call.
+        environment: Whose world is looked at.
+        image: Whether a picture is wanted, where there is a screen.
+    """
+    given = call.arguments
+    changes = "observe" in given and one_of(given, "observe", _OBSERVED, "full") == "changes"
+    if call.meta.get(VALUES):
+        return call.look(values=True, changes=changes)
+    only = call.meta.get(LOOK)
+    shows = image and only != "text" and environment.world.has_screen
+    text = only != "image" or not shows
+    return call.look(text=text, image=call.image if shows else None, changes=changes)
 
 
 def step(call: Call) -> Awaitable[dict[str, Any]]:
     """Perform actions and look."""
-    return take_step(call, "step", parse_actions(call.arguments.get("actions")), image=True)
+    return _take_step(call, "step", parse_actions(call.arguments.get("actions")), image=True)
 
 
-def _description(view: View) -> str:
+def _step_description(view: View) -> str:
     refs = " with refs" if view.points else ""
     picture = ", and a picture where the environment has a screen" if view.screen else ""
     return (
@@ -29,12 +196,11 @@ def _description(view: View) -> str:
     )
 
 
-def _arguments(view: View) -> Mapping[str, Argument]:
+def _step_arguments(view: View) -> Mapping[str, Argument]:
     actions = list_schema(object_schema(view.action, "type"), "In order; at most 50.")
     return {
         "actions": Argument(actions, has_parser=True),  # one alone, and the HUD SDK's nested form
-        "observe": OBSERVE,
-        "after_step": AFTER_STEP,
+        **_ALSO,
         "session": Argument(view.session),
     }
 
@@ -42,8 +208,53 @@ def _arguments(view: View) -> Mapping[str, Argument]:
 STEP = CoreTool(
     run=step,
     title="Act and look",
-    description=_description,
-    arguments=_arguments,
+    description=_step_description,
+    arguments=_step_arguments,
+    is_step=True,
+    destructive=lambda view: view.destructive,
+    open_world=lambda view: view.open_world,
+)
+
+
+async def act(call: Call) -> dict[str, Any]:
+    """Perform one action."""
+    action = parse_action(
+        {k: v for k, v in call.arguments.items() if k not in _ALSO and k != "session"}
+    )
+    is_blind = isinstance(action, ScreenshotFetch)
+    tail = "act shows no picture; call screenshot, or step." if is_blind else ""
+    return await _take_step(call, "act", (action,), image=False, tail=tail)
+
+
+def _act_description(view: View) -> str:
+    told = "Perform one action and return the text that follows"
+    if not view.screen:
+        return f"{told}. Call step for several, response when done."
+    return (
+        f"{told}, without a picture: quicker than step. Call screenshot or step to see, response "
+        "when done."
+    )
+
+
+def _act_arguments(view: View) -> Mapping[str, Argument]:
+    # The parser checks what an author's own action has besides, and is shown as a text perhaps.
+    fields = {
+        name: Argument(schema, has_parser=name not in ACTION)
+        for name, schema in view.action.items()
+    }
+    if "args" in fields:  # some are shown the text that an object can be sent as
+        fields["args"] = Argument(view.action["args"], kind="object")
+    # To type nothing empties a field, and an answer may be nothing.
+    fields["text"] = Argument(view.action["text"], may_be_empty=True)
+    return {**fields, **_ALSO, "session": Argument(view.session), **_NESTED}
+
+
+ACT = CoreTool(
+    run=act,
+    title="One action",
+    description=_act_description,
+    arguments=_act_arguments,
+    required=("type",),
     is_step=True,
     destructive=lambda view: view.destructive,
     open_world=lambda view: view.open_world,

@@ -1,0 +1,156 @@
+"""The server before its handlers: what is traced, refused and introduced of a request.
+
+Every transport passes here. The server's own words name what is wrong with an envelope.
+"""
+
+from collections.abc import Awaitable, Mapping
+from functools import partial
+from typing import Any, cast
+
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, SERVER_INFO_META_KEY
+from opentelemetry.context import attach, detach
+from opentelemetry.propagate import extract
+from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
+from pydantic import ValidationError
+
+from hud_mcp.errors import clipped
+from hud_mcp.schema import fault_words
+
+__all__ = ["changing", "explain_envelope", "introduced", "trace_where_seen"]
+
+_MOST_FAULTS = 3
+
+_NOT_INITIALIZED = (
+    "This connection is not initialized. Send `initialize` first, with protocolVersion, "
+    "capabilities and clientInfo; then notifications/initialized."
+)
+
+
+_DESCRIPTION = (
+    "Holds tasks in environments (web pages, shells, games, questions) for agents, and grades them."
+)
+"""In lists for people, at most 100 characters.
+
+It is told once, with the icon, when a connection begins: 2026-07-28 repeats what names the server
+with every result, and a picture in each would weigh more than most of them.
+"""
+
+_ICON = {
+    "src": "data:image/png;base64,"
+    "iVBORw0KGgoAAAANSUhEUgAAADAAAAAwBAMAAAClLOS0AAAAJFBMVEX////+///9/v7x9PeDsK8lVIAZS3kZSngY"
+    "SnkYSngXSngSRnVsocTiAAACEklEQVR42mWUsWsUQRTGfzM7sUjgcokKEmUzySUgF9GDw0IDQYQ0BwlaWB1EG2Nr"
+    "lb9CsLEJBsUiYIwkVSw0RAio1UkQG9HcbS5HiqDe5mJ7Oxa3dzu7+6rZ9/F933tv5i2AGCcW4xpQwGjVKVh581UC"
+    "AiS3h2KM5m/fQ4CeXIpLsbyR8RWy8Xw9ATz6W/MFeupiMQFU5ucDR54+/XkhAYx86kcyRoFUnK0LPeWmgbY7r0JV"
+    "K1sEBKo+DezPZqP+3haBq0oA7etvLMbDzYJziAJoZKoW8OTBKbIDnKzYHurxaThEpr/E5ruaKXSA9mBgS3GDLgOn"
+    "mGpFAc5B/KYGr9GViilxZi/0IPvHs4HLkcewDHPBxI6OPCAIOhQpb96q1ayquuHme0fZO2iQjXLpY9OWAtw6uPmt"
+    "I12LM2RjZkw2yqVdQ5yhc/cX3PzWka4mPfrezTTKpd2ABMOrvzL9FqEHBO7qwEBpwU2X23p/p29Fe2mgeenlceRg"
+    "9WFa2wgvAfgSaI4b44Uj6F7U50wVTLegg2eHXYaZaFX9MC10LpK6cv4kF6kvbhQAZQDnw6I1+/Ui7UGU62eguJ54"
+    "1NlvKvqwwyDF8Vx6b75vog4O03nEvusY1/s3klzOuddNSevHvcpebM8qsy/wBWJ0csl4JpIZyq5t4ylMa4dzdy3G"
+    "8dqveoAAtBevtiLD8cvEb2lYA/8BPR+jYV0Ve3MAAAAASUVORK5CYII=",
+    "mimeType": "image/png",
+    "sizes": ["48x48"],
+}
+"""A window with a tick."""
+
+_FIRST_VERSION = "2025-11-25"
+"""Of the protocol, that knows descriptions and icons."""
+
+
+_LISTS = ("tools", "prompts", "resources")
+
+
+def trace_where_seen(server: Server[Any]) -> None:
+    """Pass by what a new server has as middleware, unless its spans go somewhere.
+
+    It costs more than the rest of a call. It runs once OpenTelemetry is set up in this process,
+    and for a request that belongs to a trace of its caller's.
+    """
+    standard = tuple(server.middleware)
+
+    def trace(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Awaitable[HandlerResult]:
+        is_set_up = not isinstance(get_tracer_provider(), ProxyTracerProvider)
+        is_seen = is_set_up or "traceparent" in (ctx.meta or ())
+        return traced(ctx, call_next) if is_seen else call_next(ctx)
+
+    async def traced(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        for middleware in reversed(standard):
+            call_next = partial(middleware, call_next=call_next)
+        # What `_meta` says goes before it, as the SDK looks there.
+        token = attach(extract(ctx.request.headers)) if ctx.request is not None else None
+        try:
+            return await call_next(ctx)
+        finally:
+            if token is not None:
+                detach(token)
+
+    server.middleware[:] = [cast("ServerMiddleware[Any]", trace)]
+
+
+async def explain_envelope(
+    ctx: ServerRequestContext[Any, Any], call_next: CallNext
+) -> HandlerResult:
+    """Pass a request on, and name what is wrong with it where the SDK only says that it is.
+
+    Raises:
+        MCPError: -32602 with the part of the envelope that is wrong, or what has to come first.
+    """
+    try:
+        return await call_next(ctx)
+    except ValidationError as exc:
+        raise MCPError(code=INVALID_PARAMS, message=_faults(ctx.method, exc)) from None
+    except MCPError as exc:
+        if exc.error.code == INVALID_PARAMS and exc.error.data == "":  # the SDK's gate
+            raise MCPError(code=INVALID_PARAMS, message=_NOT_INITIALIZED) from None
+        raise
+
+
+def _faults(method: str, exc: ValidationError) -> str:
+    """Say of each part what it should be; of several forms that one part may have, the first."""
+    found: dict[str, str] = {}
+    for error in exc.errors(include_url=False):
+        # The library counts the forms of a union among the parts: their names are classes.
+        parts = [str(part) for part in error["loc"] if not _is_form(part)]
+        path = ".".join(parts if parts[:1] == ["params"] else ["params", *parts])
+        if error["type"] == "missing":
+            found.setdefault(path, f"{path} is required")
+        else:
+            found.setdefault(path, f"{path} {fault_words(error)}, got {clipped(error['input'])}")
+    return f"Invalid {method}: {'; '.join(list(found.values())[:_MOST_FAULTS])}."
+
+
+def _is_form(part: int | str) -> bool:
+    return isinstance(part, str) and (part in ("str", "int") or part[:1].isupper())
+
+
+def introduced(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What a connection begins with, with the server's description and icon.
+
+    Args:
+        told: The result of `initialize` or `server/discover`, as it goes over the wire.
+    """
+    if "serverInfo" in told and str(told.get("protocolVersion")) >= _FIRST_VERSION:
+        return {**told, "serverInfo": _shown(told["serverInfo"])}
+    meta: Any = told.get("_meta")
+    if isinstance(meta, dict) and SERVER_INFO_META_KEY in meta:
+        named = cast("dict[str, Any]", meta)
+        shown = {**named, SERVER_INFO_META_KEY: _shown(named[SERVER_INFO_META_KEY])}
+        return {**told, "_meta": shown}
+    return dict(told)
+
+
+def _shown(info: Mapping[str, Any]) -> dict[str, Any]:
+    return {**info, "description": _DESCRIPTION, "icons": [_ICON]}
+
+
+def changing(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What a connection begins with, where lists change.
+
+    Args:
+        told: The result of `initialize` or `server/discover`.
+    """
+    known: Mapping[str, Any] = told["capabilities"]
+    lists = {name: {**known[name], "listChanged": True} for name in _LISTS if name in known}
+    return {**told, "capabilities": {**known, **lists}}

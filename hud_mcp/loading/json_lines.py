@@ -1,13 +1,15 @@
-"""Files of JSON Lines: one value a line."""
+"""JSON Lines: one value a line, in files and on pipes."""
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
+from pydantic_core import to_jsonable_python
 
 from hud_mcp.errors import HudMcpError
 
-__all__ = ["escape_separators", "json_lines", "read_json_lines"]
+__all__ = ["dump_line", "escape_separators", "json_lines", "read_json_lines"]
 
 _SEPARATORS = (
     ("\u0085".encode(), rb"\u0085"),
@@ -62,3 +64,23 @@ def _is_no_text(line: bytes) -> bool:
     except UnicodeDecodeError:
         return True
     return False
+
+
+def dump_line(frame: Mapping[str, Any]) -> bytes:
+    """Write a frame, also with what orjson refuses: models, odd keys, big integers.
+
+    A lone surrogate, which is not text in any encoding, becomes a question mark.
+
+    Raises:
+        ValueError: Something in it is not JSON.
+    """
+    try:
+        return escape_separators(orjson.dumps(frame, option=orjson.OPT_APPEND_NEWLINE))
+    except orjson.JSONEncodeError:
+        pass
+    try:
+        plain = to_jsonable_python(frame, inf_nan_mode="null", bytes_mode="base64")
+        text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, RecursionError) as error:
+        raise ValueError(f"not representable as JSON: {error}") from error
+    return escape_separators(text.encode(errors="replace")) + b"\n"

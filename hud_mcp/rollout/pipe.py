@@ -12,6 +12,7 @@ import anyio
 import orjson
 
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
+from hud_mcp.loading.json_lines import dump_line
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.rollout.link import (
     CALL_S,
@@ -23,7 +24,6 @@ from hud_mcp.rollout.link import (
     reply_of,
     stopped_at_the_end,
 )
-from hud_mcp.server.stdio.json_line import dump_line
 from hud_mcp.serving.lines import LineBuffer
 from hud_mcp.session.caller import ONLY
 

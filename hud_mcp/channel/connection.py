@@ -174,42 +174,48 @@ class Connection:
         """Begin to answer; return whether the next request may be given at once."""
         run: Method | None = getattr(self, _METHODS[method]) if method in _METHODS else None
         if run is None and (operate := self._operation(method, params)) is not None:
-            self._begin(self._operate(request_id, operate)).add_done_callback(self._go_on)
+            self._begin(self._operate(request_id, operate), self._go_on)
             return False
         if run is None:
             raise RpcError(NO_METHOD, f"method not found: {method}")
         if method in ("tasks.start", "tasks.grade"):
             self._refuse_if_busy(method)
             self._call_method, self._interrupted_by, self._can_interrupt = method, None, True
-            self._call = self._begin(self._make_call(request_id, run, params))
-            self._call.add_done_callback(self._forget_call)
+            self._call = self._begin(self._make_call(request_id, run, params), self._forget_call)
             return True
         # A heartbeat, which is a hello with the session's own id, is no other request.
         is_beat = method == "hello" and params.get("session_id") == self._hud.id
         if method not in ("tasks.cancel", "bye") and not is_beat:
             self._refuse_if_busy(method)
-        answering = self._begin(self._reply(request_id, run, params))
-        answering.add_done_callback(self._end if method == "bye" else self._go_on)
+        and_then = self._end if method == "bye" else self._go_on
+        self._begin(self._reply(request_id, run, params), and_then)
         return False
 
     def _refuse_if_busy(self, method: str) -> None:
         if self.is_busy:
             raise RpcError(INVALID_REQUEST, f"{method}: a task call is still running")
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    def _begin(
+        self,
+        work: Coroutine[Any, Any, None],
+        and_then: Callable[["asyncio.Task[None]"], None],
+    ) -> "asyncio.Task[None]":
         """Do work for this peer, which goes on where that leaves."""
         task = asyncio.get_running_loop().create_task(work)
         self._service.calls.add(task)
-        task.add_done_callback(self._service.calls.discard)
+        task.add_done_callback(and_then)
         return task
 
-    def _go_on(self, _: "asyncio.Task[None]") -> None:
+    def _go_on(self, task: "asyncio.Task[None]") -> None:
+        self._service.calls.discard(task)
         self._peer.go_on()
 
-    def _end(self, _: "asyncio.Task[None]") -> None:
+    def _end(self, task: "asyncio.Task[None]") -> None:
+        self._service.calls.discard(task)
         self._peer.finish()
 
     def _forget_call(self, call: "asyncio.Task[None]") -> None:
+        self._service.calls.discard(call)
         if self._call is call:
             self._call = None
         if self._peer.has_ended:

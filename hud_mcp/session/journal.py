@@ -6,7 +6,7 @@ next write: a full disk loses nothing.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
@@ -156,7 +156,7 @@ class Journal:
 
     # The beginning.
 
-    async def begin(self, add: Callable[[Store], Awaitable[int]]) -> None:
+    async def begin(self, add: Callable[[Store], "asyncio.Future[int]"]) -> None:
         """Record the beginning, once: what a second call is given changes nothing.
 
         It happens even if the wait is cancelled.
@@ -169,8 +169,9 @@ class Journal:
             StoreFailed: The same, for another reason.
         """
         if self._beginning is None:
-            self._beginning = asyncio.ensure_future(add(self._store))
-        self.attempt = await asyncio.shield(self._beginning)
+            self._beginning = add(self._store)
+        begun = self._beginning
+        self.attempt = begun.result() if begun.done() else await asyncio.shield(begun)
 
     async def save_prompt(self, prompt: str) -> None:
         """Record what the session asks.
@@ -224,7 +225,8 @@ class Journal:
             StoreFailed: It was not written; it is kept, and written with the next step.
             SessionTaken: Another server runs the session.
         """
-        await self._flush(whole=True)
+        if self._steps or self._lines or self._facts or self._writing is not None:
+            await self._flush(whole=True)
 
     def _commit(self) -> bool:
         """Commit the one step that is owed, without a wait; return whether that was done."""

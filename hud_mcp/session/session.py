@@ -316,7 +316,9 @@ class Session(HeldTask):
             await self.in_turn(submit, self.limits.step_s, detached=True, refuses=False)
         elif self.state.answer != answer:
             raise AlreadyAnswered(answered_text(self.state))
-        if not self.state.is_over:
+        if wait_s is None:
+            await self.over()
+        else:
             with anyio.move_on_after(wait_s):
                 await self.over()
         if not self.state.is_over:

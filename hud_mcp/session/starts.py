@@ -114,8 +114,9 @@ class SessionFactory:
         own = environment.template_of(task).reward
         replayable = environment.replays(task)
         # Where a replay must give the same, whatever is drawn at random needs a seed.
-        drawn = secrets.randbits(32) if task.seed is None and replayable else task.seed
-        trajectory_id = f"traj-{secrets.token_hex(8)}"
+        drawn = secrets.token_bytes(28)  # at once: each is a call of the operating system
+        seed = int.from_bytes(drawn[:4]) if task.seed is None and replayable else task.seed
+        trajectory_id = f"traj-{drawn[4:12].hex()}"
         spec = SessionSpec(
             environment=environment,
             task=task,
@@ -128,8 +129,8 @@ class SessionFactory:
             trajectory_id=trajectory_id,
             name=_name(trajectory_id),
             secret_digest=secret_digest,
-            live_token=secrets.token_hex(16),
-            seed=drawn,
+            live_token=drawn[12:].hex(),
+            seed=seed,
             replayable=replayable,
             started_at=utc_now(),
             start_key=count.key,

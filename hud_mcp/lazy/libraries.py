@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     import mcp_types
     import numpy as np
     import regex
-    from alembic import command as alembic_command
-    from alembic.config import Config as AlembicConfig
-    from alembic.util import CommandError
+    from alembic.operations import Operations as AlembicOperations
+    from alembic.runtime.migration import MigrationContext
     from filelock import FileLock
     from filelock import Timeout as LockTaken
     from IPython.core.getipython import get_ipython
@@ -43,7 +42,7 @@ else:
         "IPython.core.getipython:get_ipython",
         "PIL.Image",
         "PIL:UnidentifiedImageError",
-        "alembic.util:CommandError",
+        "alembic.runtime.migration:MigrationContext",
         "filelock:FileLock",
         "mcp.client.client:Client",
         "mcp.client.sse:sse_client",
@@ -52,10 +51,9 @@ else:
         "mcp.client.streamable_http:streamable_http_client",
         "mcp.shared.exceptions:MCPError",
         "starlette.routing:Router",
-        AlembicConfig="alembic.config:Config",
+        AlembicOperations="alembic.operations:Operations",
         np="numpy",
         LockTaken="filelock:Timeout",
-        alembic_command="alembic.command",
         connect_websocket="websockets.asyncio.client:connect",
         vnc_client="vncdotool.client",
         show_in_notebook="IPython.display:display",
@@ -63,17 +61,16 @@ else:
     )
 
 __all__ = [
-    "AlembicConfig",
+    "AlembicOperations",
     "Client",
-    "CommandError",
     "FileLock",
     "Image",
     "LockTaken",
     "MCPError",
+    "MigrationContext",
     "Router",
     "StdioServerParameters",
     "UnidentifiedImageError",
-    "alembic_command",
     "asyncssh",
     "connect_websocket",
     "get_ipython",

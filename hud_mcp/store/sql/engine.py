@@ -13,11 +13,10 @@ from sqlalchemy import Connection, Engine, Inspector, create_engine, event, insp
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, SQLAlchemyError
 
 from hud_mcp.errors import StoreFailed
-from hud_mcp.lazy import libraries
 from hud_mcp.record.place import kind_problem
 from hud_mcp.store.json_text import read_json, to_json
 from hud_mcp.store.permissions import is_open_to_others, make_private_file, make_private_folder
-from hud_mcp.store.sql import schema
+from hud_mcp.store.sql import migrations, schema
 from hud_mcp.store.sql.schema import VERSION
 
 __all__ = [
@@ -373,15 +372,9 @@ def _migrate(connection: Connection, version: int) -> None:
     Raises:
         StoreFailed: One failed; the transaction is to be rolled back.
     """
-    config = libraries.AlembicConfig()
-    # Alembic reads a percent sign as the beginning of a variable.
-    folder = str(Path(__file__).parent / "migrations").replace("%", "%%")
-    config.set_main_option("script_location", folder)
-    config.attributes["connection"] = connection
     try:
-        libraries.alembic_command.stamp(config, f"{version:04d}")
-        libraries.alembic_command.upgrade(config, "head")
-    except (SQLAlchemyError, libraries.CommandError) as exc:
+        migrations.upgrade(connection, version)
+    except SQLAlchemyError as exc:
         raise StoreFailed(
             f"The store of version {version} could not be upgraded: {why(exc)}. It is "
             "unchanged; repair it, or name another store with --store."

@@ -1,7 +1,7 @@
 """The store's tables. Importing this loads SQLAlchemy; only an opened store does.
 
-A change here needs a revision in `migrations/versions/` and a higher `VERSION`; a test
-compares what the revisions make with what is declared.
+A change here needs a revision in `migrations.py` and a higher `VERSION`; a test compares what
+the revisions make with what is declared.
 """
 
 from sqlalchemy import (

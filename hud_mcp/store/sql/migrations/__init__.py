@@ -1,1 +1,0 @@
-"""The store's revisions, run by Alembic where a store of an earlier version is opened."""

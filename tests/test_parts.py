@@ -31,7 +31,7 @@ ALLOWED = {
     "server/stdio/claim.py": "the streams of a process",
     "session/": "a draft and a held task are the records of this room, which its parts fill in",
     "serving/deadline.py": "a thread's name",
-    "store/sql/lane.py": "a connection of the driver's",
+    "store/sql/statements.py": "a connection of the driver's",
     "plugins/hud/template_process/runner.py": "a module of the import system",
     "task_env/quick.py": "a draft again",
     "testing/contract.py": "a function that is made",

@@ -50,7 +50,7 @@ from hud_mcp.serving.secrecy import keep_to_itself
 from hud_mcp.session.log import configure_logging
 from hud_mcp.show.web.report import write_report
 from hud_mcp.store import Store
-from hud_mcp.store.permissions import make_private_file, make_private_folder
+from hud_mcp.store.files import make_private_file, make_private_folder
 
 __all__ = ["command"]
 

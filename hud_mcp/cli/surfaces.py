@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from hud_mcp.show.web.live import live_routes
     from hud_mcp.show.web.viewer import viewer_app
     from hud_mcp.store import Store
-    from hud_mcp.store.permissions import is_open_to_others
+    from hud_mcp.store.files import is_open_to_others
     from hud_mcp.taskset import Taskset
 else:
     __getattr__ = lazy_names(
@@ -125,7 +125,7 @@ else:
         "hud_mcp.show.web.live:live_routes",
         "hud_mcp.show.web.viewer:viewer_app",
         "hud_mcp.store:Store",
-        "hud_mcp.store.permissions:is_open_to_others",
+        "hud_mcp.store.files:is_open_to_others",
         "hud_mcp.taskset:Taskset",
         serve_channel="hud_mcp.channel.server:serve",
     )

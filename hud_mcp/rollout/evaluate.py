@@ -25,7 +25,7 @@ from hud_mcp.rollout.run import Watch
 from hud_mcp.rollout.workers import EACH, place_workers, read_workers
 from hud_mcp.serving.secrecy import keep_to_itself
 from hud_mcp.store import opened_store
-from hud_mcp.store.permissions import make_private_file, make_private_folder
+from hud_mcp.store.files import make_private_file, make_private_folder
 from hud_mcp.store.store import Place
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset

@@ -31,8 +31,8 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.session.replay import can_resume, submitted_answer
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
-from hud_mcp.store.characters import storable
 from hud_mcp.store.stored_session import StoredSession
+from hud_mcp.store.texts import storable
 from hud_mcp.task import Task
 
 __all__ = ["LIVE_WORLD", "NOT_REGRADED", "NO_ANSWER", "NO_TASK", "PRUNED", "Regraded", "Regrader"]

@@ -1,7 +1,10 @@
 """Whether one more session may start: how often a task, how many at once, which goes first."""
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+import orjson
 
 from hud_mcp.environment import Environment
 from hud_mcp.errors import LimitReached
@@ -14,7 +17,6 @@ from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.store import Store
-from hud_mcp.store.plans import start_key
 from hud_mcp.task import Task
 
 __all__ = ["Capacity", "Count"]
@@ -75,6 +77,17 @@ class Capacity:
         """Make room for none any more."""
         self.is_closed = True
 
+    def _key(self, principal: str | None, job_id: str | None, task: Task) -> str:
+        """By what starts are counted: whose they are, in which job, and what is asked.
+
+        A listed row is itself, under whatever context and seed. Of what a caller makes from a
+        template these are left out, so that another seed does not make it another task.
+        """
+        listed = self._listed
+        known = (listed.get(task.asked()) or listed.get(task.id)) if listed else None
+        asked = known or task.asked(fixed=False)
+        return hashlib.sha256(orjson.dumps([principal, job_id, asked])).hexdigest()
+
     async def count(self, task: Task, caller: Caller, job_id: str | None) -> Count:
         """By what a start is counted, if it is not one too many. It is counted when it is recorded.
 
@@ -82,7 +95,7 @@ class Capacity:
             LimitReached: As many have begun as there may be.
             StoreFailed: They cannot be counted.
         """
-        key = start_key(caller.principal, job_id, task, self._listed)
+        key = self._key(caller.principal, job_id, task)
         tries = None if caller.principal == OPERATOR else self._tries
         if tries is not None:  # also here: nothing is opened for a start too many
             await self._store.check_tries(key, tries)

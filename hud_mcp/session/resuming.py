@@ -14,8 +14,8 @@ from hud_mcp.session.replay import WorldLost, submitted_answer
 from hud_mcp.session.session_end import SessionEnd, died_again
 from hud_mcp.session.spec import SessionSpec
 from hud_mcp.session.state import State
-from hud_mcp.store.characters import storable
 from hud_mcp.store.stored_session import StoredSession
+from hud_mcp.store.texts import storable
 from hud_mcp.template import Prompt
 
 __all__ = ["resume_life"]

@@ -15,10 +15,10 @@ from hud_mcp.record.trajectory import (
     TrajectorySummary,
 )
 from hud_mcp.store import sql
-from hud_mcp.store.characters import printable
 from hud_mcp.store.database import Database
-from hud_mcp.store.screenshots import ObjectStore, read_file
+from hud_mcp.store.files import ObjectStore, read_file
 from hud_mcp.store.stored_session import OwnSession, StoredSession
+from hud_mcp.store.texts import printable
 from hud_mcp.task import Task
 
 __all__ = ["Archive"]
@@ -157,7 +157,7 @@ class Archive:
             LimitReached: No start is left.
         """
         if self.exists:
-            await self._database.read(lambda c: sql.plans.check_tries(c, start_key, tries))
+            await self._database.read(lambda c: sql.jobs.check_tries(c, start_key, tries))
 
     async def load_job(self, job_id: str, *, turns: bool = False) -> tuple[Job, list[Trajectory]]:
         """Return a job and its trajectories, in the order in which they began.

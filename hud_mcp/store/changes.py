@@ -18,9 +18,8 @@ from hud_mcp.observation import Screenshot
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.record.values import Receipt, TrajectoryStep
 from hud_mcp.store import sql
-from hud_mcp.store.characters import storable
-from hud_mcp.store.json_text import dump, to_json
 from hud_mcp.store.lease import Lease
+from hud_mcp.store.texts import dump, storable, to_json
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -186,7 +185,7 @@ class NewSession:
     def check(self, connection: "Connection") -> None:
         """Refuse it, if there are as many starts as there may be, or a quota is used up."""
         if self.tries is not None:
-            sql.plans.check_tries(connection, self.row["start_key"], self.tries)
+            sql.jobs.check_tries(connection, self.row["start_key"], self.tries)
         if self.rule is not None:
             self.rule.check(connection, self.row["principal"], self.row["started_at"])
 
@@ -313,7 +312,7 @@ class Progress:
             alone = _only(changes)
             mine = {"session_id": alone.session_id, "server": server}
             if driver.fetch(statements.is_mine, mine) is None:
-                raise sql.writing.not_mine(driver.connection, alone.session_id)
+                raise sql.sessions.not_mine(driver.connection, alone.session_id)
             if not added:  # they are there, and what belongs to them
                 return [None]
         rest = (
@@ -322,7 +321,7 @@ class Progress:
         )
         for statement, rows in rest:
             if driver.run(statement, rows) != len(rows):
-                raise sql.writing.not_mine(driver.connection, _only(changes).session_id)
+                raise sql.sessions.not_mine(driver.connection, _only(changes).session_id)
         return [None] * len(changes)
 
     def changed(self, server: str) -> list[dict[str, Any]]:
@@ -399,7 +398,7 @@ class NewEnd:
         """
         row = sql.reading.session_row(connection, self.session_id)
         if row is None or row.ended_at is None:
-            raise sql.writing.not_mine(connection, self.session_id)
+            raise sql.sessions.not_mine(connection, self.session_id)
         return sql.reading.read_receipt(row) or self.receipt
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hud_mcp.lazy import libraries
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.store import sql
-from hud_mcp.store.permissions import make_private_folder
+from hud_mcp.store.files import make_private_folder
 from hud_mcp.store.stored_session import WaitingSession
 
 if TYPE_CHECKING:

@@ -36,12 +36,12 @@ from hud_mcp.store.changes import (
     Progress,
     StartRule,
 )
-from hud_mcp.store.characters import storable
 from hud_mcp.store.database import Database
+from hud_mcp.store.files import mark_for, save_file
 from hud_mcp.store.growth import Growth
 from hud_mcp.store.lease import LEASE_S
-from hud_mcp.store.screenshots import mark_for, save_file
 from hud_mcp.store.stored_session import WaitingSession
+from hud_mcp.store.texts import storable
 from hud_mcp.task import Task
 
 if TYPE_CHECKING:
@@ -125,11 +125,11 @@ class Store(Archive):
         Raises:
             SourceNotFound: There is no such job.
         """
-        await self._database.write(lambda c: sql.plans.add_runs(c, job_id, runs))
+        await self._database.write(lambda c: sql.jobs.add_runs(c, job_id, runs))
 
     async def is_planned(self, run: str) -> bool:
         """Return whether a job's plan has the session with this SHA-256 of its id."""
-        return await self._database.read(lambda c: sql.plans.is_planned(c, run))
+        return await self._database.read(lambda c: sql.jobs.is_planned(c, run))
 
     async def update_job(self, job: Job) -> None:
         """Record a job's changed name, metadata and end.
@@ -342,7 +342,7 @@ class Store(Archive):
         if not lines:
             return
         await self._database.write(
-            lambda c: sql.writing.add_logs(
+            lambda c: sql.sessions.add_logs(
                 c, self._database.lease.server_id, trajectory_id, lines, first
             )
         )
@@ -435,7 +435,7 @@ class Store(Archive):
     async def _update_session(self, trajectory_id: str, changes: dict[str, Any]) -> None:
         server = self._database.lease
         await self._database.write(
-            lambda c: sql.writing.update(c, server.server_id, trajectory_id, changes)
+            lambda c: sql.sessions.update(c, server.server_id, trajectory_id, changes)
         )
 
 

@@ -23,16 +23,14 @@ import anyio.to_thread
 
 from hud_mcp.errors import HudMcpError, StoreFailed
 from hud_mcp.store import sql
-from hud_mcp.store.boot import boot_name
 from hud_mcp.store.changes import Change, NewEnd, make_changes
+from hud_mcp.store.files import save_file
 from hud_mcp.store.lease import Lease
-from hud_mcp.store.screenshots import save_file
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-    from hud_mcp.store.sql.lane import Lane
-    from hud_mcp.store.sql.statements import Driver
+    from hud_mcp.store.sql.statements import Driver, Lane
 
 __all__ = ["Write", "Writer"]
 
@@ -107,7 +105,6 @@ class Writer:
         self._connection: Connection | None = None
         self._lanes: dict[asyncio.AbstractEventLoop, Lane] = {}
         self._log_bytes = 0  # in the lanes, since SQLite's log was moved on
-        self._knows_boot = boot_name() is not None
 
     @property
     def lane(self) -> "Lane | None":
@@ -341,7 +338,7 @@ class Writer:
             self._connection = self._open().connect()
         connection = self._connection
         try:
-            sql.engine.synchronise(connection, fully=lasts or not self._knows_boot)
+            sql.engine.synchronise(connection, fully=lasts or not sql.servers.boot_name())
             with connection.begin():
                 sql.engine.check_file(connection)
                 with closing(sql.statements.Driver(connection)) as driver:
@@ -356,12 +353,12 @@ class Writer:
     def _open_lanes(self, batch: list[Write]) -> None:
         """Give each event loop that has written a lane, where the database is a file."""
         connection = self._connection
-        if connection is None or connection.dialect.name != "sqlite" or not self._knows_boot:
+        if connection is None or connection.dialect.name != "sqlite" or not sql.servers.boot_name():
             return  # each step then waits for the disk
         for loop in {write.waiting.get_loop() for write in batch} - set(self._lanes):
             self._close_lanes(ended=True)
             try:
-                self._lanes[loop] = sql.lane.Lane(connection.engine)
+                self._lanes[loop] = sql.statements.Lane(connection.engine)
             except Exception as exc:  # noqa: BLE001  # the thread writes what the lane would
                 logger.warning("steps wait for %s: %s", self._shown, exc)
 

@@ -25,7 +25,7 @@ from hud_mcp.record.recorded_turn import TURN_BYTES, TURN_BYTES_IN_ALL, TURNS
 from hud_mcp.server import reported
 from hud_mcp.server.reported import MOST_AT_ONCE
 from hud_mcp.session.limits import Limits
-from hud_mcp.store.permissions import is_open_to_others
+from hud_mcp.store.files import is_open_to_others
 from hud_mcp.task import COMBINATIONS, Task
 from hud_mcp.taskset import Taskset
 

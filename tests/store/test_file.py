@@ -20,9 +20,9 @@ from hud_mcp.errors import StoreFailed
 from hud_mcp.observation import Screenshot
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import ScreenshotRecord
-from hud_mcp.store import NewStep, Store, writer
+from hud_mcp.store import NewStep, Store
 from hud_mcp.store.lease import Lease
-from hud_mcp.store.sql import reading
+from hud_mcp.store.sql import reading, servers
 from hud_mcp.store.sql.engine import open_engine
 
 pytestmark = pytest.mark.anyio
@@ -60,7 +60,8 @@ async def test_where_no_start_of_the_machine_is_known_everything_waits_for_the_d
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody could tell that the power was lost, so nothing may be."""
-    monkeypatch.setattr(writer, "boot_name", lambda: None)
+    servers.machine()  # it is known by that start, here as in other processes
+    monkeypatch.setattr(servers, "boot_name", lambda: None)
     store = Store(tmp_path / "store.sqlite3")
     seen: list[object] = []
 

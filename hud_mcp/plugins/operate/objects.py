@@ -7,7 +7,7 @@ from typing import Any
 
 from hud_mcp.errors import NotInstalled
 from hud_mcp.lazy import libraries
-from hud_mcp.store.permissions import make_private_folder
+from hud_mcp.store.files import make_private_folder
 
 __all__ = ["Objects"]
 

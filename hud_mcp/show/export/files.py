@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hud_mcp.errors import OutputExists
-from hud_mcp.store.permissions import make_private_file, make_private_folder
+from hud_mcp.store.files import make_private_file, make_private_folder
 
 __all__ = ["MANIFEST", "new_file", "new_folder", "write_whole"]
 

@@ -23,7 +23,7 @@ from hud_mcp.show.web.steps import StepRows
 from hud_mcp.show.web.trajectories import damaged_detail, detail
 from hud_mcp.show.web.values import Json, is_hash
 from hud_mcp.store import Store
-from hud_mcp.store.permissions import make_private_file, make_private_folder
+from hud_mcp.store.files import make_private_file, make_private_folder
 from hud_mcp.task import Task
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The columns' own types: the same value comes back from every database.
+"""The columns' own types, and damaged rows: the same value comes back from every database.
 
 What a hand has damaged is given back as `Damaged`, so that one such row does not keep the
 rows beside it from being read. Importing this loads SQLAlchemy.
@@ -7,15 +7,50 @@ rows beside it from being read. Importing this loads SQLAlchemy.
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import JSON, DateTime, Dialect, String
+from pydantic import BaseModel, ValidationError
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Connection,
+    DateTime,
+    Dialect,
+    String,
+    Text,
+    and_,
+    case,
+    cast,
+    func,
+    or_,
+    type_coerce,
+)
 from sqlalchemy.types import TypeDecorator
 
 from hud_mcp.clipping import clip_repr
-from hud_mcp.store.characters import printable
+from hud_mcp.errors import DamagedRecord
+from hud_mcp.store.texts import printable
 
-__all__ = ["Damaged", "Id", "Json", "Utc"]
+__all__ = [
+    "UNKNOWN",
+    "Damaged",
+    "Id",
+    "Json",
+    "Utc",
+    "damage",
+    "first_fault",
+    "read_value",
+    "sound_json",
+]
+
+ValueT = TypeVar("ValueT", bound=BaseModel)
+
+UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
+"""In the place of a time that is damaged."""
+
+_LOW, _HIGH = r"\\u(?:dc|dd|de|df)[0-9a-f]{2}", r"\\u(?:d8|d9|da|db)[0-9a-f]{2}"
+_NO_TEXT = rf"\\u0000|{_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW}"
+"""What JSON can say and a text of PostgreSQL cannot hold: a NUL, and half a surrogate pair."""
 
 _SHOWN = 40
 
@@ -87,3 +122,50 @@ def _sound(read: Callable[[Any], Any] | None, expected: str) -> Callable[[Any], 
             return Damaged(f"{clip_repr(value, _SHOWN)} is not {expected}")
 
     return process
+
+
+def read_value(kind: type[ValueT], row: Any, name: str) -> ValueT:
+    """A value from its JSON; one that a hand has damaged is named.
+
+    Raises:
+        DamagedRecord: Saying which row, and what is wrong with it.
+    """
+    if isinstance(row, Damaged):
+        raise damage(name, row.why)
+    try:
+        return kind.model_validate(row)
+    except ValidationError as exc:
+        raise damage(name, first_fault(exc)) from exc
+
+
+def first_fault(error: ValidationError) -> str:
+    """What is wrong first."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "the row"
+    given = first["input"]
+    return f"{where}: {given.why if isinstance(given, Damaged) else first['msg']}"
+
+
+def damage(name: str, what: str) -> DamagedRecord:
+    """The error that names a damaged row, and says what is wrong with it."""
+    return DamagedRecord(
+        f"The record is damaged: {name}: {what}. Mend that row, or restore the store from a copy."
+    )
+
+
+def sound_json(connection: Connection, column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """A column whose fields are asked for; one value that cannot be taken apart fails no others.
+
+    SQLite holds what is not JSON, if a hand has written it. PostgreSQL's functions refuse a whole
+    value for one character in it that no text of its own can hold.
+    """
+    if connection.dialect.name == "sqlite":
+        # SQLite itself gives `Inf`, which is no JSON, for a number that is too large.
+        return type_coerce(case((func.json_valid(column), column)), Json)
+    text = cast(column, Text)
+    replaced = func.regexp_replace(text, _NO_TEXT, r"\\ufffd", "gi")
+    # To look for a plain text first takes a hundredth of the time; most have no escape at all.
+    escaped, *suspect = (
+        func.strpos(text, start) > 0 for start in (r"\u", r"\u0000", r"\ud", r"\uD")
+    )
+    return case((and_(escaped, or_(*suspect)), cast(replaced, JSON)), else_=column)

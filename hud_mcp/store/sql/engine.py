@@ -14,10 +14,10 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, S
 
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.place import kind_problem
-from hud_mcp.store.json_text import read_json, to_json
-from hud_mcp.store.permissions import is_open_to_others, make_private_file, make_private_folder
+from hud_mcp.store.files import is_open_to_others, make_private_file, make_private_folder
 from hud_mcp.store.sql import migrations, schema
 from hud_mcp.store.sql.schema import VERSION
+from hud_mcp.store.texts import read_json, to_json
 
 __all__ = [
     "check_file",

@@ -12,11 +12,11 @@ from hud_mcp.errors import SourceNotFound, did_you_mean
 from hud_mcp.record.model_use import ModelUse
 from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
-from hud_mcp.store.characters import printable
-from hud_mcp.store.sql.damage import UNKNOWN, damage, first_fault, read_value, sound_json
-from hud_mcp.store.sql.plans import is_foreign
+from hud_mcp.store.sql.columns import UNKNOWN, damage, first_fault, read_value, sound_json
+from hud_mcp.store.sql.jobs import is_foreign
 from hud_mcp.store.sql.schema import jobs, logs, sessions, steps
 from hud_mcp.store.sql.turns import load_turns, load_uses, step_count
+from hud_mcp.store.texts import printable
 from hud_mcp.task import Task
 
 __all__ = [

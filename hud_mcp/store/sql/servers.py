@@ -1,22 +1,31 @@
-"""The rows of server processes: entered, kept alive and taken out. Over an open connection."""
+"""The rows of server processes: entered, kept alive and taken out. Over an open connection.
 
+A server knows its machine's start, for what it wrote before may be lost with the power. Linux and
+macOS name each start; Windows tells its time, corrected for what the clock was set by since. A
+container has its host's, as it has its host's cache of the disk.
+"""
+
+import ctypes
+import ctypes.util
 import hashlib
 import platform
+import sys
 import time
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, func, literal, select
 
 from hud_mcp.record.trajectory import utc_now
-from hud_mcp.store.boot import boot_name
 from hud_mcp.store.sql.schema import servers, sessions
 
 __all__ = [
     "beat",
+    "boot_name",
     "find_server",
     "insert_server",
     "let_go",
@@ -30,6 +39,10 @@ __all__ = [
 
 _BURYING_LOCK = 4_873_121
 """The advisory lock of PostgreSQL under which servers are looked at: one looks at a time."""
+
+
+_TIME_OF_DAY = 3
+"""Windows' `SystemTimeOfDayInformation`: `BootTime` first, `BootTimeBias` as the fifth of eight."""
 
 
 def insert_server(connection: Connection, server_id: str, details: Mapping[str, Any]) -> None:
@@ -127,3 +140,42 @@ def _db_now(connection: Connection) -> ColumnElement[Any]:
     if connection.dialect.name == "postgresql":
         return func.clock_timestamp(type_=servers.c.beat_at.type)
     return literal(utc_now(), servers.c.beat_at.type)
+
+
+@cache
+def boot_name() -> str | None:
+    """Return what this machine's last start is known by; None where the system does not say."""
+    try:
+        if sys.platform == "darwin":
+            return _of_macos()
+        if sys.platform == "win32":
+            return _of_windows()
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii") or None
+    except (OSError, AttributeError, ValueError):
+        return None
+
+
+def _of_macos() -> str | None:
+    library = ctypes.CDLL(ctypes.util.find_library("c"))
+    size = ctypes.c_size_t(64)
+    name = ctypes.create_string_buffer(size.value)
+    failed = library.sysctlbyname(b"kern.bootsessionuuid", name, ctypes.byref(size), None, 0)
+    return None if failed else name.value.decode() or None
+
+
+def _of_windows() -> str | None:
+    class TimeOfDay(ctypes.Structure):
+        _fields_ = (
+            ("boot_time", ctypes.c_int64),
+            ("current_time", ctypes.c_int64),
+            ("zone_bias", ctypes.c_int64),
+            ("zone_id", ctypes.c_uint32),
+            ("reserved", ctypes.c_uint32),
+            ("boot_time_bias", ctypes.c_uint64),
+            ("sleep_time_bias", ctypes.c_uint64),
+        )
+
+    found = TimeOfDay()
+    ask = ctypes.CDLL("ntdll").NtQuerySystemInformation
+    failed = ask(_TIME_OF_DAY, ctypes.byref(found), ctypes.sizeof(found), None)
+    return None if failed else str(found.boot_time - found.boot_time_bias)

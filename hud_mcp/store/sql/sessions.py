@@ -1,4 +1,8 @@
-"""Sessions that a new server resumes, as the tables hold them. Over an open connection."""
+"""Rows of sessions that a server resumes, or seldom changes. Each takes an open connection.
+
+A change checks that its server still owns the session, and holds the session's row meanwhile, so
+that no other server takes it over between the check and the commit.
+"""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -8,14 +12,17 @@ from typing import Any, cast
 
 from sqlalchemy import Connection, Row, func, select
 
+from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.store.sql.damage import UNKNOWN
+from hud_mcp.store.sql.columns import UNKNOWN
 from hud_mcp.store.sql.reading import load_trajectory, read_receipt, read_task, session_row
 from hud_mcp.store.sql.schema import logs, sessions, snapshots
 from hud_mcp.store.stored_session import OwnSession, SessionFacts, StoredSession, WaitingSession
+from hud_mcp.store.texts import printable
 from hud_mcp.task import Task
 
 __all__ = [
+    "add_logs",
     "find_begun",
     "find_own",
     "find_session",
@@ -23,6 +30,8 @@ __all__ = [
     "list_owners",
     "list_waiting",
     "load_session",
+    "not_mine",
+    "update",
 ]
 
 
@@ -34,7 +43,8 @@ def load_session(connection: Connection, screenshots: Path, trajectory_id: str) 
     """
     found = load_trajectory(connection, screenshots, trajectory_id)
     row: Any = session_row(connection, trajectory_id)
-    step, data = _snapshot(connection, trajectory_id)
+    of_it = snapshots.c.session_id == trajectory_id
+    snapshot = connection.execute(select(snapshots).where(of_it)).one_or_none()
     told = {each.name: getattr(row, each.name) for each in fields(SessionFacts)}
     facts: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
     return StoredSession(
@@ -44,9 +54,9 @@ def load_session(connection: Connection, screenshots: Path, trajectory_id: str) 
         reward_policy=row.reward_policy or "hidden",
         environment_digest=row.environment_digest or "",
         live_token=row.live_token,
-        snapshot=data,
-        snapshot_step=step,
-        lines=_count_lines(connection, trajectory_id),
+        snapshot=None if snapshot is None else snapshot.data,
+        snapshot_step=-1 if snapshot is None else snapshot.step,
+        lines=_next_line(connection, trajectory_id),
         attempt=row.attempt,
         unflushed=bool(row.unflushed),
         facts=SessionFacts(**facts),
@@ -115,33 +125,85 @@ def list_waiting(connection: Connection, environments: Sequence[str]) -> list[Wa
         sessions.c.owner.is_(None),
         sessions.c.environment.in_(list(environments)),
     )
-    return [_waiting(row) for row in connection.execute(waiting.order_by(sessions.c.started_at))]
+    return [
+        WaitingSession(
+            trajectory_id=row.id,
+            environment=row.environment,
+            principal=row.principal,
+            has_prompt=row.prompt is not None,
+            answered=row.answered_at is not None,
+            since=row.released_at or row.started_at,
+            started_at=row.started_at,
+            unflushed=bool(row.unflushed),
+        )
+        for row in connection.execute(waiting.order_by(sessions.c.started_at))
+    ]
 
 
-def _snapshot(connection: Connection, trajectory_id: str) -> tuple[int, bytes | None]:
-    """A session's last snapshot and the step after which it was taken; (-1, None) without one."""
-    row = connection.execute(
-        select(snapshots.c.step, snapshots.c.data).where(snapshots.c.session_id == trajectory_id)
-    ).one_or_none()
-    return (-1, None) if row is None else (row.step, row.data)
+def update(
+    connection: Connection, server_id: str, trajectory_id: str, changes: dict[str, Any]
+) -> None:
+    """Change the row of a session that goes on.
+
+    Raises:
+        SessionTaken: Another server owns it, or it has ended.
+        StoreFailed: There is no such session.
+    """
+    mine = (
+        sessions.c.id == trajectory_id,
+        sessions.c.owner == server_id,
+        sessions.c.ended_at.is_(None),
+    )
+    if connection.execute(sessions.update().where(*mine).values(changes)).rowcount != 1:
+        raise not_mine(connection, trajectory_id)
 
 
-def _count_lines(connection: Connection, trajectory_id: str) -> int:
-    """How many lines a session's own log has."""
-    last = connection.execute(
-        select(func.max(logs.c.line)).where(logs.c.session_id == trajectory_id)
-    ).scalar_one()
-    return 0 if last is None else last + 1
+def add_logs(
+    connection: Connection,
+    server_id: str,
+    trajectory_id: str,
+    lines: Sequence[tuple[datetime, str]],
+    first: int | None,
+) -> None:
+    """Add lines to a session's log, its own ones once: also after the end that this server gave it.
+
+    Raises:
+        SessionTaken: They are the session's own, and another server owns it or ended it.
+        StoreFailed: There is no such session.
+    """
+    skip = 0
+    if first is not None:
+        mine = select(sessions.c.id).where(
+            sessions.c.id == trajectory_id, sessions.c.owner == server_id
+        )
+        if connection.execute(mine.with_for_update(key_share=True)).first() is None:
+            raise not_mine(connection, trajectory_id)
+        skip = max(0, _next_line(connection, trajectory_id) - first)
+    rows = [
+        {
+            "session_id": trajectory_id,
+            "line": None if first is None else first + i,
+            "at": at,
+            "text": printable(line),
+        }
+        for i, (at, line) in enumerate(lines)
+        if i >= skip
+    ]
+    if rows:
+        connection.execute(logs.insert(), rows)
 
 
-def _waiting(row: Row[Any]) -> WaitingSession:
-    return WaitingSession(
-        trajectory_id=row.id,
-        environment=row.environment,
-        principal=row.principal,
-        has_prompt=row.prompt is not None,
-        answered=row.answered_at is not None,
-        since=row.released_at or row.started_at,
-        started_at=row.started_at,
-        unflushed=bool(row.unflushed),
+def _next_line(connection: Connection, trajectory_id: str) -> int:
+    """The number of the next line of a session's own log."""
+    numbers = select(func.max(logs.c.line) + 1).where(logs.c.session_id == trajectory_id)
+    return connection.execute(numbers).scalar_one() or 0
+
+
+def not_mine(connection: Connection, trajectory_id: str) -> Exception:
+    """Why a session's row could not be changed."""
+    if session_row(connection, trajectory_id) is None:
+        return StoreFailed(f"The store has no session {trajectory_id!r}; nothing was recorded.")
+    return SessionTaken(
+        "This server does not run this session any more: another one took it over, or it has "
+        "ended. Call again; nothing was recorded here."
     )

@@ -17,9 +17,9 @@ from hud_mcp.record.recorded_turn import (
     RecordedTurn,
     bounded,
 )
-from hud_mcp.store.json_text import to_json
-from hud_mcp.store.sql.damage import read_value, sound_json
+from hud_mcp.store.sql.columns import read_value, sound_json
 from hud_mcp.store.sql.schema import sessions, steps, turns
+from hud_mcp.store.texts import to_json
 
 __all__ = ["add_turns", "load_pruned_uses", "load_turns", "load_uses", "step_count"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from hud_mcp.store.sql.damage import sound_json
+from hud_mcp.store.sql.columns import sound_json
 from hud_mcp.store.sql.schema import VERSION, jobs, logs, metadata, servers, sessions, steps, turns
 
 __all__ = ["alive_servers", "count", "free_pages", "free_pages_slowly", "size_of"]

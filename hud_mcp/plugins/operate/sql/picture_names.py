@@ -16,7 +16,7 @@ from sqlalchemy import (
     type_coerce,
 )
 
-from hud_mcp.store.sql.damage import sound_json
+from hud_mcp.store.sql.columns import sound_json
 from hud_mcp.store.sql.schema import steps
 
 __all__ = ["names_elsewhere", "picture_names"]

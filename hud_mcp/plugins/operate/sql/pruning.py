@@ -22,7 +22,7 @@ from hud_mcp.errors import StoreFailed
 from hud_mcp.record.model_use import ModelUse
 from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.store.sql.damage import read_value
+from hud_mcp.store.sql.columns import read_value
 from hud_mcp.store.sql.schema import job_tasks, jobs, logs, sessions, snapshots, steps, turns
 from hud_mcp.store.sql.turns import load_uses
 

@@ -14,7 +14,7 @@ from hud_mcp.plugins.operate.upkeep.values import Copied
 from hud_mcp.record.place import read_place, shown_url
 from hud_mcp.store import Store
 from hud_mcp.store import sql as store_sql
-from hud_mcp.store.screenshots import ObjectStore, mark_for, save_file
+from hud_mcp.store.files import ObjectStore, mark_for, save_file
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine

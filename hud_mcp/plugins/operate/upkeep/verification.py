@@ -12,7 +12,7 @@ from hud_mcp.plugins.operate.upkeep import pictures
 from hud_mcp.plugins.operate.upkeep.values import Finding
 from hud_mcp.record.place import read_place
 from hud_mcp.store import sql as store_sql
-from hud_mcp.store.characters import printable
+from hud_mcp.store.texts import printable
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -15,11 +15,11 @@ from sqlalchemy import cast as as_type
 from hud_mcp.grade import Cause, Outcome, cause_of
 from hud_mcp.plugins.view.brief_run import BriefRun
 from hud_mcp.record.model_use import ModelUse
-from hud_mcp.store.characters import printable
-from hud_mcp.store.sql.damage import UNKNOWN, sound_json
-from hud_mcp.store.sql.plans import is_foreign
+from hud_mcp.store.sql.columns import UNKNOWN, sound_json
+from hud_mcp.store.sql.jobs import is_foreign
 from hud_mcp.store.sql.schema import jobs, sessions, steps, turns
 from hud_mcp.store.sql.turns import load_uses, step_count
+from hud_mcp.store.texts import printable
 from hud_mcp.task import Task
 
 __all__ = ["RunPlace", "find_place", "find_runs", "load_outline", "stamp_of"]

@@ -1,21 +1,65 @@
-"""Screenshots as files: written whole or not at all, named by their hash."""
+"""A record's files: their owner alone may read them, and pictures are named by their hash."""
 
+import errno
 import hashlib
 import logging
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import Protocol
 
 from hud_mcp.record.place import read_place, shown_url
-from hud_mcp.store.permissions import make_private_folder
 
-__all__ = ["MARKS", "ObjectStore", "mark_for", "read_file", "save_file"]
+__all__ = [
+    "MARKS",
+    "ObjectStore",
+    "is_open_to_others",
+    "make_private_file",
+    "make_private_folder",
+    "mark_for",
+    "read_file",
+    "save_file",
+]
 
 logger = logging.getLogger(__name__)
 
 MARKS = ".stores"
 """The folder in which stores leave their URLs, so that none removes another one's pictures."""
+
+_FOLDER, _FILE = 0o700, 0o600
+_OTHERS_READ = stat.S_IRGRP | stat.S_IROTH
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder and those above it that are missing; those that are there stay as they are.
+
+    Raises:
+        OSError: One cannot be made, or is not a folder.
+    """
+    for each in (*reversed(folder.parents), folder):
+        try:
+            each.mkdir(mode=_FOLDER, exist_ok=True)
+        except FileExistsError:
+            raise NotADirectoryError(errno.ENOTDIR, "Not a directory", str(each)) from None
+
+
+def make_private_file(path: Path) -> bool:
+    """Make an empty file, unless there is something; return whether it was made.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _FILE))
+    except FileExistsError:
+        return False
+    return True
+
+
+def is_open_to_others(path: Path) -> bool:
+    """Whether others than its owner may read a file; never where systems have no such modes."""
+    return os.name != "nt" and bool(path.stat().st_mode & _OTHERS_READ)
 
 
 class ObjectStore(Protocol):

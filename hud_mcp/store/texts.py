@@ -1,4 +1,4 @@
-"""Values as the JSON that every database takes, each made once."""
+"""Texts, and values as JSON, as every database takes them."""
 
 import json
 import math
@@ -7,7 +7,7 @@ from typing import Any, cast
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, from_json
 
-__all__ = ["dump", "read_json", "to_json"]
+__all__ = ["dump", "printable", "read_json", "storable", "to_json"]
 
 
 def dump(value: BaseModel, *, exclude_defaults: bool = False, finite: bool = True) -> str:
@@ -61,3 +61,15 @@ def _with_finite_numbers(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_with_finite_numbers(v) for v in cast("list[Any]", value)]
     return value
+
+
+def storable(text: str) -> str:
+    """A text as every database takes it: PostgreSQL's has no place for a NUL."""
+    return text.replace("\0", "\ufffd")
+
+
+def printable(text: str) -> str:
+    """The same for text that may hold lone surrogates, as a name does that is not UTF-8."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return storable(text.encode("utf-8", "replace").decode())

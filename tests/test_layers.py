@@ -113,15 +113,15 @@ EXCEPTIONS = {
     ("environment.server", "channel.bound"): "the same, for type checkers",
     ("environment.server", "cli.channel"): "what a container runs, by HUD's name",
     (
-        "environment.answers",
+        "environment.comparing",
         "graders.answers",
     ): "what a task may name compares answers by the graders' rules, and has none of its own",
     (
-        "environment.answers",
+        "environment.comparing",
         "graders.text",
     ): "the same",
     (
-        "environment.answers",
+        "environment.comparing",
         "graders.match",
     ): "the same",
     (
@@ -129,7 +129,7 @@ EXCEPTIONS = {
         "graders.pattern",
     ): "the same",
     (
-        "environment.answers",
+        "environment.comparing",
         "graders.inspect_scorers",
     ): "the same",
     (

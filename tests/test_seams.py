@@ -58,6 +58,7 @@ SEAMS = {
     "cli.surfaces": "the surfaces: a mistake in an option is told before they load",
     "env.surfaces": "live pages, bridges and a user's own gym, which few environments have",
     "environment": "a workspace is a world's declaration, which lies above",
+    "environment.comparing": "the graders' rules, which the first answer needs",
     "monitor.libraries": "the Prometheus client and OpenTelemetry, which few servers have",
     "lazy.libraries": "what several rooms use: the SDK's client, Pillow, Alembic and extras",
     "loading.libraries": "the importers of public sets, and pyarrow",

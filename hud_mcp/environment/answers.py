@@ -8,12 +8,10 @@ import re
 
 import anyio.to_thread
 
+from hud_mcp.environment import comparing
 from hud_mcp.errors import InvalidTask
 from hud_mcp.function import Function
-from hud_mcp.graders import answers as compared
-from hud_mcp.graders import inspect_scorers, match
 from hud_mcp.graders.pattern import Pattern, search
-from hud_mcp.graders.text import numeric_match as same_number
 from hud_mcp.loading import libraries
 from hud_mcp.loading.importers.letters import Location
 from hud_mcp.template import Answer
@@ -32,32 +30,34 @@ async def response_includes(
     """1.0 where every text occurs in the answer; case does not count."""
     named = [each if isinstance(each, list) else [each] for each in (texts, *more)]
     wanted = [str(text) for group in named for text in group]
-    return compared.response_includes(answer.raw, *wanted)
+    return comparing.answers.response_includes(answer.raw, *wanted)
 
 
 async def response_is(answer: Answer[str], text: Text) -> float:
     """1.0 where the answer is exactly the text; case counts, space around it does not."""
-    return compared.response_is(answer.raw, text)
+    return comparing.answers.response_is(answer.raw, text)
 
 
 async def response_match(answer: Answer[str], pattern: Pattern) -> float:
     """1.0 where the regular expression is found in the answer."""
-    return await compared.response_match(answer.raw, pattern)
+    return await comparing.answers.response_match(answer.raw, pattern)
 
 
 async def numeric_match(answer: Answer[str], expected: float, tolerance: float = 0.0) -> float:
     """1.0 where the last number of the answer is the expected one, give or take the tolerance."""
-    return same_number(answer.raw, expected, tolerance=tolerance)
+    return comparing.numeric_match(answer.raw, expected, tolerance=tolerance)
 
 
 async def gaia_match(answer: Answer[str], truth: Text) -> float:
     """1.0 where the scorer of the GAIA benchmark takes the answer for right."""
-    return compared.gaia_match(answer.raw, str(truth))
+    return comparing.answers.gaia_match(answer.raw, str(truth))
 
 
 async def gaia_final_answer(answer: Answer[str], truth: Text) -> float:
     """1.0 where GAIA's scorer takes what follows the last `FINAL ANSWER:` for right."""
-    return compared.gaia_match(answer.raw.rpartition("FINAL ANSWER:")[2].strip(), str(truth))
+    return comparing.answers.gaia_match(
+        answer.raw.rpartition("FINAL ANSWER:")[2].strip(), str(truth)
+    )
 
 
 async def inspect_match(
@@ -68,7 +68,7 @@ async def inspect_match(
     numeric: bool = False,  # noqa: FBT001, FBT002  # the same
 ) -> float:
     """1.0 where Inspect's scorer `match` takes the answer for right."""
-    return inspect_scorers.match(
+    return comparing.inspect_scorers.match(
         answer.raw, targets, location=location, ignore_case=ignore_case, numeric=numeric
     )
 
@@ -79,7 +79,7 @@ async def inspect_includes(
     ignore_case: bool = True,  # noqa: FBT001, FBT002  # arguments have no names here
 ) -> float:
     """1.0 where Inspect's scorer `includes` takes the answer for right."""
-    return inspect_scorers.includes(answer.raw, targets, ignore_case=ignore_case)
+    return comparing.inspect_scorers.includes(answer.raw, targets, ignore_case=ignore_case)
 
 
 async def inspect_choice(
@@ -89,22 +89,22 @@ async def inspect_choice(
     several: bool = False,  # noqa: FBT001, FBT002  # arguments have no names here
 ) -> float:
     """1.0 where Inspect's scorer `choice` takes the answer for right."""
-    return inspect_scorers.choice(answer.raw, target, count, several=several)
+    return comparing.inspect_scorers.choice(answer.raw, target, count, several=several)
 
 
 async def match_single(answer: Answer[str], text: Text) -> float:
     """1.0 where the text is somewhere in the answer, as HUD 0.2 compares; case does not count."""
-    return match.match_single(answer.raw, text).score
+    return comparing.match.match_single(answer.raw, text).score
 
 
 async def match_all(answer: Answer[str], texts: list[Text]) -> float:
     """The share of the texts that are somewhere in the answer, as HUD 0.2 compares."""
-    return match.match_all(answer.raw, texts).score
+    return comparing.match.match_all(answer.raw, texts).score
 
 
 async def match_fuzzy(answer: Answer[str], text: Text) -> float:
     """How alike answer and text are: 1 less the share of signs to edit, as HUD 0.2 compares."""
-    return match.match_fuzzy(answer.raw, text).score
+    return comparing.match.match_fuzzy(answer.raw, text).score
 
 
 async def match_regex(answer: Answer[str], pattern: Pattern) -> float:
@@ -115,7 +115,7 @@ async def match_regex(answer: Answer[str], pattern: Pattern) -> float:
 
 async def match_diff(answer: Answer[str], text: Text) -> float:
     """How much answer and text have in common, as HUD 0.2 compares."""
-    return match.match_diff(answer.raw, str(text)).score
+    return comparing.match.match_diff(answer.raw, str(text)).score
 
 
 async def session_file(name: str, sha256: str) -> None:

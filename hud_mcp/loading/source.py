@@ -6,7 +6,7 @@ This module owns the finding and the loading; declaring is the file's own busine
 import importlib
 import importlib.util
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -22,6 +22,7 @@ from hud_mcp.errors import (
 )
 from hud_mcp.loading import libraries
 from hud_mcp.loading.author_files import load_module, loaded_module
+from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.loading.importers.published import PUBLISHED, find_published
 from hud_mcp.task import Task
 
@@ -34,6 +35,7 @@ __all__ = [
     "is_also_a_set",
     "lasting_source",
     "load_environments",
+    "narrow_sources",
     "shipped_environments",
     "shipped_folder",
     "shipped_name",
@@ -222,14 +224,12 @@ def _load(source: str) -> list[Environment]:
     place, wanted = _split(source)
     path = _find_file(place)
     environments = _declared_in(load_module(path))
-    for environment in environments:
-        _check_world(environment)
-        environment.loaded(source=path.resolve())
     if not environments:
         raise InvalidEnvironment(f"{path} declares no Environment; write `env = Environment(…)`.")
-    if wanted is None:
-        return environments
-    chosen = [e for e in environments if e.name == wanted]
+    chosen = [e for e in environments if wanted is None or e.name == wanted]
+    for environment in chosen:
+        _check_world(environment)
+        environment.loaded(source=path.resolve())
     if not chosen:
         names = [e.name for e in environments]
         raise SourceNotFound(
@@ -237,6 +237,30 @@ def _load(source: str) -> list[Environment]:
             f"{', '.join(names)}."
         )
     return chosen
+
+
+def narrow_sources(sources: Iterable[str], names: Collection[str]) -> list[str]:
+    """Sources that load no environment beside those of some names, as far as files can tell.
+
+    A file may declare environments that need more than a job's tasks do.
+
+    Args:
+        sources: As for `load_environments`, or bridged.
+        names: The environments that are wanted.
+
+    Raises:
+        SourceNotFound: A source does not exist.
+        InvalidEnvironment: A file fails to load, or declares two environments of one name.
+    """
+    narrowed: list[str] = []
+    for source in sources:
+        is_file = not (source.startswith(_GYM) or is_bridged(source))
+        place, wanted = _split(source) if is_file else (source, None)
+        declared = _declared_in(load_module(_find_file(place))) if is_file else []
+        used = [each.name for each in declared if each.name in names]
+        is_wider = wanted is None and 0 < len(used) < len(declared)
+        narrowed += [f"{place}:{name}" for name in used] if is_wider else [source]
+    return narrowed
 
 
 def _load_gymnasium(source: str) -> Environment:

@@ -33,7 +33,7 @@ from hud_mcp.loading.provenance import (
     unused_contexts,
     why_not_runnable,
 )
-from hud_mcp.loading.source import load_environments, shipped_name
+from hud_mcp.loading.source import load_environments, narrow_sources, shipped_name
 from hud_mcp.record.job import IN_PROCESS, Job, new_job_id
 from hud_mcp.rollout.models import check_model, with_limits
 from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
@@ -114,7 +114,9 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
     check_in_process(how)
     chosen, left_out = _runnable(_chosen(request))
     chosen, conduct, protocol = _as_published(chosen, request)
-    sources = how.sources or _find_sources(chosen, request)
+    sources = narrow_sources(
+        how.sources or _find_sources(chosen, request), chosen.environment_names
+    )
     how = how.model_copy(
         update={
             "sources": tuple(lasting_source(source) for source in sources),

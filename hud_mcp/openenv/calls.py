@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hud_mcp import telemetry
-from hud_mcp.errors import HudMcpError, InvalidTask, LimitReached
+from hud_mcp.errors import InvalidTask
 from hud_mcp.observation import ImageFormat
 from hud_mcp.server.call import Call
+from hud_mcp.server.core_tool import perform_call
 from hud_mcp.server.own_tools import OwnTool, own_tools
-from hud_mcp.server.results import error_result
 from hud_mcp.server.tools import CORE
 from hud_mcp.session.caller import Caller
-from hud_mcp.session.receipts import told_to
 from hud_mcp.session.registry import Sessions
 
 __all__ = ["Calls"]
@@ -55,19 +53,5 @@ class Calls:
         if tool is None:
             known = ", ".join(n for n, own in self.own.items() if own.is_listed) or "none"
             raise InvalidTask(f"There is no tool {name!r}. The environment's own are: {known}.")
-        limit = self.sessions.limits.argument_bytes
-        with telemetry.span("call", tool=tool.name) as span:
-            try:
-                taken = tool.parse(arguments, max_bytes=limit)
-                call = Call(self.sessions, caller, taken, _unheard, self._image, dict(meta or {}))
-                return await tool.run(call)
-            except HudMcpError as exc:
-                if span is not None:
-                    span.fail(type(exc).__name__)
-                wait_s = exc.retry_after_s if isinstance(exc, LimitReached) else None
-                text, kind = told_to(caller, str(exc)), type(exc).__name__
-                return error_result(text, kind=kind, retry_after_s=wait_s)
-
-
-async def _unheard(_done: float, _total: float | None, _message: str | None) -> None:
-    """Nobody waits for signs of life here: a WebSocket has its own."""
+        call = Call(self.sessions, caller, arguments, None, self._image, meta or {})
+        return await perform_call(call, tool)

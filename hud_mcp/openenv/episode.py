@@ -56,7 +56,7 @@ class Episode:
     """
 
     def __init__(self, calls: Calls, caller: Caller) -> None:
-        self.turn = anyio.Lock()
+        self.turn = anyio.Lock(fast_acquire=True)
         self._calls = calls
         self._caller = caller
         self._begun = 0

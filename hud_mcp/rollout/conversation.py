@@ -76,7 +76,7 @@ class Conversation:
         self._store = store
         self._max_steps = max_steps
         self._steps: int | None = 0  # that are recorded; None where that is to be asked
-        self._turn = anyio.Lock()
+        self._turn = anyio.Lock(fast_acquire=True)
 
     @property
     def stopped(self) -> str | None:

@@ -34,7 +34,7 @@ class SessionIds:
         self._job_id = job_id
         self._at_once = max(1, at_once)
         self._ready: list[str] = []
-        self._alone = anyio.Lock()
+        self._alone = anyio.Lock(fast_acquire=True)
 
     async def take(self) -> str:
         """Take one for a run that begins now.

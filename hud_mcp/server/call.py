@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -41,7 +41,7 @@ class Call:
         caller: Who calls.
         arguments: Those that were given; once they are read, without `null` and `""` where
             the argument is optional.
-        progress: Reports a sign of life.
+        progress: Reports a sign of life; None where nobody waits for one.
         image: The format of pictures, unless the call names one.
         meta: What came beside the arguments, for programs.
     """
@@ -49,7 +49,7 @@ class Call:
     sessions: Sessions
     caller: Caller
     arguments: Mapping[str, Any]
-    progress: Progress
+    progress: Progress | None
     image: ImageFormat
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -87,16 +87,17 @@ class Call:
         most_chars = self.sessions.limits.observation_chars
         return Look(text=text, image=image, max_text_chars=most_chars, **more)
 
-    @contextmanager
-    def heartbeat(self, message: str) -> Generator[None]:
-        """Report progress every few seconds while the body of a `with` runs.
+    def heartbeat(self, message: str) -> AbstractContextManager[None]:
+        """Report progress every few seconds while the body of a `with` runs."""
+        return nullcontext() if self.progress is None else self._heard(message, self.progress)
 
-        The task that reports begins with the first sign of life: most calls end before it.
-        """
+    @contextmanager
+    def _heard(self, message: str, progress: Progress) -> Generator[None]:
+        """Report it by a task that begins with the first sign of life: most calls end before it."""
         loop = asyncio.get_running_loop()
         tasks: list[asyncio.Task[None]] = []
         timer = loop.call_later(
-            _HEARTBEAT_S, lambda: tasks.append(loop.create_task(self._beat(message)))
+            _HEARTBEAT_S, lambda: tasks.append(loop.create_task(_beat(message, progress)))
         )
         try:
             yield
@@ -105,16 +106,17 @@ class Call:
             for task in tasks:
                 task.cancel()
 
-    async def _beat(self, message: str) -> None:
-        seconds = 0.0
-        while True:
-            seconds += _HEARTBEAT_S
-            try:
-                await self.progress(seconds, None, f"{message} ({seconds:g} s)")
-            except Exception as exc:  # noqa: BLE001  # the call goes on; its reply will say more
-                logger.warning("no sign of life could be sent: %s", exc)
-                return
-            await asyncio.sleep(_HEARTBEAT_S)
+
+async def _beat(message: str, progress: Progress) -> None:
+    seconds = 0.0
+    while True:
+        seconds += _HEARTBEAT_S
+        try:
+            await progress(seconds, None, f"{message} ({seconds:g} s)")
+        except Exception as exc:  # noqa: BLE001  # the call goes on; its reply will say more
+            logger.warning("no sign of life could be sent: %s", exc)
+            return
+        await asyncio.sleep(_HEARTBEAT_S)
 
 
 def one_of(

@@ -51,7 +51,7 @@ class LocalTools:
         tool = (self._agent_tools if caller.is_agent else self._tools).get(name)
         if tool is None:
             return error_result(f"Unknown tool: {name}")
-        call = Call(self._sessions, caller, arguments, _no_progress, self._image, meta)
+        call = Call(self._sessions, caller, arguments, None, self._image, meta)
         return await perform_call(call, tool)
 
     def find_ended(self, session: str) -> tuple[str, Receipt] | None:
@@ -60,7 +60,3 @@ class LocalTools:
         if found is None or found.receipt is None:
             return None
         return found.trajectory_id, found.receipt
-
-
-async def _no_progress(_done: float, _total: float | None, _message: str | None) -> None:
-    """Who calls from the same process needs no sign of life."""

@@ -56,6 +56,8 @@ class WebServer(uvicorn.Server):
             admitting(app),
             http=cast("Any", protocol),
             ws="websockets-sansio" if sockets else "none",
+            # Messages are small, or pictures, and a loopback is faster than a compressor.
+            ws_per_message_deflate=False,
             log_config=None,
             access_log=False,
             lifespan="on" if lifespan else "off",

@@ -7,26 +7,30 @@ from functools import partial
 from typing import Any
 
 from hud_mcp import telemetry
-from hud_mcp.errors import HudMcpError, SessionBusy, SessionTaken, StoreFailed, WorldDied
+from hud_mcp.errors import (
+    HudMcpError,
+    LimitReached,
+    SessionBusy,
+    SessionTaken,
+    StoreFailed,
+    WorldDied,
+)
+from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session import events as ev
 from hud_mcp.session.held_task import HeldTask, Rest
+from hud_mcp.session.log import take_rest
 from hud_mcp.session.patience import in_patience
-from hud_mcp.session.receipts import died_text
+from hud_mcp.session.receipts import died_text, make_receipt
 from hud_mcp.session.resuming import resume_life
-from hud_mcp.session.session_end import unread
+from hud_mcp.session.session_end import SessionEnd, unread
 from hud_mcp.store.stored_session import SessionFacts
 
-__all__ = ["carry_out"]
+__all__ = ["EFFECTS"]
 
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
 """How long an end waits that could not be written."""
-
-
-def carry_out(task: HeldTask, effect: ev.Effect) -> Rest | None:
-    """Do what of an effect can be done at once; return the rest, or None where there is no more."""
-    return _FUNCTIONS[type(effect)](task, effect)
 
 
 # The template.
@@ -145,18 +149,54 @@ async def _record_end(task: HeldTask, effect: ev.Record) -> None:
     """Write how it ends; whatever fails, everybody who waits is told."""
     receipt, end = None, effect.end
     try:
-        task.record.log_rest()
+        if (rest := take_rest(task.journal.log)) is not None:
+            task.journal.log(rest)  # what it has printed since its last line's end
         if effect.was_stopped:
             task.journal.mark(was_stopped=True)
             task.journal.log("its server was stopped, and the session waits in its record")
         if not end.parked:
-            receipt = await task.record.end(
-                end, task.state.answer, is_begun=task.stored is not None
-            )
+            receipt = await _write_end(task, end)
     finally:
         if task.journal.owes:
             _retry_later(task)
         task.post(ev.Recorded(receipt, taken=task.journal.taken))
+
+
+async def _write_end(task: HeldTask, end: SessionEnd) -> Receipt | None:
+    """Write a session's receipt; where that cannot be written, it is owed.
+
+    Returns:
+        The receipt that stands, or is owed; None where its beginning cannot be recorded: nobody
+        was told of it then, and nothing is to be ended.
+    """
+    spec, journal, answer = task.spec, task.journal, task.state.answer
+    try:
+        if task.stored is None:  # else its beginning is written for sure
+            await journal.begin(spec)
+    except (StoreFailed, LimitReached) as exc:
+        logger.info("%s", exc)  # whoever starts it is told
+        return None
+    receipt = make_receipt(
+        end,
+        trajectory=spec.trajectory_id,
+        environment=spec.environment.name,
+        environment_digest=spec.environment.digest,
+        task=spec.task,
+        answer=answer,
+        reward_policy=spec.reward_policy,
+        started_at=spec.started_at,
+        ended_at=utc_now(),
+        attempt=journal.attempt,
+        notes=(*journal.snapshots.notes(), *task.strain.notes()),
+        strain=task.strain,
+    )
+    if end.error:
+        logger.warning("%s: %s", end.outcome, end.error)
+    try:
+        return await journal.end(receipt) or receipt
+    except (StoreFailed, SessionTaken) as exc:
+        logger.error("%s", exc)  # noqa: TRY400  # its text says everything
+    return receipt
 
 
 def _retry_later(task: HeldTask) -> None:
@@ -240,7 +280,7 @@ async def _resume_life(task: HeldTask) -> None:
         await resume_life(task, task.stored)
 
 
-_FUNCTIONS: Mapping[type, Callable[[HeldTask, Any], Rest | None]] = {
+EFFECTS: Mapping[type, Callable[[HeldTask, Any], Rest | None]] = {
     ev.StartDriver: _start_driver,
     ev.Submit: _submit,
     ev.Proceed: _proceed,
@@ -260,3 +300,4 @@ _FUNCTIONS: Mapping[type, Callable[[HeldTask, Any], Rest | None]] = {
     ev.WriteLog: _write_log,
     ev.Resume: _resume,
 }
+"""What does of each effect what can be done at once, and returns the rest, or None."""

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 import anyio
@@ -30,7 +30,6 @@ from hud_mcp.session.journal import Journal
 from hud_mcp.session.life import Life
 from hud_mcp.session.log import callback_context, clean_context
 from hud_mcp.session.receipts import RESUMING, Strain, answered_text, died_text, over_text
-from hud_mcp.session.record_ends import RecordEnds
 from hud_mcp.session.spec import SessionSpec
 from hud_mcp.session.state import State, decide
 from hud_mcp.session.turn import Call, CallCutOff
@@ -60,7 +59,7 @@ class HeldTask:
 
     Args:
         spec: The parts of the session.
-        carry_out: Does what of an effect can be done at once, and returns the rest.
+        effects: Does of each effect what can be done at once, and returns the rest.
         store: Where it is recorded.
         shared: The process's shared services.
         stored: Its record, where another server process began it.
@@ -74,7 +73,6 @@ class HeldTask:
         state: What the session is now.
         life: The parts that use its world.
         journal: What it writes.
-        record: How that begins and ends.
         strain: What the machine's load did to it.
         prompt: What its template asks; None until it does.
         expiry: When to look next whether it expires.
@@ -84,10 +82,10 @@ class HeldTask:
     """
 
     __slots__ = (
-        "_carry_out",
         "_deciding",
         "_effects",
         "_events",
+        "_functions",
         "_program",
         "_task",
         "_waiting",
@@ -99,7 +97,6 @@ class HeldTask:
         "on_over",
         "opening",
         "prompt",
-        "record",
         "retry",
         "shared",
         "spec",
@@ -115,7 +112,7 @@ class HeldTask:
         self,
         spec: SessionSpec,
         *,
-        carry_out: "Callable[[HeldTask, ev.Effect], Rest | None]",
+        effects: "Mapping[type, Callable[[Any, Any], Rest | None]]",
         store: Store,
         shared: Shared,
         stored: StoredSession | None,
@@ -129,7 +126,7 @@ class HeldTask:
         self.state = State(phase, provisional=provisional, is_back=stored is None)
         self.prompt: Prompt | None = None
         self.failure: HudMcpError | None = None
-        self._carry_out = carry_out
+        self._functions = effects
         self.store = store
         self.shared = shared
         self.stored = stored
@@ -154,7 +151,6 @@ class HeldTask:
         )
         earlier = stored.facts.overloaded if stored is not None else 0
         self.strain = Strain(shared.contention, self.journal, earlier)
-        self.record = RecordEnds(spec, self.journal, self.strain)
         self.life = self.new_life(0)
         self.touch()
 
@@ -232,7 +228,7 @@ class HeldTask:
     def _begin(self, effect: ev.Effect) -> Rest | None:
         """Do what of an effect can be done at once; return the rest, or None."""
         try:
-            return self._carry_out(self, effect)
+            return self._functions[type(effect)](self, effect)
         except Exception:  # what comes after it, is done nevertheless
             logger.exception("%s: %s failed", self.spec.name, type(effect).__name__)
             return None

@@ -19,6 +19,7 @@ from hud_mcp.session.deaths import trail
 from hud_mcp.session.draft import Draft
 from hud_mcp.session.events import Post, TakenOver
 from hud_mcp.session.snapshot_notes import SnapshotNotes
+from hud_mcp.session.spec import SessionSpec
 from hud_mcp.store import NewStep, Store
 from hud_mcp.store.stored_session import StoredSession
 
@@ -156,21 +157,32 @@ class Journal:
 
     # The beginning.
 
-    async def begin(self, add: Callable[[Store], "asyncio.Future[int]"]) -> None:
+    async def begin(self, spec: SessionSpec, prompt: str | None = None) -> None:
         """Record the beginning, once: what a second call is given changes nothing.
 
         It happens even if the wait is cancelled.
 
         Args:
-            add: Adds the session to the store, and gives the number of its start.
+            spec: The parts of the session.
+            prompt: What it asks, where that is known by then.
 
         Raises:
             LimitReached: It is a start too many. It was not written, and will not be.
             StoreFailed: The same, for another reason.
         """
-        if self._beginning is None:
-            self._beginning = add(self._store)
         begun = self._beginning
+        if begun is None:
+            begun = self._beginning = self._store.add_session(
+                spec.begun(prompt),
+                secret_digest=spec.secret_digest,
+                principal=spec.principal,
+                token_digest=spec.token_digest,
+                reward_policy=spec.reward_policy,
+                environment_digest=spec.environment.digest,
+                live_token=spec.live_token,
+                start_key=spec.start_key,
+                tries=spec.tries,
+            )
         self.attempt = begun.result() if begun.done() else await asyncio.shield(begun)
 
     async def save_prompt(self, prompt: str) -> None:

@@ -26,7 +26,7 @@ from hud_mcp.observation import Look, Screenshot
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session.answers import check_answer, respond
 from hud_mcp.session.caller import Caller
-from hud_mcp.session.carry_out import carry_out
+from hud_mcp.session.carry_out import EFFECTS
 from hud_mcp.session.changes import Changes
 from hud_mcp.session.direct import Access, access
 from hud_mcp.session.draft import StepKind, Stepped
@@ -119,7 +119,7 @@ class Session(HeldTask):
     ) -> None:
         super().__init__(
             spec,
-            carry_out=carry_out,
+            effects=EFFECTS,
             store=store,
             shared=shared,
             stored=stored,
@@ -323,10 +323,12 @@ class Session(HeldTask):
                 await self.over()
         if not self.state.is_over:
             return None
-        await self.flush_end()
-        if self.receipt is None or self.receipt.outcome is not Outcome.GRADED:
+        if self.journal.owes:
+            await self.flush_end()
+        receipt = self.state.receipt
+        if receipt is None or receipt.outcome is not Outcome.GRADED:
             raise SessionEnded(over_text(self.state))
-        return self.receipt
+        return receipt
 
     async def _submit(self, answer: str) -> None:
         """Submit an answer, in its turn."""

@@ -74,7 +74,7 @@ async def _run_to_prompt(session: Session) -> Prompt:
     # Where nothing is opened or awaited on the way, one commit has the row and its prompt.
     at_once = life.template.prompts_at_once and session.environment.world.opens_nothing
     if not at_once:
-        await session.record.begin()
+        await journal.begin(session.spec)
     driven = session.post(Staged(life.number)).is_driven
     prompt = await life.driver.wait_for_prompt() if driven else None
     if prompt is None:
@@ -82,7 +82,7 @@ async def _run_to_prompt(session: Session) -> Prompt:
         raise EnvironmentFailed(_why_not_started(session))
     session.prompt = prompt
     if at_once:
-        await session.record.begin(prompt.text)
+        await journal.begin(session.spec, prompt.text)
     else:
         await journal.save_prompt(prompt.text)
     if (handle := await life.world.handle()) is not None:

@@ -153,17 +153,17 @@ class Writer:
             that is cancelled is this future's end, and not the write's.
         """
         loop = asyncio.get_running_loop()
-        write = Write(change, files, loop.create_future())
+        waiting: asyncio.Future[Any] = loop.create_future()
         found = None if files or callable(change) else self.commit(change)
         if found is not None:
-            write.conclude(found[0][0] if found else None)
+            waiting.set_result(found[0][0] if found else None)
         elif copy is None:
-            self._put(write)
+            self._put(Write(change, files, waiting))
         else:
-            copying = loop.create_task(self._copy(write, copy))
+            copying = loop.create_task(self._copy(Write(change, files, waiting), copy))
             self._copying.add(copying)
             copying.add_done_callback(self._copying.discard)
-        return write.waiting
+        return waiting
 
     async def _copy(self, write: Write, copy: Callable[[Path, bytes], None]) -> None:
         """Copy files to where they lie elsewhere too, then hand over.

@@ -97,8 +97,9 @@ class Statement:
         typed = [bindparam(name, type_=_KINDS[name]) for name in names]
         compiled: Any = text(said.strip()).bindparams(*typed).compile(dialect=dialect)
         self.text: str = compiled.string
-        self._places: list[str] | None = compiled.positiontup
-        self._binders = [(name, _binder(_KINDS[name], dialect)) for name in names]
+        places: list[str] | None = compiled.positiontup
+        self._is_positional = places is not None
+        self._binders = [(name, _binder(_KINDS[name], dialect)) for name in places or names]
 
     def bind(self, values: Values) -> Any:
         """Values as the driver takes them; those of columns of JSON are JSON already.
@@ -106,11 +107,13 @@ class Statement:
         Raises:
             KeyError: One is missing.
         """
-        bound: dict[str, Any] = {}
+        bound: list[Any] = []
         for name, convert in self._binders:
             value = values[name]
-            bound[name] = value if convert is None or value is None else convert(value)
-        return bound if self._places is None else [bound[name] for name in self._places]
+            bound.append(value if convert is None or value is None else convert(value))
+        if self._is_positional:
+            return bound
+        return dict(zip([name for name, _ in self._binders], bound, strict=True))
 
 
 def _binder(kind: Any, dialect: Dialect) -> Callable[[Any], Any] | None:

@@ -24,18 +24,18 @@ from hud_mcp.store.texts import dump, storable, to_json
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from hud_mcp.store.sql.statements import Driver, Statement, Statements
+    from hud_mcp.store.sql.statements import Driver, Statement, Statements, Values
 
-    Made = list[tuple[Statement, dict[str, Any]]]
+    Made = list[tuple[Statement, Values]]
 
 __all__ = [
     "Change",
+    "Growth",
     "NewEnd",
     "NewSession",
     "NewStep",
     "Progress",
     "StartRule",
-    "StepRow",
     "make_changes",
 ]
 
@@ -224,37 +224,69 @@ class NewStep:
     snapshot: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StepRow:
-    """A step as its row has it.
+_SAID_BYTES = 1024 * 1024
+"""So much may be stored before a row says so; what a killed server had not said is not counted."""
 
-    Attributes:
-        index: Its number.
-        text: The step, as JSON.
-        took_s: How long it took.
+
+@dataclass(slots=True)
+class _Size:
+    """What one session has stored. A step that is written again has its number, and counts once."""
+
+    steps: int = 0
+    steps_bytes: int = 0
+    state_bytes: int = 0
+    said_bytes: int = 0
+
+
+class Growth:
+    """Counts what sessions of this process store; a picture, for each step that has it.
+
+    To say it with each step would write the session's row anew each time. It is said with every
+    mebibyte, as the session ends, and as it is let go of.
     """
 
-    index: int
-    text: str
-    took_s: float
+    def __init__(self) -> None:
+        self._sizes: dict[str, _Size] = {}
 
-    @classmethod
-    def of(cls, step: TrajectoryStep) -> "StepRow":
-        """The row of a step."""
-        finite = step.reward is None or math.isfinite(step.reward)
-        text = dump(step, exclude_defaults=True, finite=finite)
-        took_s = max(0.0, (step.ended_at - step.started_at).total_seconds())
-        return cls(step.index, text, took_s)
+    def take_over(self, session_id: str, stored_bytes: int) -> None:
+        """Go on from what a session's row says."""
+        self._sizes[session_id] = _Size(steps_bytes=stored_bytes, said_bytes=stored_bytes)
 
-    def values(self, session_id: str, server: str) -> dict[str, Any]:
-        """What the statement that adds it is given."""
-        return {
-            "session_id": session_id,
-            "server": server,
-            "step": self.index,
-            "row": self.text,
-            "took_s": self.took_s,
-        }
+    def count(self, session_id: str, new: NewStep, row_bytes: int) -> None:
+        """Count a step with its picture, unless it is counted, and the state after it."""
+        size = self._sizes.get(session_id) or self._sizes.setdefault(session_id, _Size())
+        if new.step.index >= size.steps:
+            size.steps = new.step.index + 1
+            size.steps_bytes += row_bytes
+            if new.screenshot is not None:
+                size.steps_bytes += len(new.screenshot.data)
+        if new.snapshot is not None:
+            size.state_bytes = len(new.snapshot)
+
+    def count_state(self, session_id: str, size_bytes: int) -> None:
+        """Count the state of a world, in place of the one before."""
+        self._sizes.setdefault(session_id, _Size()).state_bytes = size_bytes
+
+    def is_due(self, session_id: str) -> bool:
+        """Whether the next write is to say it."""
+        size = self._sizes.get(session_id) or _Size()
+        return size.steps_bytes + size.state_bytes - size.said_bytes >= _SAID_BYTES
+
+    def said(self, session_id: str) -> int | None:
+        """The amount that a write says which is made now; None where it need not say it."""
+        if not self.is_due(session_id):
+            return None
+        self._sizes[session_id].said_bytes = total = self.total(session_id)
+        return total
+
+    def total(self, session_id: str, *, with_state: bool = True) -> int:
+        """The amount that a session has stored."""
+        size = self._sizes.get(session_id, _Size())
+        return size.steps_bytes + (size.state_bytes if with_state else 0)
+
+    def forget(self, session_id: str) -> None:
+        """Forget a session that has ended, or is let go of."""
+        self._sizes.pop(session_id, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,50 +295,63 @@ class Progress:
 
     Attributes:
         session_id: The session.
-        steps: Its next steps, in order.
+        steps: The rows of its next steps, in order, without the server.
         state: The world's snapshot, and the step after which it was taken; None to keep the last.
         prompt: What it asks; None where that stays.
         answered_at: When the last of the steps answered; None where it does not.
         stored_bytes: How much the session has stored; None to say it later.
+        size: Characters of what is written.
     """
 
     session_id: str
-    steps: Sequence[StepRow] = ()
+    steps: "Sequence[Values]" = ()
     state: tuple[int, bytes] | None = None
     prompt: str | None = None
     answered_at: datetime | None = None
     stored_bytes: int | None = None
+    size: int = 0
 
     @classmethod
-    def of(cls, session_id: str, steps: Sequence[NewStep]) -> "Progress":
-        """What steps change; only the last may answer."""
-        states = [(new.step.index, new.snapshot) for new in steps if new.snapshot is not None]
-        last = steps[-1]
-        return cls(
-            session_id,
-            [StepRow.of(new.step) for new in steps],
-            states[-1] if states else None,
-            answered_at=last.step.ended_at if last.answers else None,
-        )
+    def of(cls, session_id: str, steps: Sequence[NewStep], growth: "Growth") -> "Progress":
+        """The changes that steps make; only the last may answer.
 
-    @property
-    def size(self) -> int:
-        """Characters of what is written."""
-        return sum(len(row.text) for row in self.steps) + len(self.prompt or "")
+        Args:
+            session_id: The session.
+            steps: Its next steps.
+            growth: Counts what they store, once, however often they are written.
+        """
+        rows: list[Values] = []
+        size, state = 0, None
+        for new in steps:
+            step = new.step
+            finite = step.reward is None or math.isfinite(step.reward)
+            text = dump(step, exclude_defaults=True, finite=finite)
+            took_s = max(0.0, (step.ended_at - step.started_at).total_seconds())
+            row = {"session_id": session_id, "step": step.index, "row": text, "took_s": took_s}
+            rows.append(row)
+            size += len(text)
+            if new.snapshot is not None:
+                state = (step.index, new.snapshot)
+            growth.count(session_id, new, len(text))
+        answered_at = steps[-1].step.ended_at if steps[-1].answers else None
+        return cls(session_id, rows, state, answered_at=answered_at, size=size)
 
     def inline(self, statements: "Statements", server: str) -> "Made | None":
         """What an event loop may commit itself; None of a snapshot."""
         if self.state is not None:
             return None
-        steps = [row.values(self.session_id, server) for row in self.steps]
-        made = [(statements.insert_step, values) for values in steps]
-        return made + [(statements.change, values) for values in self.changed(server)]
+        made: Made = []
+        for row in self.steps:
+            made.append((statements.insert_step, {**row, "server": server}))
+        for row in self.changed(server):
+            made.append((statements.change, row))
+        return made
 
     @classmethod
     def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[Progress]") -> list[None]:
         """Make all of some."""
         statements, server = driver.statements, lease.server_id
-        steps = [row.values(each.session_id, server) for each in changes for row in each.steps]
+        steps = [{**row, "server": server} for each in changes for row in each.steps]
         added = driver.run(statements.insert_step, steps)
         if added != len(steps):
             alone = _only(changes)

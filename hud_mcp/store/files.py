@@ -112,8 +112,11 @@ def save_file(path: Path, data: bytes) -> None:
             return
     except FileNotFoundError:
         pass
-    make_private_folder(path.parent)
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
+    except FileNotFoundError:  # the first picture of its folder
+        make_private_folder(path.parent)
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

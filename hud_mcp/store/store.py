@@ -29,16 +29,9 @@ from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, Tra
 from hud_mcp.registry import service
 from hud_mcp.store import sql
 from hud_mcp.store.archive import Archive
-from hud_mcp.store.changes import (
-    NewEnd,
-    NewSession,
-    NewStep,
-    Progress,
-    StartRule,
-)
+from hud_mcp.store.changes import Growth, NewEnd, NewSession, NewStep, Progress, StartRule
 from hud_mcp.store.database import Database
 from hud_mcp.store.files import mark_for, save_file
-from hud_mcp.store.growth import Growth
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.store.stored_session import WaitingSession
 from hud_mcp.store.texts import storable
@@ -201,7 +194,8 @@ class Store(Archive):
 
     async def set_prompt(self, trajectory_id: str, prompt: str) -> None:
         """Record a session's prompt."""
-        await self._database.write(Progress(trajectory_id, prompt=storable(prompt)))
+        text = storable(prompt)
+        await self._database.write(Progress(trajectory_id, prompt=text, size=len(text)))
 
     async def set_handle(self, trajectory_id: str, handle: bytes) -> None:
         """Record the handle of a world on another machine, as a snapshot before any step."""
@@ -261,7 +255,7 @@ class Store(Archive):
             files.append(self._mark)
             self._mark = None
         copy = None if self.objects is None or not files else self.objects.put
-        change = self._progress(trajectory_id, steps)
+        change = Progress.of(trajectory_id, steps, self._growth)
         if (stored_bytes := self._growth.said(trajectory_id)) is not None:
             change = replace(change, stored_bytes=stored_bytes)
         return self._database.write(change, files, copy=copy)
@@ -294,17 +288,7 @@ class Store(Archive):
         """
         if self._growth.is_due(trajectory_id):
             return False
-        return self._database.commit(self._progress(trajectory_id, [new]))
-
-    def _progress(self, trajectory_id: str, steps: Sequence[NewStep]) -> Progress:
-        """What steps change; what they store is counted once, however often they are written."""
-        change = Progress.of(trajectory_id, steps)
-        for new, row in zip(steps, change.steps, strict=True):
-            picture_bytes = 0 if new.screenshot is None else len(new.screenshot.data)
-            self._growth.count(trajectory_id, row.index, len(row.text) + picture_bytes)
-        if change.state is not None:
-            self._growth.count_state(trajectory_id, len(change.state[1]))
-        return change
+        return self._database.commit(Progress.of(trajectory_id, (new,), self._growth))
 
     def add_turns(
         self, trajectory_id: str, turns: Sequence[ModelTurn], *, before_step: int | None = None

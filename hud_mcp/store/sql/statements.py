@@ -96,24 +96,21 @@ class Statement:
         names = list(dict.fromkeys(re.findall(r":(\w+)", said)))
         typed = [bindparam(name, type_=_KINDS[name]) for name in names]
         compiled: Any = text(said.strip()).bindparams(*typed).compile(dialect=dialect)
-        self.text: str = compiled.string
-        places: list[str] | None = compiled.positiontup
-        self._is_positional = places is not None
-        self._binders = [(name, _binder(_KINDS[name], dialect)) for name in places or names]
+        # SQLite's driver takes values by the names that are written here.
+        self.text: str = compiled.string if compiled.positiontup is None else said.strip()
+        self._binders = [(name, _binder(_KINDS[name], dialect)) for name in names]
 
-    def bind(self, values: Values) -> Any:
+    def bind(self, values: Values) -> dict[str, Any]:
         """Values as the driver takes them; those of columns of JSON are JSON already.
 
         Raises:
             KeyError: One is missing.
         """
-        bound: list[Any] = []
+        bound: dict[str, Any] = {}
         for name, convert in self._binders:
             value = values[name]
-            bound.append(value if convert is None or value is None else convert(value))
-        if self._is_positional:
-            return bound
-        return dict(zip([name for name, _ in self._binders], bound, strict=True))
+            bound[name] = value if convert is None or value is None else convert(value)
+        return bound
 
 
 def _binder(kind: Any, dialect: Dialect) -> Callable[[Any], Any] | None:

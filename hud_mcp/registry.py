@@ -13,7 +13,7 @@ from typing import Any
 
 from hud_mcp.errors import NotInstalled
 
-__all__ = ["BUILT_IN", "Plugin", "former_homes", "plugins", "service"]
+__all__ = ["BUILT_IN", "Plugin", "former_homes", "holds_modules", "plugins", "service"]
 
 BUILT_IN = (
     "hud_mcp.plugins.gymnasium.plugin",
@@ -77,6 +77,14 @@ def former_homes(name: str) -> tuple[str, ...]:
     above, _, last = name.rpartition(".")
     homes = [f"{home}.{last}" for home in former_homes(above)] if above else ()
     return tuple(home for home in homes if _is_module(home))
+
+
+def holds_modules(name: str) -> bool:
+    """Whether other modules lie in the one of a former name: in its home, or by former names."""
+    if any(each.startswith(f"{name}.") for each in _former_names()):
+        return True
+    specs = [find_spec(home) for home in former_homes(name)]
+    return any(spec is not None and spec.submodule_search_locations is not None for spec in specs)
 
 
 def _is_module(name: str) -> bool:

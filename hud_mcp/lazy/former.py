@@ -19,7 +19,6 @@ class _FormerName(ModuleType):
 
     def __init__(self, name: str, homes: Sequence[str]) -> None:
         super().__init__(name)
-        self.__path__ = []  # without it, it could hold no other former name
         self._homes = homes
 
     def __getattr__(self, name: str) -> Any:
@@ -70,13 +69,13 @@ class _Finder:
         if found is not None and found.origin is not None:
             return found
         # A folder with stubs alone looks like a package without an `__init__`.
-        from hud_mcp.registry import former_homes  # noqa: PLC0415  # a start needs no table
+        from hud_mcp.registry import former_homes, holds_modules  # noqa: PLC0415  # a start needs no table
 
         homes = former_homes(name)
         if not homes:
             return found
         loader: Any = _Loader(homes)
-        return ModuleSpec(name, loader, is_package=not name.endswith(".__main__"))
+        return ModuleSpec(name, loader, is_package=holds_modules(name))
 
 
 def find_former_names() -> None:

@@ -26,7 +26,8 @@ class _FormerName(ModuleType):
         if name == "__all__":
             return sorted({each for module in modules for each in module.__all__})
         for module in reversed(modules):  # as after a star import of each
-            if hasattr(module, name):
+            # Its own path is empty: what lies at its home's would be loaded a second time.
+            if name != "__path__" and hasattr(module, name):
                 return getattr(module, name)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 

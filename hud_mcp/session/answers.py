@@ -68,6 +68,8 @@ async def look_at_answer(life: Life, draft: Draft, look: Look, *, deliver_image:
         return True
     except Exception as exc:  # noqa: BLE001  # whatever a world raises, the answer stands
         draft.fail(f"The observation at the answer failed: {why(exc)}", interrupted=False)
+    if world.replays:  # its record gives its state again
+        return False
     try:
         state = world.snapshot(life.journal.count)  # also in the middle of an access
         draft.snapshot = await within(min(_KEEP_S, step_s / 2), state)

@@ -147,19 +147,19 @@ class Driver:
 
     def submit(self, raw: str) -> None:
         """Resume the template with the answer; grading begins."""
-        self._order(self._told(partial(self._grade_answer, raw)))
+        self._order_grade(partial(self._grade_answer, raw))
 
     def proceed(self) -> None:
         """Let the template's own deadline reach it: it may grade without an answer."""
-        self._order(self._told(self._grade_unanswered))
+        self._order_grade(self._grade_unanswered)
 
     def dismiss(self, end: SessionEnd) -> None:
         """Tell the template that waits for an answer that there is none."""
         self._order(partial(self._dismiss, end))
 
-    def _told(self, order: _Order) -> _Order:
-        """An order to grade, as a part of the call that gives the answer."""
-        return telemetry.following(order, "grade", environment=self._of.env)
+    def _order_grade(self, order: _Order) -> None:
+        """Order to grade, as a part of the call that gives the answer."""
+        self._order(telemetry.following(order, "grade", environment=self._of.env))
 
     def _order(self, order: _Order) -> None:
         if self._orders is not None:
@@ -406,4 +406,5 @@ class Driver:
     def _done(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (exc := task.exception()) is not None:
             logger.error("the driver of %s broke", self._name, exc_info=exc)
-        self._finish(self._interrupted())  # whatever broke it, the session ends
+        if not self._has_finished:  # whatever broke it, the session ends
+            self._finish(self._interrupted())

@@ -89,24 +89,22 @@ def make_changes(
         StoreFailed: There is no such session.
     """
     results: list[Any] = [None] * len(changes)
-    waiting: list[tuple[int, Any]] = []
+    waiting: dict[type, list[int]] = {}
 
     def make_waiting() -> None:
         for kind in (NewSession, Progress, NewEnd):  # a session begins, goes on and ends
-            numbers = [number for number, change in waiting if isinstance(change, kind)]
-            of_kind: list[Any] = [changes[number] for number in numbers]
-            if of_kind:
+            if numbers := waiting.pop(kind, None):
+                of_kind: list[Any] = [changes[number] for number in numbers]
                 made = kind.make_all(driver, lease, of_kind)
                 for number, result in zip(numbers, made, strict=True):
                     results[number] = result
-        waiting.clear()
 
     for i, change in enumerate(changes):
         if callable(change):
             make_waiting()
             results[i] = change(driver.connection)
         else:
-            waiting.append((i, change))
+            waiting.setdefault(type(change), []).append(i)
     make_waiting()
     return results
 

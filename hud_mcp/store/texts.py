@@ -27,6 +27,10 @@ def dump(value: BaseModel, *, exclude_defaults: bool = False, finite: bool = Tru
     return to_json(value.model_dump(mode="json", exclude_defaults=exclude_defaults))
 
 
+_FINITE = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+"""One for all: `json.dumps` would make one each time."""
+
+
 def to_json(value: Any) -> str:
     """A value as the JSON that every database takes.
 
@@ -35,7 +39,7 @@ def to_json(value: Any) -> str:
     that holds a number reads back.
     """
     try:
-        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+        return _FINITE.encode(value)
     except ValueError:
         return json.dumps(_with_finite_numbers(value), separators=(",", ":"))
 

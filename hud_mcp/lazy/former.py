@@ -25,11 +25,15 @@ class _FormerName(ModuleType):
         modules = [import_module(home) for home in self._homes]
         if name == "__all__":
             return sorted({each for module in modules for each in module.__all__})
-        for module in reversed(modules):  # as after a star import of each
-            # Its own path is empty: what lies at its home's would be loaded a second time.
-            if name != "__path__" and hasattr(module, name):
-                return getattr(module, name)
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        if name == "__path__":  # of what lies at its home's, a second module would be made
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        # A later home wins, as after a star import of each.
+        home = next((each for each in reversed(modules) if hasattr(each, name)), modules[-1])
+        try:
+            return getattr(home, name)
+        except AttributeError as exc:
+            text = str(exc).replace(repr(home.__name__), repr(self.__name__))
+            raise AttributeError(text) from None
 
     def __dir__(self) -> list[str]:
         return list(self.__all__)

@@ -43,6 +43,7 @@ class Database:
         folder: Where files that belong to it are: beside a SQLite file, else in the user's
             data folder.
         lease: This server's.
+        writer: Commits small changes on the event loop's own connection; `write` hands it the rest.
     """
 
     def __init__(self, url: str, lease_s: float, *, is_scratch: bool = False) -> None:
@@ -61,11 +62,11 @@ class Database:
         self._opening = threading.Lock()
         self._engine: Engine | None = None
         self.lease = Lease(self.folder / "servers", self._lease_s)
-        self._writer = Writer(self._open, self.lease, self._shown)
+        self.writer = Writer(self._open, self.lease, self._shown)
 
     def renew_after_fork(self) -> None:
         """Leave what a forked process has inherited: its connections and lease are its parent's."""
-        _inherited.append((self._engine, self.lease, self._writer))
+        _inherited.append((self._engine, self.lease, self.writer))
         self._begin()
 
     @property
@@ -116,26 +117,8 @@ class Database:
             What is waited for. It gives what the change gives, or raises `StoreFailed` where
             nothing was written, and `SessionTaken` where another server owns the session.
         """
-        writing = self._writer.write(change, files, copy)
+        writing = self.writer.write(change, files, copy)
         return telemetry.timed(writing, "store") if telemetry.listeners else writing
-
-    def commit(self, change: Change) -> bool:
-        """Commit a small change on the running event loop's own connection, and wait for nothing.
-
-        Returns:
-            Whether it was committed. Else nothing was, and `write` takes it.
-        """
-        if not telemetry.listeners:
-            return self._writer.commit(change) is not None
-        with telemetry.Span("store", {}) as span:
-            is_done = self._writer.commit(change) is not None
-            span.drop(unless=is_done)
-            return is_done
-
-    @property
-    def commits_inline(self) -> bool:
-        """Whether `commit` would try to, just now."""
-        return self._writer.lane is not None
 
     async def close(self, within_s: float | None) -> None:
         """Finish accepted writes, release this server's sessions, and disconnect.
@@ -146,7 +129,7 @@ class Database:
             within_s: Seconds to wait. Writes that a locked database has not taken by then are
                 lost with the process. None waits without a limit.
         """
-        if not await self._writer.close(within_s):
+        if not await self.writer.close(within_s):
             logger.warning("the record is still being written; the process does not wait")
             return
         engine, self._engine = self._engine, None

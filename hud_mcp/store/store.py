@@ -9,7 +9,7 @@ is first used.
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
+from hud_mcp import telemetry
 from hud_mcp.errors import SessionTaken
 from hud_mcp.hidden_paths import hide
 from hud_mcp.observation import Screenshot
@@ -266,7 +267,7 @@ class Store(Archive):
         Returns:
             Whether it is written. If not, `write_steps` writes it with the step.
         """
-        if self.objects is not None or self._mark is not None or not self._database.commits_inline:
+        if self.objects is not None or self._mark is not None or not self._database.writer.lane:
             return False
         path = self.screenshots / ScreenshotRecord.of(picture).name
         own = anyio.CapacityLimiter(1)  # whoever fills the pools of threads holds up no step
@@ -288,7 +289,12 @@ class Store(Archive):
         """
         if not self._database.commits_inline or self._growth.is_due(trajectory_id):
             return False
-        return self._database.commit(Progress.of(trajectory_id, (new,), self._growth))
+        change = Progress.of(trajectory_id, (new,), self._growth)
+        with telemetry.Span("store", {}) if telemetry.listeners else nullcontext() as span:
+            is_done = self._database.writer.commit(change) is not None
+            if span is not None:
+                span.drop(unless=is_done)
+        return is_done
 
     def add_turns(
         self, trajectory_id: str, turns: Sequence[ModelTurn], *, before_step: int | None = None

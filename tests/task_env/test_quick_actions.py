@@ -21,7 +21,7 @@ from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.task_env.quick import Performed, QuickActions
-from hud_mcp.worlds.gymnasium import pace
+from hud_mcp.worlds.gymnasium import thread
 
 pytestmark = pytest.mark.anyio
 
@@ -51,7 +51,7 @@ async def served(place: Path, *, most: int = 500) -> AsyncGenerator[Sessions]:
 def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each step is short to its world, however busy the machine is."""
     for bound in ("_AT_ONCE_S", "_LONG_S"):
-        monkeypatch.setattr(pace, bound, PATIENCE_S)
+        monkeypatch.setattr(thread, bound, PATIENCE_S)
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ from hud_mcp.store.texts import read_json, to_json
 __all__ = [
     "check_file",
     "concerns_all",
-    "is_in_place",
     "move_log",
     "open_engine",
     "passes",
@@ -132,16 +131,13 @@ def check_file(connection: Connection) -> None:
     """
     if connection.dialect.name != "sqlite":
         return
-    if not is_in_place(*connection.info["file"]):
-        raise _FileGone(errno.ENOENT, "its file was deleted, moved or replaced")
-
-
-def is_in_place(path: Path, opened: os.stat_result) -> bool:
-    """Return whether a file that was opened is the one that has its name now."""
+    path, opened = connection.info["file"]
     try:
-        return os.path.samestat(os.stat(path), opened)  # noqa: PTH116  # each commit asks
+        is_in_place = os.path.samestat(path.stat(), opened)
     except FileNotFoundError:
-        return False
+        is_in_place = False
+    if not is_in_place:
+        raise _FileGone(errno.ENOENT, "its file was deleted, moved or replaced")
 
 
 def synchronise(connection: Connection, *, fully: bool) -> None:

@@ -4,6 +4,7 @@ Each goes to the driver as a constant text, which that prepares. SQLAlchemy adds
 statement as SQLite takes to run it. Importing this loads SQLAlchemy.
 """
 
+import os
 import re
 import sqlite3
 import time
@@ -15,7 +16,6 @@ from sqlalchemy import Connection, Dialect, Engine, bindparam, text
 from sqlalchemy.exc import DBAPIError
 
 from hud_mcp.store.sql.columns import Id, Json
-from hud_mcp.store.sql.engine import is_in_place
 from hud_mcp.store.sql.schema import sessions, snapshots, steps
 from hud_mcp.store.texts import printable
 
@@ -285,7 +285,8 @@ class Lane:
             return None
         began_s = time.perf_counter()
         try:
-            found = self._commit(made) if is_in_place(self._path, self._opened) else None
+            is_in_place = os.path.samestat(self._path.stat(), self._opened)
+            found = self._commit(made) if is_in_place else None
         except (sqlite3.Error, OSError, ValueError):  # the thread says what cannot be written
             found = None
         finally:

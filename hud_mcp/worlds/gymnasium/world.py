@@ -20,8 +20,7 @@ from hud_mcp.worlds.gymnasium.frames import Frames, close_env, drawing
 from hud_mcp.worlds.gymnasium.known import most_steps
 from hud_mcp.worlds.gymnasium.legend import legend_of
 from hud_mcp.worlds.gymnasium.making import Probe
-from hud_mcp.worlds.gymnasium.pace import Pace
-from hud_mcp.worlds.gymnasium.thread import OwnThread
+from hud_mcp.worlds.gymnasium.thread import OwnThread, Pace
 from hud_mcp.worlds.gymnasium.words import in_words, plain
 
 if TYPE_CHECKING:

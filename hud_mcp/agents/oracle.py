@@ -1,7 +1,9 @@
 """The oracle: solves a task with the template's own solution, through the tools of any client."""
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
 
 from hud_mcp.agents.agent import Agent
 from hud_mcp.environment import Environment
@@ -46,7 +48,12 @@ class OracleAgent:
         arguments = template.arguments.parse(task.args)
         context = environment.context_space.fill(task.context)
         arguments |= {name: dict(context) for name in template.arguments.context_names}
-        wanted = list(inspect.signature(function).parameters)[1:]
-        answer = await function(agent, **{name: arguments[name] for name in wanted})
+        answer = await function(agent, **{name: arguments[name] for name in _asked_by(function)})
         if not agent.answered:
             await agent.respond("" if answer is None else answer)
+
+
+@cache
+def _asked_by(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The arguments that a solution takes beside the agent."""
+    return tuple(inspect.signature(function).parameters)[1:]

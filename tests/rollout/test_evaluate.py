@@ -56,6 +56,46 @@ async def backwards(agent: Agent) -> str:
     return agent.prompt.split("'")[1][::-1]
 
 
+WAITING = """
+from pathlib import Path
+
+import anyio
+from hud_mcp import Environment
+
+env = Environment("reversed")
+
+
+@env.template()
+async def backwards(word: str = "lamp"):
+    answer = yield f"Write {word!r} backwards."
+    yield 1.0 if answer == word[::-1] else 0.0
+
+
+@env.tool()
+async def wait() -> str:
+    try:
+        await anyio.sleep_forever()
+    finally:
+        Path("given_up").touch()
+"""
+
+
+async def test_a_call_that_its_agent_gives_up_is_cancelled_in_its_server(words: Path) -> None:
+    """The agent goes on, and its answer waits for nothing."""
+    (words / "env.py").write_text(WAITING)
+
+    async def waits(agent: Agent) -> str:
+        with anyio.move_on_after(0.5):
+            await agent.ask("wait", {})
+        return await backwards(agent)
+
+    with anyio.fail_after(60):
+        job = await evaluate("rows.jsonl", waits, timeout_s=10.0)
+
+    assert [run.reward for run in job.runs] == [1.0, 1.0, 1.0]
+    assert (words / "given_up").exists()
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("words")
 async def test_a_function_is_evaluated_and_its_progress_is_told() -> None:

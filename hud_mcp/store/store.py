@@ -287,7 +287,7 @@ class Store(Archive):
             the step has a snapshot or is large; the database is a server or is busy; or the
             session is another server's.
         """
-        if not self._database.commits_inline or self._growth.is_due(trajectory_id):
+        if not self._database.writer.lane or self._growth.is_due(trajectory_id):
             return False
         change = Progress.of(trajectory_id, (new,), self._growth)
         with telemetry.Span("store", {}) if telemetry.listeners else nullcontext() as span:

@@ -24,7 +24,7 @@ class _FormerName(ModuleType):
     def __getattr__(self, name: str) -> Any:
         modules = [import_module(home) for home in self._homes]
         if name == "__all__":
-            return sorted({each for module in modules for each in module.__all__})
+            return sorted({each for module in modules for each in _public(module)})
         if name == "__path__":  # of what lies at its home's, a second module would be made
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         # A later home wins, as after a star import of each.
@@ -37,6 +37,11 @@ class _FormerName(ModuleType):
 
     def __dir__(self) -> list[str]:
         return list(self.__all__)
+
+
+def _public(module: ModuleType) -> Sequence[str]:
+    """The public names of a module; none of a package that holds modules alone."""
+    return getattr(module, "__all__", ())
 
 
 class _Loader:

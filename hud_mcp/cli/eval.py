@@ -30,6 +30,7 @@ from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.recording import in_store, no_record_option, store_option
 from hud_mcp.cli.results import Results, load_results, print_results
+from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.watching import job_page
 from hud_mcp.cli.where import where_options, with_room
 from hud_mcp.egress.hosts import read_hosts
@@ -207,7 +208,8 @@ async def _main(options: dict[str, Any]) -> int:
             watched_signals(on_repeated) as interruption,
             job_page(console, store, options, interruption) as job_id,
         ):
-            prepared = await _prepare(console, store, options, job_id)
+            with without_collecting():
+                prepared = await _prepare(console, store, options, job_id)
             status = await _evaluate(console, store, prepared, options, interruption)
     finally:
         await store.close()
@@ -287,9 +289,10 @@ async def _evaluate(
         watch = Watch(progress.on_start, progress.on_end, progress.on_death, progress.on_note)
         with log_path.open("a" if options["resume"] else "w") as log, progress:
             await interruption.run(lambda: evaluation.run(log, watch))
-    results = await _load(store, prepared, progress)
-    print_results(console, results, told=progress.told, store=options["store"])
-    await write_report(store, job.id, report, expected=results.expected)
+    with without_collecting():
+        results = await _load(store, prepared, progress)
+        print_results(console, results, told=progress.told, store=options["store"])
+        await write_report(store, job.id, report, expected=results.expected)
     console.print(f"Job {job.id}. Server log: {log_path}", style="dim", soft_wrap=True)
     jobs = in_store(f"hud-mcp jobs {job.id}", options["store"])
     console.print(cell(f"Next: `{jobs}` lists each run.", "dim"), soft_wrap=True)

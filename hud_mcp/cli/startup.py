@@ -31,7 +31,7 @@ def interrupted_quietly() -> Generator[None]:
 
 @contextmanager
 def without_collecting() -> Generator[None]:
-    """Import without looking for garbage meanwhile, which takes a tenth of a start.
+    """Load or show much without looking for garbage meanwhile, which takes a tenth of that.
 
     What is there then stays to the end, and is not looked through again. A session is some sixty
     objects that live for a while: from now on, new ones are looked through less often too. With

@@ -5,7 +5,9 @@ from typing import Literal
 
 import anyio.to_thread
 
+from hud_mcp.errors import SourceNotFound, did_you_mean_file
 from hud_mcp.record.job import Job
+from hud_mcp.record.place import STORE_VARIABLE
 from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import (
     Receipt,
@@ -34,34 +36,28 @@ class Archive:
         database: Where its rows are.
         screenshots: The folder of pictures.
         objects: Where they lie, if that folder has copies alone.
+
+    Attributes:
+        database: The same, also for plugins with statements of their own.
+        screenshots: The same.
+        objects: The same.
+        url: The SQLAlchemy URL of the database.
+        folder: The folder of its files: beside a SQLite file, else in the user's data.
     """
 
     def __init__(
         self, database: Database, screenshots: Path, objects: ObjectStore | None = None
     ) -> None:
-        self._database = database
+        self.database = database
         self.screenshots = screenshots
         self.objects = objects
-
-    @property
-    def database(self) -> Database:
-        """The database, for plugins with statements of their own."""
-        return self._database
-
-    @property
-    def url(self) -> str:
-        """The SQLAlchemy URL of the database."""
-        return self._database.url
-
-    @property
-    def folder(self) -> Path:
-        """The folder of its files: beside a SQLite file, else in the user's data."""
-        return self._database.folder
+        self.url = database.url
+        self.folder = database.folder
 
     @property
     def exists(self) -> bool:
         """Whether the store exists. For a database by URL it is assumed."""
-        return self._database.exists
+        return self.database.path is None or self.database.path.exists()
 
     def look_for_it(self) -> None:
         """Raise an error if the store does not exist: reading must not create one.
@@ -69,7 +65,12 @@ class Archive:
         Raises:
             SourceNotFound: It does not exist. The error says how to name another one.
         """
-        self._database.look_for_it()
+        if not self.exists:
+            path = Path(self.database.path or "")
+            raise SourceNotFound(
+                f"There is no store at {path}.{did_you_mean_file(path)} Name another one with "
+                f"--store or {STORE_VARIABLE}; `hud-mcp eval` makes one."
+            )
 
     async def load_trajectory(self, trajectory_id: str, *, turns: bool = False) -> Trajectory:
         """Return the whole record of one session.
@@ -81,7 +82,7 @@ class Archive:
         Raises:
             SourceNotFound: There is no such trajectory.
         """
-        return await self._database.read(
+        return await self.database.read(
             lambda c: sql.reading.load_trajectory(c, self.screenshots, trajectory_id, turns=turns)
         )
 
@@ -89,27 +90,27 @@ class Archive:
         self, trajectory_id: str, start: int = 0, stop: int | None = None
     ) -> list[TrajectoryStep]:
         """Return the steps from `start` up to but not including `stop`."""
-        return await self._database.read(
+        return await self.database.read(
             lambda c: sql.reading.load_steps(c, self.screenshots, trajectory_id, start, stop)
         )
 
     async def load_turns(self, trajectory_id: str, after: int = -1) -> list[RecordedTurn]:
         """Return a model's turns with a higher number. No agent may see them."""
-        found = await self._database.read(
+        found = await self.database.read(
             lambda c: sql.turns.load_turns(c, [trajectory_id], after=after)
         )
         return found[trajectory_id]
 
     async def load_live(self, live_token: str) -> TrajectorySummary | None:
         """Return the summary of the trajectory whose live page has this token, or None."""
-        found = await self._database.read(
+        found = await self.database.read(
             lambda c: sql.reading.load_summaries(c, live_token=live_token)
         )
         return found[0] if found else None
 
     async def load_lines(self, trajectory_id: str, after: int = 0) -> list[tuple[int, str]]:
         """Return the numbered lines of a log after the line with this number."""
-        return await self._database.read(lambda c: sql.reading.load_lines(c, trajectory_id, after))
+        return await self.database.read(lambda c: sql.reading.load_lines(c, trajectory_id, after))
 
     async def load_session(self, trajectory_id: str) -> StoredSession:
         """Return the record from which a session can be resumed.
@@ -117,7 +118,7 @@ class Archive:
         Raises:
             SourceNotFound: There is no such session.
         """
-        return await self._database.read(
+        return await self.database.read(
             lambda c: sql.sessions.load_session(c, self.screenshots, trajectory_id)
         )
 
@@ -130,23 +131,23 @@ class Archive:
             The trajectory's id, and the receipt or None before the end. None if this principal
             has no such session.
         """
-        return await self._database.read(
+        return await self.database.read(
             lambda c: sql.sessions.find_session(c, secret_digest, principal)
         )
 
     async def find_begun(self, secret_digest: str) -> tuple[str | None, Task] | None:
         """Return a session's principal and task by the hash of its id; None if there is none."""
-        return await self._database.read(lambda c: sql.sessions.find_begun(c, secret_digest))
+        return await self.database.read(lambda c: sql.sessions.find_begun(c, secret_digest))
 
     async def list_own(self, token_digest: str, limit: int) -> list[OwnSession]:
         """Return the newest sessions that were started with a token, newest first."""
         if not self.exists:
             return []
-        return await self._database.read(lambda c: sql.sessions.list_own(c, token_digest, limit))
+        return await self.database.read(lambda c: sql.sessions.list_own(c, token_digest, limit))
 
     async def find_own(self, token_digest: str, trajectory_id: str) -> str | None:
         """Return the hash of a session's id by its record's id; None if another token began it."""
-        return await self._database.read(
+        return await self.database.read(
             lambda c: sql.sessions.find_own(c, token_digest, trajectory_id)
         )
 
@@ -157,7 +158,7 @@ class Archive:
             LimitReached: No start is left.
         """
         if self.exists:
-            await self._database.read(lambda c: sql.jobs.check_tries(c, start_key, tries))
+            await self.database.read(lambda c: sql.jobs.check_tries(c, start_key, tries))
 
     async def load_job(self, job_id: str, *, turns: bool = False) -> tuple[Job, list[Trajectory]]:
         """Return a job and its trajectories, in the order in which they began.
@@ -171,7 +172,7 @@ class Archive:
         Raises:
             SourceNotFound: There is no such job.
         """
-        return await self._database.read(
+        return await self.database.read(
             lambda c: (
                 sql.jobs.load_job(c, job_id),
                 sql.reading.load_trajectories(c, self.screenshots, job_id=job_id, turns=turns),
@@ -189,7 +190,7 @@ class Archive:
         Raises:
             SourceNotFound: There is no such job.
         """
-        return await self._database.read(
+        return await self.database.read(
             lambda c: (
                 *sql.jobs.load_job_with_tasks(c, job_id),
                 sql.reading.load_summaries(c, job_id=job_id, uses=True),
@@ -220,9 +221,7 @@ class Archive:
 
     async def _find_id(self, kind: Literal["job", "trajectory"], text: str, hint: str) -> str:
         self.look_for_it()
-        return await self._database.read(
-            lambda c: sql.reading.find_id(c, kind, text, try_next=hint)
-        )
+        return await self.database.read(lambda c: sql.reading.find_id(c, kind, text, try_next=hint))
 
     async def load_job_ids(self, job_id: str, *, foreign: bool = False) -> tuple[Job, list[str]]:
         """Return a job and the ids of its trajectories, in the order in which they began.
@@ -234,7 +233,7 @@ class Archive:
         Raises:
             SourceNotFound: There is no such job.
         """
-        return await self._database.read(
+        return await self.database.read(
             lambda c: (
                 sql.jobs.load_job(c, job_id),
                 sql.reading.trajectory_ids(c, job_id, foreign=foreign),
@@ -243,7 +242,7 @@ class Archive:
 
     async def list_jobs(self, limit: int = 1000) -> list[Job]:
         """Return the newest jobs, newest first."""
-        return await self._database.read(lambda c: sql.jobs.list_jobs(c, limit))
+        return await self.database.read(lambda c: sql.jobs.list_jobs(c, limit))
 
     async def list_trajectories(
         self, *, job_id: str | None = None, task_id: str | None = None, limit: int = 1000
@@ -252,7 +251,7 @@ class Archive:
 
         They are those of a job, or of a task in whatever jobs; with neither, those of no job.
         """
-        return await self._database.read(
+        return await self.database.read(
             lambda c: sql.reading.load_summaries(
                 c, job_id=job_id, task_id=task_id, newest_first=True, limit=limit
             )

@@ -13,9 +13,9 @@ import anyio.to_thread
 from platformdirs import user_data_path
 
 from hud_mcp import telemetry
-from hud_mcp.errors import SourceNotFound, StoreFailed, did_you_mean_file
+from hud_mcp.errors import StoreFailed
 from hud_mcp.hidden_paths import hide
-from hud_mcp.record.place import STORE_VARIABLE, read_place
+from hud_mcp.record.place import read_place
 from hud_mcp.store import sql
 from hud_mcp.store.changes import Change
 from hud_mcp.store.lease import Lease
@@ -40,6 +40,7 @@ class Database:
 
     Attributes:
         url: Its SQLAlchemy URL.
+        path: The file, where it is SQLite's; else None.
         folder: Where files that belong to it are: beside a SQLite file, else in the user's
             data folder.
         lease: This server's.
@@ -47,9 +48,9 @@ class Database:
     """
 
     def __init__(self, url: str, lease_s: float, *, is_scratch: bool = False) -> None:
-        self.url, self._path = read_place(url)
+        self.url, self.path = read_place(url)
         # One folder however the file is called: a link to it must not be another store.
-        real = Path(os.path.realpath(self._path)).parent if self._path else None
+        real = Path(os.path.realpath(self.path)).parent if self.path else None
         self.folder = real or user_data_path("hud-mcp")
         hide(self.folder)
         self._lease_s = lease_s
@@ -68,23 +69,6 @@ class Database:
         """Leave what a forked process has inherited: its connections and lease are its parent's."""
         _inherited.append((self._engine, self.lease, self.writer))
         self._begin()
-
-    @property
-    def exists(self) -> bool:
-        """Whether the store exists. For a database by URL it is assumed."""
-        return self._path is None or self._path.exists()
-
-    def look_for_it(self) -> None:
-        """Raise an error if the store does not exist: reading must not create one.
-
-        Raises:
-            SourceNotFound: It does not exist. The error says how to name another one.
-        """
-        if self._path is not None and not self.exists:
-            raise SourceNotFound(
-                f"There is no store at {self._path}.{did_you_mean_file(self._path)} Name another "
-                f"one with --store or {STORE_VARIABLE}; `hud-mcp eval` makes one."
-            )
 
     async def read(self, read: "Callable[[Connection], T]") -> T:
         """Call a function with a connection, on a thread, and return what it returns.
@@ -121,14 +105,7 @@ class Database:
         return telemetry.timed(writing, "store") if telemetry.listeners else writing
 
     async def close(self, within_s: float | None) -> None:
-        """Finish accepted writes, release this server's sessions, and disconnect.
-
-        It may be called twice.
-
-        Args:
-            within_s: Seconds to wait. Writes that a locked database has not taken by then are
-                lost with the process. None waits without a limit.
-        """
+        """Close it, as `Store.close` says."""
         if not await self.writer.close(within_s):
             logger.warning("the record is still being written; the process does not wait")
             return
@@ -138,14 +115,14 @@ class Database:
 
     @property
     def _shown(self) -> str:
-        return str(self._path or self.url.partition("?")[0].rpartition("@")[2])
+        return str(self.path or self.url.partition("?")[0].rpartition("@")[2])
 
     def _open(self) -> "Engine":
         # A lock of its own: opening may wait on a file, and the event loop must not.
         with self._opening:
             if self._engine is None:
                 self._engine = sql.engine.open_engine(
-                    self.url, self._path, is_scratch=self._is_scratch
+                    self.url, self.path, is_scratch=self._is_scratch
                 )
             return self._engine
 

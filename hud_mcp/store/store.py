@@ -97,7 +97,7 @@ class Store(Archive):
 
     async def add_job(self, job: Job, tasks: Sequence[Task] = ()) -> None:
         """Record a job and the tasks that it is to run, in order."""
-        await self._database.write(lambda c: sql.jobs.insert_job(c, job, tasks))
+        await self.database.write(lambda c: sql.jobs.insert_job(c, job, tasks))
 
     async def plan_run(self, job_id: str, run: str) -> None:
         """Add a run to a job's plan before the run begins. From then on, only planned runs count.
@@ -119,11 +119,11 @@ class Store(Archive):
         Raises:
             SourceNotFound: There is no such job.
         """
-        await self._database.write(lambda c: sql.jobs.add_runs(c, job_id, runs))
+        await self.database.write(lambda c: sql.jobs.add_runs(c, job_id, runs))
 
     async def is_planned(self, run: str) -> bool:
         """Return whether a job's plan has the session with this SHA-256 of its id."""
-        return await self._database.read(lambda c: sql.jobs.is_planned(c, run))
+        return await self.database.read(lambda c: sql.jobs.is_planned(c, run))
 
     async def update_job(self, job: Job) -> None:
         """Record a job's changed name, metadata and end.
@@ -131,7 +131,7 @@ class Store(Archive):
         Raises:
             SourceNotFound: There is no such job.
         """
-        await self._database.write(lambda c: sql.jobs.update_job(c, job))
+        await self.database.write(lambda c: sql.jobs.update_job(c, job))
 
     async def join_job(self, job: Job) -> bool:
         """Record a job, unless the store has one with its id.
@@ -139,7 +139,7 @@ class Store(Archive):
         Returns:
             Whether the recorded job has no plan, so that each of its sessions counts.
         """
-        return await self._database.write(lambda c: sql.jobs.join_job(c, job))
+        return await self.database.write(lambda c: sql.jobs.join_job(c, job))
 
     # Sessions: each of these checks that this server owns the session.
 
@@ -191,12 +191,12 @@ class Store(Archive):
             token_digest=token_digest,
             unflushed=True if self.writes_late else None,
         )
-        return self._database.write(new)
+        return self.database.write(new)
 
     async def set_prompt(self, trajectory_id: str, prompt: str) -> None:
         """Record a session's prompt."""
         text = storable(prompt)
-        await self._database.write(Progress(trajectory_id, prompt=text, size=len(text)))
+        await self.database.write(Progress(trajectory_id, prompt=text, size=len(text)))
 
     async def set_handle(self, trajectory_id: str, handle: bytes) -> None:
         """Record the handle of a world on another machine, as a snapshot before any step."""
@@ -211,7 +211,7 @@ class Store(Archive):
             data: The result of the world's `snapshot`.
         """
         self._growth.count_state(trajectory_id, len(data))
-        await self._database.write(Progress(trajectory_id, state=(step, data)))
+        await self.database.write(Progress(trajectory_id, state=(step, data)))
 
     async def add_step(
         self,
@@ -259,7 +259,7 @@ class Store(Archive):
         change = Progress.of(trajectory_id, steps, self._growth)
         if (stored_bytes := self._growth.said(trajectory_id)) is not None:
             change = replace(change, stored_bytes=stored_bytes)
-        return self._database.write(change, files, copy=copy)
+        return self.database.write(change, files, copy=copy)
 
     async def save_picture(self, picture: Screenshot) -> bool:
         """Write the file of a picture before the step that names it, so that this is committed.
@@ -267,7 +267,7 @@ class Store(Archive):
         Returns:
             Whether it is written. If not, `write_steps` writes it with the step.
         """
-        if self.objects is not None or self._mark is not None or not self._database.writer.lane:
+        if self.objects is not None or self._mark is not None or not self.database.writer.lane:
             return False
         path = self.screenshots / ScreenshotRecord.of(picture).name
         own = anyio.CapacityLimiter(1)  # whoever fills the pools of threads holds up no step
@@ -287,11 +287,11 @@ class Store(Archive):
             the step has a snapshot or is large; the database is a server or is busy; or the
             session is another server's.
         """
-        if not self._database.writer.lane or self._growth.is_due(trajectory_id):
+        if not self.database.writer.lane or self._growth.is_due(trajectory_id):
             return False
         change = Progress.of(trajectory_id, (new,), self._growth)
         with telemetry.Span("store", {}) if telemetry.listeners else nullcontext() as span:
-            is_done = self._database.writer.commit(change) is not None
+            is_done = self.database.writer.commit(change) is not None
             if span is not None:
                 span.drop(unless=is_done)
         return is_done
@@ -310,7 +310,7 @@ class Store(Archive):
             A future that ends once they are durable, with the number of turns that had no room.
             They are written even if nobody awaits it, and before any later write.
         """
-        return self._database.write(
+        return self.database.write(
             lambda c: sql.turns.add_turns(c, trajectory_id, turns, before_step)
         )
 
@@ -331,9 +331,9 @@ class Store(Archive):
         """
         if not lines:
             return
-        await self._database.write(
+        await self.database.write(
             lambda c: sql.sessions.add_logs(
-                c, self._database.lease.server_id, trajectory_id, lines, first
+                c, self.database.lease.server_id, trajectory_id, lines, first
             )
         )
 
@@ -355,7 +355,7 @@ class Store(Archive):
         """
         has_state = receipt.outcome is Outcome.GRADED
         stored_bytes = self._growth.total(trajectory_id, with_state=has_state)
-        written = self._database.write(NewEnd(trajectory_id, receipt, stored_bytes))
+        written = self.database.write(NewEnd(trajectory_id, receipt, stored_bytes))
 
         def forget(written: "asyncio.Future[Receipt]") -> None:
             if not written.cancelled() and written.exception() is None:
@@ -385,8 +385,8 @@ class Store(Archive):
 
     async def claim_session(self, trajectory_id: str) -> bool:
         """Take over a session that has not ended, if no living server owns it."""
-        stored_bytes = await self._database.write(
-            lambda c: self._database.lease.take(c, trajectory_id)
+        stored_bytes = await self.database.write(
+            lambda c: self.database.lease.take(c, trajectory_id)
         )
         if stored_bytes is not None:
             self._growth.take_over(trajectory_id, stored_bytes)
@@ -394,8 +394,8 @@ class Store(Archive):
 
     async def waiting_sessions(self, environments: Sequence[str]) -> list[WaitingSession]:
         """Return the unended sessions of these environments that no living server runs."""
-        return await self._database.write(
-            lambda c: self._database.lease.waiting_sessions(c, environments)
+        return await self.database.write(
+            lambda c: self.database.lease.waiting_sessions(c, environments)
         )
 
     def check_writable(self) -> "asyncio.Future[None]":
@@ -406,10 +406,10 @@ class Store(Archive):
         """
 
         def run(connection: "Connection") -> None:
-            self._database.lease.register(connection)
-            self._database.lease.beat(connection)
+            self.database.lease.register(connection)
+            self.database.lease.beat(connection)
 
-        return self._database.write(run)
+        return self.database.write(run)
 
     async def close(self, *, within_s: float | None = None) -> None:
         """Finish accepted writes, release this server's sessions, and disconnect.
@@ -420,11 +420,11 @@ class Store(Archive):
             within_s: Seconds to wait. Writes that a locked database has not taken by then are
                 lost with the process. None waits without a limit.
         """
-        await self._database.close(within_s)
+        await self.database.close(within_s)
 
     async def _update_session(self, trajectory_id: str, changes: dict[str, Any]) -> None:
-        server = self._database.lease
-        await self._database.write(
+        server = self.database.lease
+        await self.database.write(
             lambda c: sql.sessions.update(c, server.server_id, trajectory_id, changes)
         )
 

@@ -57,32 +57,19 @@ def join_job(connection: Connection, job: Job) -> bool:
 
 
 def update_job(connection: Connection, job: Job) -> None:
-    """Change a job's row.
-
-    Raises:
-        SourceNotFound: There is no such job.
-    """
+    """Change a job's row."""
     changed = connection.execute(jobs.update().where(jobs.c.id == job.id).values(row=_row(job)))
     if changed.rowcount != 1:
         raise _no_job(job.id)
 
 
 def load_job(connection: Connection, job_id: str) -> Job:
-    """A job.
-
-    Raises:
-        SourceNotFound: There is no such job.
-        DamagedRecord: Its row is not what was written.
-    """
+    """A job."""
     return _read_job(_job_row(connection, job_id))
 
 
 def find_job(connection: Connection, job_id: str) -> Job:
-    """A job; where its row is damaged, that it is there.
-
-    Raises:
-        SourceNotFound: There is no such job.
-    """
+    """A job; where its row is damaged, that it is there."""
     return _listed_job(_job_row(connection, job_id))
 
 
@@ -97,9 +84,6 @@ def load_job_with_tasks(connection: Connection, job_id: str) -> tuple[Job, list[
 
     Where rows of them are damaged, the job says so: of a task there is its id, if that can be
     read.
-
-    Raises:
-        SourceNotFound: There is no such job.
     """
     job = find_job(connection, job_id)
     tasks, damage = _load_job_tasks(connection, job_id)
@@ -167,9 +151,6 @@ def add_runs(connection: Connection, job_id: str, runs: Sequence[str]) -> None:
 
     The first one gives the job its plan. What a job of before there were plans has begun until
     then is in it too, and goes on counting.
-
-    Raises:
-        SourceNotFound: There is no such job.
     """
     here = jobs.c.id == job_id
     row = connection.execute(select(jobs.c.planned).where(here).with_for_update()).first()
@@ -208,9 +189,6 @@ def check_tries(connection: Connection, key: str, tries: int) -> None:
     """Refuse a start too many.
 
     What the machine or its operator ended does not count, nor what expired without a step.
-
-    Raises:
-        LimitReached: As many have begun as there may be.
     """
     receipt = sound_json(connection, sessions.c.receipt)
     used = exists().where(steps.c.session_id == sessions.c.id) | (sessions.c.pruned_steps > 0)

@@ -113,11 +113,7 @@ def trajectory_ids(connection: Connection, job_id: str, *, foreign: bool = False
 def find_id(
     connection: Connection, kind: Literal["job", "trajectory"], text: str, *, try_next: str
 ) -> str:
-    """The whole id that a text stands for: it is the id, or begins no other one.
-
-    Raises:
-        SourceNotFound: There is none, or there are several; the text names them.
-    """
+    """The whole id that a text stands for: it is the id, or begins no other one."""
     id_, at = (
         (jobs.c.id, jobs.c.created_at) if kind == "job" else (sessions.c.id, sessions.c.started_at)
     )
@@ -182,11 +178,7 @@ def load_trajectories(
 def load_trajectory(
     connection: Connection, screenshots: Path, trajectory_id: str, *, turns: bool = False
 ) -> Trajectory:
-    """One whole record.
-
-    Raises:
-        SourceNotFound: There is no such trajectory.
-    """
+    """One whole record."""
     found = load_trajectories(connection, screenshots, ids=[trajectory_id], turns=turns)
     if not found:
         raise SourceNotFound(f"The store has no trajectory {trajectory_id!r}.")
@@ -194,20 +186,12 @@ def load_trajectory(
 
 
 def read_task(row: Row[Any]) -> Task:
-    """The task of a session's row.
-
-    Raises:
-        DamagedRecord: It is not what was written.
-    """
+    """The task of a session's row."""
     return read_value(Task, row.task, f"the task of {row.id}")
 
 
 def read_receipt(row: Row[Any]) -> Receipt | None:
-    """The receipt in a session's row.
-
-    Raises:
-        DamagedRecord: It is not what was written.
-    """
+    """The receipt in a session's row."""
     if row.receipt is None:
         return None
     return read_value(Receipt, row.receipt, f"the receipt of {row.id}")

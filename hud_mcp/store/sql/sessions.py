@@ -36,11 +36,7 @@ __all__ = [
 
 
 def load_session(connection: Connection, screenshots: Path, trajectory_id: str) -> StoredSession:
-    """What is needed to resume a session.
-
-    Raises:
-        SourceNotFound: There is none of this id.
-    """
+    """What is needed to resume a session."""
     found = load_trajectory(connection, screenshots, trajectory_id)
     row: Any = session_row(connection, trajectory_id)
     of_it = snapshots.c.session_id == trajectory_id
@@ -143,12 +139,7 @@ def list_waiting(connection: Connection, environments: Sequence[str]) -> list[Wa
 def update(
     connection: Connection, server_id: str, trajectory_id: str, changes: dict[str, Any]
 ) -> None:
-    """Change the row of a session that goes on.
-
-    Raises:
-        SessionTaken: Another server owns it, or it has ended.
-        StoreFailed: There is no such session.
-    """
+    """Change the row of a session that goes on."""
     mine = (
         sessions.c.id == trajectory_id,
         sessions.c.owner == server_id,
@@ -165,12 +156,7 @@ def add_logs(
     lines: Sequence[tuple[datetime, str]],
     first: int | None,
 ) -> None:
-    """Add lines to a session's log, its own ones once: also after the end that this server gave it.
-
-    Raises:
-        SessionTaken: They are the session's own, and another server owns it or ended it.
-        StoreFailed: There is no such session.
-    """
+    """Add lines to a session's log, its own ones once; also after the end that this server gave."""
     skip = 0
     if first is not None:
         mine = select(sessions.c.id).where(

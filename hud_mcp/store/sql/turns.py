@@ -37,9 +37,6 @@ def add_turns(
 
     Returns:
         How many were left out, as there is no room for them.
-
-    Raises:
-        StoreFailed: There is no such session.
     """
     held = select(sessions.c.id).where(sessions.c.id == trajectory_id)
     if connection.execute(held.with_for_update(key_share=True)).first() is None:
@@ -96,9 +93,6 @@ def load_turns(
         connection: An open one.
         trajectory_ids: The sessions.
         after: Only those with a higher number.
-
-    Raises:
-        DamagedRecord: A row is damaged.
     """
     found: dict[str, list[RecordedTurn]] = {each: [] for each in trajectory_ids}
     query = select(turns).where(turns.c.session_id.in_(list(found)), turns.c.turn > after)

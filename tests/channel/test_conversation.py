@@ -212,6 +212,8 @@ async def test_a_task_call_is_cut_off(here: Served, gate: Gates, method: str, ph
             await peer.result(call)
             call = peer.ask("tasks.grade", answer="x")
         await stop.reached()
+        beat = await peer.call("hello", session_id=peer.session)
+        assert beat["session_id"] == peer.session, "a heartbeat changes nothing of it"
         end = peer.ask(method)
         first = await peer.frame() or {}
         assert first["id"] == call

@@ -24,7 +24,7 @@ from hud_mcp.carl import (
 )
 from hud_mcp.errors import InvalidContext, InvalidEnvironment, ObservationKeyNotFound
 
-ROOT = Path(hud_mcp.carl.__file__).parents[2]
+ROOT = Path(hud_mcp.__file__).parents[1]
 
 
 def run(program: str, *paths: Path) -> str:

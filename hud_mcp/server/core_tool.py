@@ -30,18 +30,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T", str, bool)
 
 
-class _Parser(Protocol):
-    """Reads the arguments of a call."""
-
-    def __call__(self, given: Mapping[str, Any], *, max_bytes: int) -> dict[str, Any]:
-        """Read them.
-
-        Raises:
-            InvalidTask, LimitReached: As for `Arguments.parse`.
-        """
-        ...
-
-
 class _OwnTool(Protocol):
     """A tool of the environments' own."""
 
@@ -127,8 +115,8 @@ class CoreTool:
         return self._arguments_of(view).schema
 
     @cached_property
-    def parse(self) -> _Parser:
-        """Reads a call's arguments, whatever is served."""
+    def parse(self) -> Callable[..., dict[str, Any]]:
+        """Reads a call's arguments, of at most `max_bytes`, whatever is served."""
         # What is not of the environments served is refused by the session, which knows why.
         return self._arguments_of(View.of()).parse
 

@@ -6,7 +6,7 @@ resumed for certain is not: grading another state would be worse than none.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import anyio
 
@@ -225,16 +225,26 @@ async def _set_up_again(
 async def _check(world: World, step: TrajectoryStep, seen: str | None) -> None:
     """Compare what is seen now with what was recorded; a page may still be settling."""
     look = Look.model_validate(step.look).model_copy(update={"image": None})
-    recorded = step.observation_text
+    # Told with the first look, or by the start before it: it says nothing of where the world is.
+    rules = frozenset(world.explain("").splitlines())
+    recorded = _without(rules, step.observation_text or "")
+
+    def now() -> str:
+        return _without(rules, clip_text(seen or "", look.max_text_chars))
+
     with anyio.move_on_after(0 if look.changes else _SETTLE_S):
-        while seen is None or clip_text(seen, look.max_text_chars) != recorded:
+        while now() != recorded:
             await anyio.sleep(_POLL_S)
             seen = (await world.observe(look)).text
-    if seen is None or clip_text(seen, look.max_text_chars) != recorded:
+    if now() != recorded:
         raise WorldLost(
             f"after {step.index + 1} repeated steps, the observation differs: "
-            f"{_difference(recorded or '', seen or '')}"
+            f"{_difference(recorded, now())}"
         )
+
+
+def _without(lines: Collection[str], text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if line not in lines) if lines else text
 
 
 def _difference(before: str, now: str) -> str:

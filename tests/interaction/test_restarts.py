@@ -328,6 +328,23 @@ async def test_a_session_goes_on_in_the_next_process_of_a_client_that_starts_one
             assert len((await peer.record(task)).steps) == 3
 
 
+async def test_a_game_whose_rules_its_start_has_told_goes_on_in_the_next_process(
+    tmp_path: Path,
+) -> None:
+    """A replay, whose first look would tell the rules, sees the same as the record."""
+    push = {"type": "custom", "action": "step", "args": {"action": 1}}
+    with anyio.fail_after(BOUND_S):
+        async with stdio_peer(tmp_path, ("gym:CartPole-v1",), era=MODERN) as peer:
+            task = await peer.start("balance")
+            await peer.ok("step", session=task.session, actions=[push])
+        async with stdio_peer(tmp_path, ("gym:CartPole-v1",), era=MODERN) as peer:
+            seen = await peer.ok("step", session=task.session, actions=[push])
+            assert "Step 2 of" in seen.text
+            assert "A pole stands" not in seen.text, "the rules are told once"
+            graded = await peer.ok("response", session=task.session, answer="done")
+            assert graded.structured["reward"] == 2 / 200
+
+
 @pytest.mark.long
 async def test_an_end_is_told_the_same_by_the_next_process(tmp_path: Path) -> None:
     """The receipt, its words, and why a session was lost: also to a host that shows text alone."""

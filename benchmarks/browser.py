@@ -22,8 +22,8 @@ from typing import Any
 
 import anyio
 
-from hud_mcp.action import ClickAction
-from hud_mcp.observation import Look
+from hud_mcp.values.action import ClickAction
+from hud_mcp.values.observation import Look
 from hud_mcp.world import Opening, Shared
 from hud_mcp.worlds.browser import Browser, BrowserWorld
 from hud_mcp.worlds.browser.chromium import find_chromium

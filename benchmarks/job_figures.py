@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from processor import TIMES, least
 
 from hud_mcp.analysis.statistics import job_statistics
-from hud_mcp.grade import Cause, Outcome
+from hud_mcp.values.grade import Cause, Outcome
 
 TASKS = 10_000
 MOST_RATIO = 100.0

@@ -25,8 +25,6 @@ from typing import Any
 from PIL import Image, ImageDraw
 from sqlalchemy import Connection
 
-from hud_mcp.grade import Cause, Outcome
-from hud_mcp.observation import Screenshot
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import read_place
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, TrajectoryStep
@@ -34,6 +32,8 @@ from hud_mcp.store import sql
 from hud_mcp.store.sql.jobs import insert_job
 from hud_mcp.store.sql.schema import job_runs, sessions, steps
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Cause, Outcome
+from hud_mcp.values.observation import Screenshot
 
 LARGE, FEWER, SMALL = "job-many", "job-fewer", "job-small"
 SMALL_RUNS = 100

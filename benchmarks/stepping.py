@@ -34,8 +34,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client  # the same
 
 import hud_mcp.carl  # the same
 from hud_mcp import Gymnasium  # the same
-from hud_mcp.action import ActionEffect, CustomAction  # the same
-from hud_mcp.carl.gym_setup import load_box2d  # the same
+from hud_mcp.plugins.gymnasium.carl.gym_setup import load_box2d  # the same
+from hud_mcp.values.action import ActionEffect, CustomAction  # the same
 from hud_mcp.world import Opening  # the same
 
 QUIET = open(os.devnull, "w")  # noqa: PTH123, SIM115  # for the servers' logs, to the end

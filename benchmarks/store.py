@@ -24,9 +24,6 @@ from typing import Any
 import anyio
 
 from hud_mcp import Environment, Observation
-from hud_mcp.action import ActionEffect
-from hud_mcp.context import ContextSpace
-from hud_mcp.observation import Look
 from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory, TrajectoryStep, utc_now
@@ -35,6 +32,9 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.values.action import ActionEffect
+from hud_mcp.values.context import ContextSpace
+from hud_mcp.values.observation import Look
 from hud_mcp.world import Opening, WorldSpec
 
 PAGE = "\n".join(f"- link 'Item {i} of the shop' [ref=e{i}]" for i in range(40))

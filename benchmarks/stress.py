@@ -26,7 +26,9 @@ import anyio
 from stress_plans import LEFT_OUT, PLANS, PREPARATIONS, UNJUDGED
 
 from hud_mcp import Environment
-from hud_mcp.action import (
+from hud_mcp.errors import ActionFailed
+from hud_mcp.session.live_world import LiveWorld
+from hud_mcp.values.action import (
     Action,
     ActionEffect,
     ClickAction,
@@ -36,8 +38,6 @@ from hud_mcp.action import (
     PressAction,
     TypeAction,
 )
-from hud_mcp.errors import ActionFailed
-from hud_mcp.session.live_world import LiveWorld
 from hud_mcp.world import Opening, Shared
 from hud_mcp.worlds.browser import Browser
 from hud_mcp.worlds.browser.chromium import find_chromium

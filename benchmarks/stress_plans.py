@@ -10,7 +10,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
-from hud_mcp.action import (
+from hud_mcp.values.action import (
     Action,
     ClickAction,
     DragAction,

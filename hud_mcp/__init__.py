@@ -5,8 +5,8 @@ calls do to its world, `server/` for the surface that clients see, `record/` for
 it. The public names and their homes are in `__init__.pyi`; each loads when it is first used.
 """
 
-from hud_mcp.lazy.former import find_former_names
-from hud_mcp.lazy.names import names_of_stub
+from hud_mcp.base.lazy.former import find_former_names
+from hud_mcp.base.lazy.names import names_of_stub
 
 __version__ = "0.1.0"
 

@@ -1,1 +1,1 @@
-from hud_mcp.show.export import *
+from hud_mcp.plugins.view.export import *

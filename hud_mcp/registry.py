@@ -18,6 +18,7 @@ __all__ = ["BUILT_IN", "Plugin", "former_homes", "holds_modules", "plugins", "se
 BUILT_IN = (
     "hud_mcp.plugins.gymnasium.plugin",
     "hud_mcp.plugins.hud.plugin",
+    "hud_mcp.plugins.models.plugin",
     "hud_mcp.plugins.operate.plugin",
     "hud_mcp.plugins.view.plugin",
 )

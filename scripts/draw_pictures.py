@@ -18,7 +18,7 @@ import anyio
 from playwright.async_api import async_playwright
 
 from hud_mcp import Job, Trajectory, export_gif, load_job
-from hud_mcp.show.web.report import write_report
+from hud_mcp.plugins.view.web.report import write_report
 from hud_mcp.store import Store
 from hud_mcp.worlds.browser.chromium import find_chromium
 

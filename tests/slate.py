@@ -9,14 +9,14 @@ from typing import Any
 import anyio
 from PIL import Image
 
-from hud_mcp.action import ActionEffect, TypeAction
-from hud_mcp.context import ContextSpace
 from hud_mcp.environment import Environment
 from hud_mcp.errors import ActionFailed
-from hud_mcp.grade import Grade
-from hud_mcp.observation import Look, Observation, Screenshot
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
+from hud_mcp.values.action import ActionEffect, TypeAction
+from hud_mcp.values.context import ContextSpace
+from hud_mcp.values.grade import Grade
+from hud_mcp.values.observation import Look, Observation, Screenshot
 from hud_mcp.world import Opening, WorldSpec
 
 __all__ = ["Moments", "Slate", "registry", "slates"]

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from tables import each_of
 
-from hud_mcp.action import (
+from hud_mcp.errors import InvalidAction
+from hud_mcp.server.arguments import ACTION
+from hud_mcp.values.action import (
     ACTION_TYPES,
     MAX_WAIT_MS,
     Action,
@@ -28,8 +30,6 @@ from hud_mcp.action import (
     parse_actions,
     scale_action,
 )
-from hud_mcp.errors import InvalidAction
-from hud_mcp.server.arguments import ACTION
 
 FIELDS = [*ACTION, "point", "scroll", "offset", "reasoning", "logs"]
 """The flat form's, the nested form's, and what every action may carry."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from tables import each_of
 
-from hud_mcp.arguments import Arguments, source_line
+from hud_mcp.environment.arguments import Arguments, source_line
 from hud_mcp.errors import InvalidTask, InvalidTemplate
 from hud_mcp.world import World
 from hud_mcp.worlds.none import EmptyWorld

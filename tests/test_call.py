@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from tables import each_of
 
 from hud_mcp import FunctionConfig
-from hud_mcp.call import HudStyleConfig, read_calls, read_json_calls
+from hud_mcp.values.call import HudStyleConfig, read_calls, read_json_calls
 
 GOTO = {"function": "goto", "args": ["/"]}
 CLICK = {"function": "click", "args": ["#next"]}

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from tables import each_of
 
 from hud_mcp import capabilities
-from hud_mcp.capability import Capability
 from hud_mcp.errors import InvalidEnvironment
+from hud_mcp.values.capability import Capability
 
 
 @each_of(

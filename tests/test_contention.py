@@ -11,7 +11,7 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.contention import MOST, Contention
+from hud_mcp.base.contention import MOST, Contention
 
 pytestmark = pytest.mark.anyio
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from tables import each_of
 
-from hud_mcp.context import ContextFeature, ContextSpace, Scalar
 from hud_mcp.errors import InvalidContext
+from hud_mcp.values.context import ContextFeature, ContextSpace, Scalar
 
 SPACE = ContextSpace(
     [

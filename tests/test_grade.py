@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from tables import each_of
 
 from hud_mcp.errors import GradingFailed
-from hud_mcp.grade import Grade, Outcome, SubScore, read_grade
 from hud_mcp.graders import EvaluationResult
+from hud_mcp.values.grade import Grade, Outcome, SubScore, read_grade
 
 WHERE = "env.py:7"
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from PIL import Image
 from pydantic import ValidationError
 
-from hud_mcp.clipping import clip_text
-from hud_mcp.observation import (
+from hud_mcp.base.clipping import clip_text
+from hud_mcp.values.observation import (
     Look,
     Observation,
     Screenshot,

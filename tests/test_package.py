@@ -72,7 +72,7 @@ def test_the_wheel_has_everything_that_a_page_or_a_type_checker_reads(wheel: Pat
     """Templates of the report, sites and the typing marker are package data."""
     for name in (
         "hud_mcp/py.typed",
-        "hud_mcp/show/web/assets/report.html",
+        "hud_mcp/plugins/view/web/assets/report.html",
         "hud_mcp/taskset_data/README.md",
         "hud_mcp/environments/browser/env.py",
     ):

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field, TypeAdapter
 from refused_schemas import refused
 
-from hud_mcp.schema import plain_field, plain_schema, read_texts
+from hud_mcp.base.schema import plain_field, plain_schema, read_texts
 
 
 class Row(NamedTuple):

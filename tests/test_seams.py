@@ -21,61 +21,67 @@ import hud_mcp
 ROOT = Path(hud_mcp.__file__).parent.parent
 
 IN_FUNCTIONS = {
-    ("lazy.former", "hud_mcp.registry"): "a start needs no table of former names",
+    ("base.lazy.former", "hud_mcp.registry"): "a start needs no table of former names",
     ("__main__", "hud_mcp.cli"): "Ctrl-C is quiet while the commands load",
     (
         "environment.environment",
-        "hud_mcp.worlds.shell.workspace",
+        "hud_mcp.plugins.hud.workspace.spec",
     ): "env.workspace, which is HUD's, makes the world a shell, which lies above",
     (
         "environment.loading",
         "hud_mcp.loading",
     ): "load_environment is HUD's name for what loads this module's package",
     (
-        "loading.importers.reasoning_process",
+        "plugins.sets.reasoning_process",
         "reasoning_gym",
     ): "a process of its own, which first keeps what generators print from its answer",
     (
-        "loading.importers.reasoning_process",
+        "plugins.sets.reasoning_process",
         "reasoning_gym.factory",
     ): "the same",
-    ("record.job", "hud_mcp.rollout"): "run_job, which is HUD's, loads what runs",
-    ("record.job", "hud_mcp.show.export"): "Job.dataframe has the columns of an export",
+    ("record.job", "hud_mcp.plugins.hud.runs"): "run_job, which is HUD's, loads what runs",
+    ("record.job", "hud_mcp.plugins.view.export"): "Job.dataframe has the columns of an export",
     ("record.job", "hud_mcp.store"): "a job that is asked for by its id is in a store",
-    ("task", "hud_mcp.rollout"): "Task.run, which is HUD's, loads what runs",
-    ("task", "hud_mcp.taskset"): "and is of a taskset of one, which lies above",
-    ("taskset", "hud_mcp.rollout"): "Taskset.run, which is HUD's, loads what runs",
+    ("environment.task", "hud_mcp.plugins.hud.runs"): "Task.run, which is HUD's, loads what runs",
+    (
+        "environment.task",
+        "hud_mcp.environment.taskset",
+    ): "and is of a taskset of one, which lies above",
+    (
+        "environment.taskset",
+        "hud_mcp.plugins.hud.runs",
+    ): "Taskset.run, which is HUD's, loads what runs",
 }
 """By module and what a function of it imports: why it does. All of these point upward."""
 
 SEAMS = {
     "agents.random.libraries": "Gymnasium's spaces, which an agent draws from",
-    "agents.model.libraries": "pydantic-ai, its providers' libraries, and genai-prices",
-    "carl.features": "three of ConfigSpace's classes under CARL's names",
-    "carl.libraries": "ConfigSpace, Gymnasium, NumPy, and what changes a model of MuJoCo",
-    "channel": "the server of the channel, which a declaration that is to be served names",
-    "channel.endpoints.libraries": "asyncssh, websockets, msgpack, NumPy and Gymnasium's spaces",
+    "plugins.models.job.libraries": "pydantic-ai, its providers' libraries, and genai-prices",
+    "plugins.gymnasium.carl.features": "three of ConfigSpace's classes under CARL's names",
+    "plugins.gymnasium.carl.libraries": "ConfigSpace, Gymnasium, NumPy, and what changes a model of MuJoCo",
+    "plugins.hud.wire": "the server of the channel, which a declaration that is to be served names",
+    "plugins.hud.endpoints.libraries": "asyncssh, websockets, msgpack, NumPy and Gymnasium's spaces",
     "cli.surfaces": "the surfaces: a mistake in an option is told before they load",
-    "env.surfaces": "live pages, bridges and a user's own gym, which few environments have",
+    "plugins.hud.live.surfaces": "live pages, bridges and a user's own gym, which few environments have",
     "environment": "a workspace is a world's declaration, which lies above",
     "environment.comparing": "the graders' rules, which the first answer needs",
-    "monitor.libraries": "the Prometheus client and OpenTelemetry, which few servers have",
-    "lazy.libraries": "what several rooms use: the SDK's client, Pillow, Alembic and extras",
+    "plugins.operate.monitor.libraries": "the Prometheus client and OpenTelemetry, which few servers have",
+    "base.lazy.libraries": "what several rooms use: the SDK's client, Pillow, Alembic and extras",
     "loading.libraries": "the importers of public sets, and pyarrow",
     "record.surfaces": "the player and the table of a notebook, which lie above",
     "plugins.operate.sql": "SQLAlchemy, for the statements of this plugin",
     "plugins.view.sql": "SQLAlchemy, for the statements of this plugin",
-    "rollout.cluster.libraries": "Ray, which few jobs run on",
+    "plugins.cluster.libraries": "Ray, which few jobs run on",
     "rollout.surfaces": "the server of MCP, which few jobs have in their own process",
-    "show.export.libraries": "Pillow, pyarrow, pandas, polars and OpenTelemetry",
+    "plugins.view.export.libraries": "Pillow, pyarrow, pandas, polars and OpenTelemetry",
     "store.sql": "SQLAlchemy, which loads on the thread that reads or writes first",
     "worlds.browser.libraries": "Playwright, uvicorn, Starlette and websockets",
-    "worlds.gymnasium.libraries": "Gymnasium, NumPy and Pillow",
+    "plugins.gymnasium.world.libraries": "Gymnasium, NumPy and Pillow",
 }
 """Modules whose names load when each is first used, and what waits there."""
 
 AT_ONCE = {
-    "carl.context.context_space": "CARL's path of the same names, imported for what they load",
+    "plugins.gymnasium.carl.context.context_space": "CARL's path of the same names, imported for what they load",
 }
 """Modules that take names from a seam as they begin, and why they need not wait."""
 
@@ -269,7 +275,7 @@ def test_a_seam_refuses_a_name_that_it_does_not_give() -> None:
 
 SEAM = """
 from typing import TYPE_CHECKING
-from hud_mcp.lazy import lazy_names
+from hud_mcp.base.lazy import lazy_names
 if TYPE_CHECKING:
     from json import loads
     from os import path

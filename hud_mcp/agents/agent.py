@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 import orjson
 
-from hud_mcp.action import Action
-from hud_mcp.contention import Pauses
-from hud_mcp.core_tools import ACT, RESPONSE, SCREENSHOT, STEP
+from hud_mcp.base.contention import Pauses
 from hud_mcp.errors import ActionFailed, HudMcpError
 from hud_mcp.record.model_turn import MODEL, ModelTurn
+from hud_mcp.values.action import Action
+from hud_mcp.values.core_tools import ACT, RESPONSE, SCREENSHOT, STEP
 
 __all__ = ["Agent", "ToolCaller", "ToolReply", "View", "turns_meta"]
 

@@ -15,11 +15,11 @@ import orjson
 from anyio.abc import Process
 
 from hud_mcp.agents.agent import Agent
+from hud_mcp.base.reaper import reaped
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError
-from hud_mcp.reaper import reaped
 from hud_mcp.sandbox.process import Output
 from hud_mcp.session.caller import OPERATOR_TOKEN, session_token
-from hud_mcp.task import Task
 
 __all__ = [
     "CommandAgent",

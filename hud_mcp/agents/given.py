@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from hud_mcp.agents.agent import Agent
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidAgent
-from hud_mcp.task import Task
 
 __all__ = ["AgentTask", "GivenAgent", "read_agent"]
 

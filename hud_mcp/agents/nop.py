@@ -1,7 +1,7 @@
 """The nop: does nothing and answers nothing. What it gets, a task gives away for free."""
 
 from hud_mcp.agents.agent import Agent
-from hud_mcp.task import Task
+from hud_mcp.environment.task import Task
 
 __all__ = ["NopAgent"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from hud_mcp.agents.agent import Agent
 from hud_mcp.environment import Environment
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidTask
-from hud_mcp.task import Task
 
 __all__ = ["OracleAgent"]
 

@@ -12,9 +12,9 @@ import orjson
 
 from hud_mcp.agents.agent import Agent
 from hud_mcp.agents.command import client_configuration, own_environment, run_agent
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidAgent
 from hud_mcp.session.caller import session_token
-from hud_mcp.task import Task
 
 __all__ = ["READY", "ReadyAgent", "check_ready", "is_ready"]
 

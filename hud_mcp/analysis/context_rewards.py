@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import Field
 
-from hud_mcp.action import Value
 from hud_mcp.analysis.bins import range_text
 from hud_mcp.analysis.estimate import Estimate
 from hud_mcp.analysis.intervals import (
     interval_text,
 )
+from hud_mcp.values.action import Value
 
 __all__ = ["Bin", "FeatureRewards", "Gap", "SplitRewards"]
 

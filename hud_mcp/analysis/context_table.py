@@ -10,14 +10,14 @@ from hud_mcp.analysis.intervals import (
     is_in_range,
 )
 from hud_mcp.analysis.tries import Try, choose_runs, counting, outcome_class
-from hud_mcp.context import Scalar
+from hud_mcp.environment.task import Task
 from hud_mcp.loading.provenance import (
     clusters_of,
     context_name,
     split_of,
 )
-from hud_mcp.outcome import Counts
-from hud_mcp.task import Task
+from hud_mcp.values.context import Scalar
+from hud_mcp.values.outcome import Counts
 
 __all__ = ["TRAIN", "WITHOUT", "ContextTable", "ContextualRun", "CountedRun", "counted_runs"]
 

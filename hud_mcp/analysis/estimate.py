@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
-from hud_mcp.action import Value
 from hud_mcp.analysis.intervals import Column, mean_interval
+from hud_mcp.values.action import Value
 
 __all__ = ["Estimate", "estimate_of", "mean_over_tasks"]
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import Field
 
-from hud_mcp.action import Value
 from hud_mcp.analysis.bins import BinRange, Shape, shape_of
 from hud_mcp.analysis.context_rewards import Bin, FeatureRewards, Gap, SplitRewards
 from hud_mcp.analysis.context_table import (
@@ -25,12 +24,13 @@ from hud_mcp.analysis.intervals import (
     Interval,
     difference_interval,
 )
+from hud_mcp.environment.task import Task
 from hud_mcp.loading.provenance import (
     MOST_UNUSED,
     UnusedContexts,
     context_name,
 )
-from hud_mcp.task import Task
+from hud_mcp.values.action import Value
 
 __all__ = ["Generalisation", "generalisation"]
 

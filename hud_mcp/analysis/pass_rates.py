@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from hud_mcp.action import Value
 from hud_mcp.analysis.estimate import Estimate, mean_over_tasks
+from hud_mcp.values.action import Value
 
 __all__ = [
     "PASS_REWARD",

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import Field
 
-from hud_mcp.action import Value
 from hud_mcp.analysis.estimate import Estimate, mean_over_tasks
 from hud_mcp.analysis.intervals import CONFIDENCE, interval_text, is_in_range
 from hud_mcp.analysis.pass_rates import PASS_REWARD, PassRate, Scored, group_sizes, pass_rate
 from hud_mcp.analysis.task_statistics import TaskStatistics, task_statistics
 from hud_mcp.analysis.tries import Try, choose_runs, counting, outcome_class
-from hud_mcp.outcome import (
+from hud_mcp.record.model_use import ModelUse
+from hud_mcp.values.action import Value
+from hud_mcp.values.outcome import (
     NOT_BEGUN,
     UNFINISHED,
     Counts,
@@ -22,7 +23,6 @@ from hud_mcp.outcome import (
     OutcomeClass,
     outcome_classes,
 )
-from hud_mcp.record.model_use import ModelUse
 
 __all__ = ["JobStatistics", "job_statistics"]
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from hud_mcp.action import Value
 from hud_mcp.analysis.tries import Try, outcome_class
-from hud_mcp.outcome import Counts
 from hud_mcp.record.model_use import ModelUse
+from hud_mcp.values.action import Value
+from hud_mcp.values.outcome import Counts
 
 __all__ = ["TaskStatistics", "task_statistics"]
 

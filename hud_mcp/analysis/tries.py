@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from hud_mcp.outcome import (
+from hud_mcp.values.outcome import (
     Cause,
     Counts,
     Outcome,

@@ -13,12 +13,12 @@ import anyio
 import click
 import orjson
 
+from hud_mcp.base.text_files import without_mark
 from hud_mcp.cli import surfaces
 from hud_mcp.errors import HudMcpError
 from hud_mcp.record.place import check_place
 from hud_mcp.session.log import configure_logging
 from hud_mcp.show.transcript import visible_line
-from hud_mcp.text_files import without_mark
 
 __all__ = [
     "call",

@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import click
 
+from hud_mcp.base.egress.hosts import read_hosts
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.finite import FiniteFloat, WholeNumber
 from hud_mcp.cli.help import Group
@@ -18,7 +19,6 @@ from hud_mcp.cli.serving import leave, private_stdout
 from hud_mcp.cli.sources import load, only_environment
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import read_one_token, token_file_option
-from hud_mcp.egress.hosts import read_hosts
 from hud_mcp.errors import HudMcpError
 from hud_mcp.record.place import check_place
 from hud_mcp.session.log import LineStream, configure_logging

@@ -11,9 +11,7 @@ import orjson
 from click.core import ParameterSource
 from rich.console import Console
 
-from hud_mcp.checking.job import CheckOptions, Proof, begin_proof, resume_proof
-from hud_mcp.checking.probes import read_probe
-from hud_mcp.checking.verdicts import TaskVerdict
+from hud_mcp.base.egress.hosts import read_hosts
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_tasksets
 from hud_mcp.cli.filters import SEED, filter_option, split_option
@@ -26,9 +24,11 @@ from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.proved import Found, find_wanted
 from hud_mcp.cli.recording import in_store, store_option
-from hud_mcp.egress.hosts import read_hosts
 from hud_mcp.record.place import check_place
 from hud_mcp.rollout.attempt import Rollout
+from hud_mcp.rollout.checking.job import CheckOptions, Proof, begin_proof, resume_proof
+from hud_mcp.rollout.checking.probes import read_probe
+from hud_mcp.rollout.checking.verdicts import TaskVerdict
 from hud_mcp.rollout.run import Watch
 from hud_mcp.session.log import configure_logging
 from hud_mcp.store import Store

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from hud_mcp.clients.change import Change, Configuration
-from hud_mcp.clients.client import Client, Machine, find_client
 from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.install.clients.change import Change, Configuration
+from hud_mcp.plugins.install.clients.client import Client, Machine, find_client
 
 __all__ = ["config_option", "configuration", "dry_run_option", "name_option", "show", "write"]
 

@@ -15,14 +15,14 @@ from hud_mcp.cli.first_browser import shown_progress
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.loading.bridged import is_bridged
-from hud_mcp.machine.examination import examine
-from hud_mcp.machine.finding import Finding
-from hud_mcp.machine.installing import install, still_missing
-from hud_mcp.machine.need import BUBBLEWRAP, FONTS, OPENGL, Need, find_browser_needs
-from hud_mcp.machine.packages import PackageManager
-from hud_mcp.machine.places import EXTRA, OPENGL_FINDING, look_at_fonts
+from hud_mcp.plugins.gymnasium.world.opengl import choose_opengl
+from hud_mcp.plugins.install.machine.examination import examine
+from hud_mcp.plugins.install.machine.finding import Finding
+from hud_mcp.plugins.install.machine.installing import install, still_missing
+from hud_mcp.plugins.install.machine.need import BUBBLEWRAP, FONTS, OPENGL, Need, find_browser_needs
+from hud_mcp.plugins.install.machine.packages import PackageManager
+from hud_mcp.plugins.install.machine.places import EXTRA, OPENGL_FINDING, look_at_fonts
 from hud_mcp.session.log import configure_logging
-from hud_mcp.worlds.gymnasium.opengl import choose_opengl
 
 __all__ = ["command"]
 

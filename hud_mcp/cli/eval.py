@@ -10,6 +10,8 @@ import click
 from rich.console import Console
 
 from hud_mcp.agents.ready import READY
+from hud_mcp.base.egress.hosts import read_hosts
+from hud_mcp.base.serving.secrecy import keep_to_itself
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_jobs, complete_sources, complete_tasksets
 from hud_mcp.cli.eval_usage import check_usage
@@ -33,13 +35,11 @@ from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.watching import job_page
 from hud_mcp.cli.where import where_options, with_room
-from hud_mcp.egress.hosts import read_hosts
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.contexts import SELECTORS
 from hud_mcp.loading.named_sets import find_sets
 from hud_mcp.loading.protocols import PROTOCOLS
-from hud_mcp.observation import DEFAULT_FORMAT, IMAGE_FORMATS
-from hud_mcp.outcome import NOT_BEGUN, Outcome
+from hud_mcp.plugins.view.web.report import write_report
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
 from hud_mcp.rollout.agents import BUILT_IN
@@ -47,11 +47,11 @@ from hud_mcp.rollout.evaluation import Evaluation, report_folder
 from hud_mcp.rollout.plan import RunOptions
 from hud_mcp.rollout.prepared import JobRequest, Prepared, begin_job, resume_job
 from hud_mcp.rollout.run import Watch
-from hud_mcp.serving.secrecy import keep_to_itself
 from hud_mcp.session.log import configure_logging
-from hud_mcp.show.web.report import write_report
 from hud_mcp.store import Store
 from hud_mcp.store.files import make_private_file, make_private_folder
+from hud_mcp.values.observation import DEFAULT_FORMAT, IMAGE_FORMATS
+from hud_mcp.values.outcome import NOT_BEGUN, Outcome
 
 __all__ = ["command"]
 

@@ -16,9 +16,7 @@ from hud_mcp.cli.help import Command
 from hud_mcp.cli.recording import store_option
 from hud_mcp.cli.telling import Telling
 from hud_mcp.errors import HudMcpError, sole_cause
-from hud_mcp.record.place import check_place
-from hud_mcp.session.log import configure_logging
-from hud_mcp.show.export import (
+from hud_mcp.plugins.view.export import (
     ExportSummary,
     export_atif,
     export_gif,
@@ -27,8 +25,10 @@ from hud_mcp.show.export import (
     export_otel,
     export_parquet,
 )
-from hud_mcp.show.export.gif import WIDTH_PX
-from hud_mcp.show.export.selection import select
+from hud_mcp.plugins.view.export.gif import WIDTH_PX
+from hud_mcp.plugins.view.export.selection import select
+from hud_mcp.record.place import check_place
+from hud_mcp.session.log import configure_logging
 from hud_mcp.store import Store
 
 __all__ = ["command"]

@@ -10,16 +10,16 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from hud_mcp.cli.output import asks_here, make_console
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.loading.named_sets import find_sets
 from hud_mcp.loading.places import find_sources
 from hud_mcp.loading.source import load_environments
-from hud_mcp.machine.chromium import offer_of
-from hud_mcp.machine.installing import install, still_missing
-from hud_mcp.machine.need import CHROMIUM, browser_fault, find_browser_needs
-from hud_mcp.machine.packages import PackageManager
-from hud_mcp.taskset import Taskset
+from hud_mcp.plugins.install.machine.chromium import offer_of
+from hud_mcp.plugins.install.machine.installing import install, still_missing
+from hud_mcp.plugins.install.machine.need import CHROMIUM, browser_fault, find_browser_needs
+from hud_mcp.plugins.install.machine.packages import PackageManager
 from hud_mcp.worlds.browser import Browser
 from hud_mcp.worlds.browser.chromium import find_chromium
 from hud_mcp.worlds.browser.driver import driver_complaint

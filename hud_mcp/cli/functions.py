@@ -14,7 +14,7 @@ from hud_mcp.cli.needs import print_needs
 from hud_mcp.cli.output import cell, make_console
 from hud_mcp.environment import Environment
 from hud_mcp.environment.answers import ANSWER_FUNCTIONS
-from hud_mcp.function import Function
+from hud_mcp.environment.function import Function
 from hud_mcp.loading.source import load_environments
 
 __all__ = ["command"]

@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import click
 
+from hud_mcp.base.serving.own_command import own_command, shown_command
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.clients import (
     config_option,
@@ -17,12 +18,11 @@ from hud_mcp.cli.clients import (
 )
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.sources import load
-from hud_mcp.clients.change import Change, Configuration
-from hud_mcp.clients.client import CLIENTS, Client, Machine
-from hud_mcp.clients.entry import Entry, kept_variables, serve_arguments
-from hud_mcp.clients.links import LINKED, install_link
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidConfiguration
-from hud_mcp.serving.own_command import own_command, shown_command
+from hud_mcp.plugins.install.clients.change import Change, Configuration
+from hud_mcp.plugins.install.clients.client import CLIENTS, Client, Machine
+from hud_mcp.plugins.install.clients.entry import Entry, kept_variables, serve_arguments
+from hud_mcp.plugins.install.clients.links import LINKED, install_link
 
 __all__ = ["command"]
 

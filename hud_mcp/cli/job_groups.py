@@ -8,7 +8,7 @@ from hud_mcp.analysis.estimate import Estimate
 from hud_mcp.analysis.groups import Grouping, RunGroup
 from hud_mcp.analysis.intervals import interval_text
 from hud_mcp.cli.output import cell, make_table, number, print_table
-from hud_mcp.outcome import Outcome
+from hud_mcp.values.outcome import Outcome
 
 __all__ = ["print_groupings", "print_means"]
 

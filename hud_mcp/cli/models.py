@@ -8,9 +8,9 @@ import click
 from click.core import ParameterSource
 from pydantic import ValidationError
 
-from hud_mcp.agents.model.options import LOOKS, PROVIDERS, TOOLS, ModelOptions, read_system
 from hud_mcp.cli.finite import FiniteFloat, WholeNumber
 from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.models.job.options import LOOKS, PROVIDERS, TOOLS, ModelOptions, read_system
 
 __all__ = [
     "MODEL_LIMITS",

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
+from hud_mcp.base.lazy import libraries
+from hud_mcp.base.serving.listening import base_url, is_loopback, listen, port_of, read_address
+from hud_mcp.base.telemetry import listen as listen_to_telemetry
 from hud_mcp.cli import surfaces
-from hud_mcp.lazy import libraries
-from hud_mcp.serving.listening import base_url, is_loopback, listen, port_of, read_address
-from hud_mcp.telemetry import listen as listen_to_telemetry
 
 __all__ = ["Monitor", "monitoring", "monitoring_options"]
 

@@ -8,10 +8,10 @@ from rich.console import Console
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.output import cell
 from hud_mcp.environment import Environment
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.loading.places import find_sources
-from hud_mcp.taskset import Taskset
 
 __all__ = ["environments_of", "print_needs"]
 

@@ -2,10 +2,10 @@
 
 import os
 
+from hud_mcp.base.hidden_paths import hide
+from hud_mcp.base.text_files import read_text_file
 from hud_mcp.errors import HudMcpError
-from hud_mcp.hidden_paths import hide
 from hud_mcp.session.caller import OPERATOR_TOKEN
-from hud_mcp.text_files import read_text_file
 
 __all__ = ["hide_operator_token", "read_operator_token"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from hud_mcp.checking.tasks import Wanted, rows_wanted, templates_wanted, unloaded
 from hud_mcp.environment import Environment
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, SourceNotFound
 from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.loading.named_sets import ALL, find_sets, is_all, ready_sets
@@ -18,7 +18,7 @@ from hud_mcp.loading.source import (
     is_also_a_set,
     load_environments,
 )
-from hud_mcp.taskset import Taskset
+from hud_mcp.rollout.checking.tasks import Wanted, rows_wanted, templates_wanted, unloaded
 
 __all__ = ["Found", "find_wanted"]
 

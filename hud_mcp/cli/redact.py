@@ -10,10 +10,10 @@ from hud_mcp.cli.completion import complete_records
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.recording import store_option
 from hud_mcp.errors import SourceNotFound
+from hud_mcp.plugins.view.export.selection import find_trajectories
 from hud_mcp.record.place import check_place
 from hud_mcp.record.recorded_turn import REDACTABLE, RedactedField
 from hud_mcp.session.log import configure_logging
-from hud_mcp.show.export.selection import find_trajectories
 from hud_mcp.store import Store
 
 __all__ = ["command"]

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hud_mcp.analysis.tries import choose_runs, counting, outcome_class
+from hud_mcp.base.egress.hosts import read_hosts
 from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Command
@@ -21,7 +22,8 @@ from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.recording import in_store, store_option
 from hud_mcp.cli.telling import Telling
-from hud_mcp.egress.hosts import read_hosts
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.places import find_sources
 from hud_mcp.loading.provenance import told_sets
@@ -35,8 +37,6 @@ from hud_mcp.session.limits import Limits
 from hud_mcp.session.log import LineStream, configure_logging
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
-from hud_mcp.task import Task
-from hud_mcp.taskset import Taskset
 
 __all__ = ["command"]
 

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 import click
 
+from hud_mcp.base.text_files import read_text_file
 from hud_mcp.cli import surfaces
 from hud_mcp.errors import HudMcpError
-from hud_mcp.text_files import read_text_file
 
 __all__ = ["read_replica", "refuse_alone", "replica_options"]
 

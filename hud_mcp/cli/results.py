@@ -11,18 +11,18 @@ from hud_mcp.analysis.groups import Grouping, group_runs
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.task_statistics import TaskStatistics
 from hud_mcp.analysis.tries import counting, outcome_class
+from hud_mcp.base.clipping import clip
 from hud_mcp.cli.job_groups import print_means
 from hud_mcp.cli.output import WHY_CHARS, cell, make_table, print_table, tone_style
 from hud_mcp.cli.recording import in_store
-from hud_mcp.clipping import clip
+from hud_mcp.environment.task import Task
 from hud_mcp.loading.protocols import recorded_protocol
 from hud_mcp.loading.provenance import clusters_of, recorded_left_out, recorded_unused
-from hud_mcp.outcome import NOT_BEGUN, Counts
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.show.transcript import visible
 from hud_mcp.store import Store
-from hud_mcp.task import Task
+from hud_mcp.values.outcome import NOT_BEGUN, Counts
 
 __all__ = ["Results", "load_results", "print_results"]
 

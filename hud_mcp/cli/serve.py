@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from hud_mcp.base.serving.secrecy import keep_to_itself
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_sources
 from hud_mcp.cli.filters import split_option
@@ -20,10 +21,9 @@ from hud_mcp.cli.replicas import refuse_alone, replica_options
 from hud_mcp.cli.serving import run
 from hud_mcp.cli.tokens import token_file_option
 from hud_mcp.loading.bridged import is_bridged
-from hud_mcp.observation import DEFAULT_FORMAT, IMAGE_FORMATS
 from hud_mcp.server.stdio.claim import claim_stdio
-from hud_mcp.serving.secrecy import keep_to_itself
 from hud_mcp.session.limits import Limits
+from hud_mcp.values.observation import DEFAULT_FORMAT, IMAGE_FORMATS
 
 __all__ = ["command"]
 

@@ -15,6 +15,11 @@ import anyio
 import click
 from anyio import lowlevel
 
+from hud_mcp.base.egress.hosts import read_hosts
+from hud_mcp.base.lazy import libraries
+from hud_mcp.base.serving.deadline import Deadline
+from hud_mcp.base.serving.listening import LOOPBACK, base_url, listen, port_of, read_address
+from hud_mcp.base.serving.signals import interruptible, stop_signals
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.bridges import listed_by, offer_published, open_bridges
 from hud_mcp.cli.greeting import greet_over_http, greet_over_stdio
@@ -28,14 +33,9 @@ from hud_mcp.cli.replicas import read_replica
 from hud_mcp.cli.sources import load, only_environment
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import quotas_of_tokens, read_tokens, with_operator
-from hud_mcp.egress.hosts import read_hosts
 from hud_mcp.errors import HudMcpError
-from hud_mcp.lazy import libraries
-from hud_mcp.machine.platforms import refusal
+from hud_mcp.plugins.install.machine.platforms import refusal
 from hud_mcp.record.place import check_place
-from hud_mcp.serving.deadline import Deadline
-from hud_mcp.serving.listening import LOOPBACK, base_url, listen, port_of, read_address
-from hud_mcp.serving.signals import interruptible, stop_signals
 from hud_mcp.session.log import LineStream, configure_logging
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.recording import store_option
 from hud_mcp.cli.sources import load
-from hud_mcp.core_tools import CORE_TOOLS
 from hud_mcp.errors import HudMcpError
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.log import LineStream, configure_logging
+from hud_mcp.values.core_tools import CORE_TOOLS
 
 __all__ = [
     "act_command",
@@ -229,7 +229,7 @@ def stop_command(store: str | None) -> None:
 @click.option("--path", "shows_path", is_flag=True, help="Print the path of the file instead.")
 def skill_command(*, shows_path: bool) -> None:
     """Print SKILL.md, which tells an agent with a shell how to use these commands."""
-    path = files("hud_mcp.hand") / "SKILL.md"
+    path = files("hud_mcp.plugins.hand") / "SKILL.md"
     click.echo(str(path) if shows_path else path.read_text(encoding="utf-8"), nl=shows_path)
 
 

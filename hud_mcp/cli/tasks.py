@@ -12,11 +12,11 @@ from hud_mcp.cli.needs import environments_of, print_needs
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.cli.sets import print_sets
 from hud_mcp.cli.startup import without_collecting
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import InvalidTask, SourceNotFound
 from hud_mcp.loading.json_lines import json_lines
 from hud_mcp.loading.named_sets import find_sets
 from hud_mcp.show.transcript import visible_line
-from hud_mcp.taskset import Taskset
 
 __all__ = ["command"]
 

@@ -13,16 +13,16 @@ from hud_mcp.cli import inspect_sets
 from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Group
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidTask
-from hud_mcp.loading.importers.files import cache_folder
-from hud_mcp.loading.importers.imported import Imported, import_published
-from hud_mcp.loading.importers.published import PUBLISHED
-from hud_mcp.loading.importers.rows import Choice, Counted, count
+from hud_mcp.loading.choice import Choice, Counted, count
 from hud_mcp.loading.places import find_sources
 from hud_mcp.loading.provenance import why_not_runnable
+from hud_mcp.loading.published import PUBLISHED
 from hud_mcp.loading.source import find_taskset, load_environments, shipped_folder
+from hud_mcp.plugins.sets.files import cache_folder
+from hud_mcp.plugins.sets.imported import Imported, import_published
 from hud_mcp.session.catalogue import Catalogue
-from hud_mcp.taskset import Taskset
 
 __all__ = ["command"]
 

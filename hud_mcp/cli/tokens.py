@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
+from hud_mcp.base.hidden_paths import hide
+from hud_mcp.base.text_files import read_text_file
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.quotas import QUOTA_WORDS
 from hud_mcp.errors import HudMcpError
-from hud_mcp.hidden_paths import hide
 from hud_mcp.session.caller import OPERATOR
-from hud_mcp.text_files import read_text_file
 
 __all__ = [
     "quotas_of_tokens",

@@ -13,9 +13,9 @@ from hud_mcp.cli.clients import (
     write,
 )
 from hud_mcp.cli.help import Command
-from hud_mcp.clients.client import CLIENTS
-from hud_mcp.clients.entry import is_own
 from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.install.clients.client import CLIENTS
+from hud_mcp.plugins.install.clients.entry import is_own
 
 __all__ = ["command"]
 

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import anyio
 import click
 
+from hud_mcp.base.serving.listening import base_url, is_loopback, listen, port_of
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Command
@@ -15,7 +16,6 @@ from hud_mcp.cli.recording import store_option
 from hud_mcp.cli.tokens import read_one_token, token_file_option
 from hud_mcp.errors import HudMcpError
 from hud_mcp.record.place import check_place
-from hud_mcp.serving.listening import base_url, is_loopback, listen, port_of
 from hud_mcp.session.log import configure_logging
 
 __all__ = ["command"]

@@ -10,11 +10,11 @@ from urllib.parse import quote
 import anyio
 from rich.console import Console
 
+from hud_mcp.base.serving.listening import base_url, listen, port_of
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.interruption import Interruption
 from hud_mcp.cli.output import cell
 from hud_mcp.record.job import new_job_id
-from hud_mcp.serving.listening import base_url, listen, port_of
 from hud_mcp.store import Store
 
 __all__ = ["job_page"]

@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from hud_mcp.errors import HudMcpError
-from hud_mcp.rollout.cluster.nodes import AUTO, read_ray
+from hud_mcp.plugins.cluster.nodes import AUTO, read_ray
 from hud_mcp.rollout.workers import EACH, place_workers, read_workers
 
 __all__ = ["where_options", "with_room"]

@@ -6,8 +6,8 @@ serves an environment on the HUD control channel.
 
 from typing import TYPE_CHECKING
 
-from hud_mcp.capability import Capability
-from hud_mcp.environment.arguments import (
+from hud_mcp.base.lazy import lazy_names
+from hud_mcp.environment.argument_types import (
     DataFileArg,
     DataFileRef,
     DataFilesArg,
@@ -22,6 +22,7 @@ from hud_mcp.environment.environment import (
     declared_environment,
 )
 from hud_mcp.environment.loading import load_environment
+from hud_mcp.environment.template import Answer
 from hud_mcp.environment.workspace import (
     DEFAULT_SYSTEM_MOUNTS,
     Mount,
@@ -29,13 +30,12 @@ from hud_mcp.environment.workspace import (
     Peer,
     WorkspaceRoute,
 )
-from hud_mcp.lazy import lazy_names
-from hud_mcp.template import Answer
+from hud_mcp.values.capability import Capability
 
 if TYPE_CHECKING:
-    from hud_mcp.worlds.shell.workspace import Workspace
+    from hud_mcp.plugins.hud.workspace.spec import Workspace
 else:  # it is a world's declaration, which lies above this module
-    __getattr__ = lazy_names(__name__, "hud_mcp.worlds.shell.workspace:Workspace")
+    __getattr__ = lazy_names(__name__, "hud_mcp.plugins.hud.workspace.spec:Workspace")
 
 __all__ = [
     "DEFAULT_SYSTEM_MOUNTS",

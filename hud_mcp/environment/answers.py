@@ -9,12 +9,12 @@ import re
 import anyio.to_thread
 
 from hud_mcp.environment import comparing
+from hud_mcp.environment.function import Function
+from hud_mcp.environment.template import Answer
 from hud_mcp.errors import InvalidTask
-from hud_mcp.function import Function
+from hud_mcp.graders.letters import Location
 from hud_mcp.graders.pattern import Pattern, search
 from hud_mcp.loading import libraries
-from hud_mcp.loading.importers.letters import Location
-from hud_mcp.template import Answer
 
 __all__ = ["ANSWER_FUNCTIONS"]
 

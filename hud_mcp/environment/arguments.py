@@ -1,45 +1,309 @@
-"""Types for a template's parameters that say what an argument is for, as HUD's do.
+"""The arguments of a template or a tool: read from its signature, checked against its schema.
 
-They change a schema and nothing else: a template receives what it was given.
+A parameter annotated with the world's class receives the session's world, one annotated with
+`hud_mcp.Context` its context; neither is an argument. Arguments are JSON; they are checked
+strictly, so `"3"` is not an integer.
 """
 
-from typing import Annotated, TypeVar
+import inspect
+import json
+import typing
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, PydanticSchemaGenerationError, ValidationError
+from pydantic import create_model as create_pydantic_model
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
+from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
+
+from hud_mcp.base.absent import ObjectReader
+from hud_mcp.base.clipping import clip_repr
+from hud_mcp.base.schema import fault_words, plain_schema, read_texts
+from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean, shorten_choices
+from hud_mcp.values.context import Context
 
 __all__ = [
-    "DataFileArg",
-    "DataFileRef",
-    "DataFilesArg",
-    "FileRef",
-    "FilesArg",
-    "GradingArg",
-    "PromptArg",
+    "Arguments",
+    "clip_value",
+    "is_world",
+    "source_line",
+    "withhold_answers",
 ]
 
-T = TypeVar("T")
+_KINDS: tuple[tuple[type, str], ...] = (
+    (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"),
+    (dict, "object"), (list, "array"),
+)  # fmt: skip
+"""What JSON calls a value; a boolean is an integer to Python, so it comes first."""
 
 
-class DataFileRef(BaseModel):
-    """A data file by its id; who runs the task puts it where the template looks."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    file_id: str = Field(description="The file's id.")
-    path: str | None = Field(default=None, description="Where the environment wants it.")
+_EXACT = 2**53
+"""Whole numbers below it are the same to every reader of JSON."""
 
 
-PromptArg = Annotated[str, Field(json_schema_extra={"x-hud-hint": "prompt"})]
-"""A text that a person writes, which becomes a part of the prompt."""
+class Arguments:
+    """The parameters of one author's function.
 
-DataFileArg = Annotated[T, Field(json_schema_extra={"x-hud-hint": "data-file"})]
-"""A data file, such as `DataFileArg[DataFileRef]`."""
+    Args:
+        function: Read, never called here.
+        noun: What it is, for errors: `template 'price'`.
+        skip: Leading parameters that are neither world nor argument.
 
-DataFilesArg = Annotated[list[T], Field(json_schema_extra={"x-hud-hint": "data-files"})]
-"""Several data files."""
+    Attributes:
+        names: The arguments, in order.
+        schema: The JSON schema of the arguments: an object, additional properties forbidden.
+        world_types: The parameters that receive the world, and the class that each asks for.
+        context_names: The parameters that receive the context.
+        defaults: What arguments have where nobody gives them, as JSON; also those that no agent
+            may read in the schema.
 
-GradingArg = Annotated[list[T], Field(json_schema_extra={"x-hud-hint": "grading"})]
-"""What answers are graded by, such as `GradingArg[str]`."""
+    Raises:
+        InvalidTemplate: A parameter is variadic, has neither annotation nor default, or is of
+            a type without a JSON schema.
+    """
 
-FileRef = DataFileRef
-FilesArg = DataFilesArg
+    def __init__(self, function: Callable[..., Any], *, noun: str, skip: int = 0) -> None:
+        self.noun = noun
+        self.where = source_line(function)
+        hints = self._hints(function)
+        parameters = list(inspect.signature(function).parameters.values())[skip:]
+        self.world_types: dict[str, type] = {}
+        self.context_names: tuple[str, ...] = ()
+        fields: dict[str, Any] = {}
+        for parameter in parameters:
+            if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+                raise InvalidTemplate(
+                    f"{self.where}: {noun} takes {parameter} ({parameter.kind.description}); "
+                    "arguments are given by name, so that a schema can describe each."
+                )
+            hint = hints[parameter.name] if parameter.name in hints else self._infer(parameter)
+            if isinstance(hint, type) and is_world(hint):
+                self.world_types[parameter.name] = hint
+                continue
+            if hint == Context:  # its metadata too, so that a plain mapping is an argument
+                self.context_names += (parameter.name,)
+                continue
+            fields[parameter.name] = (hint, parameter.default)
+        self.names = tuple(fields)
+        self.defaults: dict[str, Any] = {}
+        self._fields = {name: _field_name(i) for i, name in enumerate(fields)}
+        self._model = self._build(fields)
+        self._plain = _plain_kinds(fields)
+
+    @cached_property
+    def reader(self) -> ObjectReader:
+        """Reads them as clients send them."""
+        return ObjectReader(self.schema)
+
+    @property
+    def required(self) -> frozenset[str]:
+        """The arguments that have no default."""
+        return frozenset(self.schema.get("required", ()))
+
+    def parse(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Check JSON arguments, and return what the function is to be called with.
+
+        Raises:
+            InvalidTask: Naming each wrong argument, what came, and what was expected.
+        """
+        if self._plain is not None and (found := self._plain.read(given)) is not None:
+            return found
+        try:
+            plain = to_jsonable_python(dict(given))
+            raw = orjson.dumps(plain)
+        except (ValueError, TypeError) as exc:  # nested too deeply, among others
+            raise InvalidTask(f"{self.noun}: arguments are JSON values: {exc}.") from None
+        if b"null" in raw:  # which is also what a number becomes that JSON does not have
+            self._refuse_non_finite(plain)
+        try:
+            model = self._model.model_validate_json(raw, strict=True)
+        except ValidationError as exc:
+            raise InvalidTask(self._explain(exc)) from None
+        return {name: getattr(model, field) for name, field in self._fields.items()}
+
+    def parse_text(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """Read arguments that arrive as strings, as a prompt's do, into JSON arguments.
+
+        A string of an argument that takes strings stays; another is read as JSON. Empty strings
+        of arguments that have a default count as absent.
+
+        Raises:
+            InvalidTask: As `parse` does.
+        """
+        optional = frozenset(self.names) - self.required
+        kept = {n: text for n, text in given.items() if text != "" or n not in optional}
+        read = read_texts(kept, self.schema)
+        self.parse(read)
+        return read
+
+    def _refuse_non_finite(self, plain: Mapping[str, Any]) -> None:
+        for name, value in plain.items():
+            try:
+                json.dumps(value, allow_nan=False)
+            except ValueError:
+                raise InvalidTask(
+                    f"{self.noun}: argument {name!r} must be finite numbers, got "
+                    f"{clip_value(value)}."
+                ) from None
+
+    def _infer(self, parameter: inspect.Parameter) -> Any:
+        """The type of a parameter without an annotation: its default's, where that is simple."""
+        if parameter.default is parameter.empty:
+            raise InvalidTemplate(
+                f"{self.where}: {self.noun}: the parameter {parameter.name!r} has no annotation; "
+                "annotate it with its type, or with the world's class to receive the world."
+            )
+        return next((k for k in (bool, int, float, str) if type(parameter.default) is k), Any)
+
+    def _hints(self, function: Callable[..., Any]) -> dict[str, Any]:
+        try:
+            return typing.get_type_hints(function, include_extras=True)
+        except (NameError, AttributeError, SyntaxError, TypeError) as exc:
+            raise InvalidTemplate(
+                f"{self.where}: {self.noun}: {exc}; annotations must be importable at run time."
+            ) from None
+
+    def _build(self, declared: Mapping[str, tuple[Any, Any]]) -> type[BaseModel]:
+        config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
+        # Behind aliases: an argument may be named `schema`, `copy` or `_x`, a field may not.
+        fields: dict[str, Any] = {
+            field: _field(name, *declared[name]) for name, field in self._fields.items()
+        }
+        try:
+            model = create_pydantic_model("Arguments", __config__=config, **fields)
+            self.schema = plain_schema(model.model_json_schema(schema_generator=_Schema))
+            self.schema["additionalProperties"] = False
+        except (
+            PydanticSchemaGenerationError,
+            PydanticInvalidForJsonSchema,
+            PydanticUserError,
+            NameError,
+        ) as exc:
+            reason = str(exc).splitlines()[0]
+            raise InvalidTemplate(
+                f"{self.where}: {self.noun}: an argument's type has no JSON schema: {reason}."
+            ) from None
+        for name, field in zip(declared, model.model_fields.values(), strict=True):
+            if field.default is PydanticUndefined or field.default is None:
+                continue
+            try:
+                default = to_jsonable_python(field.default)
+            except PydanticSerializationError:
+                raise InvalidTemplate(
+                    f"{self.where}: {self.noun}: the default of {name!r} is not a JSON value: "
+                    f"{clip_value(field.default)}."
+                ) from None
+            self.schema["properties"][name].setdefault("default", default)
+            self.defaults[name] = default
+        withhold_answers(self.schema)
+        return model
+
+    def _explain(self, exc: ValidationError) -> str:
+        parts: list[str] = []
+        hints: list[str] = []
+        for error in exc.errors(include_url=False)[:5]:
+            path, given = ".".join(str(p) for p in error["loc"]), error["input"]
+            if error["type"] == "extra_forbidden":
+                takes = ", ".join(self.names) or "none"
+                hint = did_you_mean(path, self.names)
+                parts.append(f"there is no argument {path!r}.{hint} It takes: {takes}")
+            elif error["type"] == "missing":
+                parts.append(f"argument {path!r} is required")
+            else:
+                expected, hint = shorten_choices(fault_words(error), given)
+                parts.append(f"argument {path!r} {expected}, got {clip_value(given)}")
+                hints.append(hint)
+        return f"{self.noun}: {'; '.join(parts)}.{''.join(hints)}"
+
+
+class _PlainKinds:
+    """Arguments that are plain texts, whole numbers and flags: nothing of them is converted.
+
+    Args:
+        declared: The kind of each, with its default.
+    """
+
+    def __init__(self, declared: Mapping[str, tuple[type, Any]]) -> None:
+        self._kinds = {name: kind for name, (kind, _) in declared.items()}
+        empty = inspect.Parameter.empty
+        self._defaults = {n: default for n, (_, default) in declared.items() if default != empty}
+
+    def read(self, given: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What the function is called with; None where that is for the whole check to say."""
+        for name, value in given.items():
+            kind = self._kinds.get(name)
+            if kind is None or type(value) is not kind or not _fits(value):
+                return None
+        found = {**self._defaults, **given}
+        if len(found) != len(self._kinds):
+            return None
+        return {name: found[name] for name in self._kinds}
+
+
+def _fits(value: Any) -> bool:
+    """Whether JSON has a value of a plain kind, whoever reads it."""
+    return value.isascii() if isinstance(value, str) else -_EXACT < value < _EXACT
+
+
+def _plain_kinds(fields: Mapping[str, tuple[Any, Any]]) -> _PlainKinds | None:
+    """The arguments of a function, if all of them are plain and nothing more is said of them."""
+    for hint, default in fields.values():
+        if hint not in (str, int, bool):
+            return None
+        if default is not inspect.Parameter.empty and type(default) is not hint:
+            return None
+    return _PlainKinds(fields)
+
+
+def source_line(function: Callable[..., Any]) -> str:
+    """Where a function is defined, as `file:line`."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)
+
+
+class _Schema(GenerateJsonSchema):
+    """Does not warn of a default that is not JSON: that is an error of ours."""
+
+    ignored_warning_kinds: set[JsonSchemaWarningKind] = {  # noqa: RUF012  # as pydantic declares it
+        *GenerateJsonSchema.ignored_warning_kinds,
+        "non-serializable-default",
+    }
+
+
+def _field_name(index: int) -> str:
+    return f"argument_{index}"
+
+
+def _field(name: str, hint: Any, default: Any) -> tuple[Any, Any]:
+    if isinstance(default, FieldInfo):  # `x: int = Field(3, ge=1)`
+        return Annotated[hint, default], Field(alias=name)
+    if default is inspect.Parameter.empty:
+        return hint, Field(alias=name)
+    return hint, Field(alias=name, default=default)
+
+
+def is_world(hint: type) -> bool:
+    """Whether a parameter of this type receives the session's world."""
+    is_protocol = getattr(hint, "_is_protocol", False)
+    return not is_protocol and all(
+        callable(getattr(hint, name, None)) for name in ("act", "observe", "close")
+    )
+
+
+def withhold_answers(schema: Mapping[str, Any]) -> None:
+    """Drop the defaults of arguments that say what is right: agents read schemas."""
+    for field in schema["properties"].values():
+        if isinstance(field, dict) and cast("Any", field).get("x-hud-hint") == "grading":
+            cast("dict[str, Any]", field).pop("default", None)
+
+
+def clip_value(value: Any, limit: int = 80) -> str:
+    """A JSON value and its kind, for an error: `'x' (string)`."""
+    text = clip_repr(value, limit)
+    other = "null" if value is None else type(value).__name__
+    kind = next((name for kind, name in _KINDS if isinstance(value, kind)), other)
+    return f"{text} ({kind})"

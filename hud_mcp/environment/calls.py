@@ -8,8 +8,10 @@ from urllib.parse import urlsplit
 
 from pydantic_core import to_jsonable_python
 
-from hud_mcp.arguments import Arguments
-from hud_mcp.call import FunctionConfig
+from hud_mcp.environment.arguments import Arguments
+from hud_mcp.environment.function import Function, History, Phase, Situation
+from hud_mcp.environment.task import COMBINATIONS, PROMPT, Task
+from hud_mcp.environment.template import Answer, AnswerType, Template
 from hud_mcp.errors import (
     BrokenByAgent,
     EnvironmentFailed,
@@ -18,10 +20,8 @@ from hud_mcp.errors import (
     InvalidTask,
     did_you_mean,
 )
-from hud_mcp.function import Function, History, Phase, Situation
-from hud_mcp.grade import Grade, SubScore, read_grade
-from hud_mcp.task import COMBINATIONS, PROMPT, Task
-from hud_mcp.template import Answer, AnswerType, Template
+from hud_mcp.values.call import FunctionConfig
+from hud_mcp.values.grade import Grade, SubScore, read_grade
 
 __all__ = [
     "CallTemplate",

@@ -5,10 +5,10 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from hud_mcp.arguments import source_line
+from hud_mcp.environment.arguments import source_line
+from hud_mcp.environment.world import WorldSpec
 from hud_mcp.errors import InvalidEnvironment
-from hud_mcp.needs import Needs
-from hud_mcp.world import WorldSpec
+from hud_mcp.values.needs import Needs
 
 __all__ = [
     "REWARD_POLICIES",

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hud_mcp.lazy import lazy_names
+from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from hud_mcp.graders import answers, inspect_scorers, match

@@ -3,20 +3,20 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar, overload
 
-from hud_mcp.arguments import source_line
 from hud_mcp.environment.answers import ANSWER_FUNCTIONS
+from hud_mcp.environment.arguments import source_line
 from hud_mcp.environment.checks import check_reward_policy
+from hud_mcp.environment.function import Function, Use
+from hud_mcp.environment.template import Template
+from hud_mcp.environment.template.template import TemplateFunction
+from hud_mcp.environment.tool import Tool
+from hud_mcp.environment.world import WorldSpec
 from hud_mcp.errors import (
     InvalidEnvironment,
     InvalidTask,
     InvalidTemplate,
     name_known,
 )
-from hud_mcp.function import Function, Use
-from hud_mcp.template import Template
-from hud_mcp.template.template import TemplateFunction
-from hud_mcp.tool import Tool
-from hud_mcp.world import WorldSpec
 
 __all__ = ["Declarations"]
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
-from hud_mcp.capability import Capability
-from hud_mcp.context import ContextSpace
+from hud_mcp.base.hidden_paths import hide
 from hud_mcp.environment.calls import CallTemplate, Witness, bind_calls, task_hosts
 from hud_mcp.environment.checks import (
     check_hook,
@@ -24,19 +23,20 @@ from hud_mcp.environment.checks import (
     check_world,
 )
 from hud_mcp.environment.declarations import Declarations
+from hud_mcp.environment.function import Phase
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.template import Template
+from hud_mcp.environment.world import WorldSpec
 from hud_mcp.errors import CapabilityNotFound, InvalidEnvironment, did_you_mean
-from hud_mcp.function import Phase
-from hud_mcp.hidden_paths import hide
 from hud_mcp.loading.digest_inputs import freeze_folder, imported_files
-from hud_mcp.needs import Needs
-from hud_mcp.task import Task
-from hud_mcp.template import Template
-from hud_mcp.world import WorldSpec
+from hud_mcp.values.capability import Capability
+from hud_mcp.values.context import ContextSpace
+from hud_mcp.values.needs import Needs
 from hud_mcp.worlds.none import NoWorld
 
 if TYPE_CHECKING:
-    from hud_mcp.carl.selector import ContextSelector
-    from hud_mcp.worlds.shell.workspace import Workspace
+    from hud_mcp.plugins.gymnasium.carl.selector import ContextSelector
+    from hud_mcp.plugins.hud.workspace.spec import Workspace
 
 __all__ = ["Environment", "declared_environment"]
 
@@ -272,7 +272,7 @@ class Environment(Declarations):
             InvalidEnvironment: The environment has another world, or an option is wrong; the text
                 says what to use instead.
         """
-        from hud_mcp.worlds.shell.workspace import Workspace  # noqa: PLC0415  # where used
+        from hud_mcp.plugins.hud.workspace.spec import Workspace  # noqa: PLC0415  # where used
 
         if not isinstance(self.world, NoWorld):
             raise InvalidEnvironment(

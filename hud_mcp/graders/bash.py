@@ -7,14 +7,14 @@ from weakref import WeakKeyDictionary
 
 import anyio
 
+from hud_mcp.environment.world import current_world
 from hud_mcp.errors import GraderFailed
-from hud_mcp.grade import SubScore
 from hud_mcp.graders.grader import Grader
 from hud_mcp.graders.readers import runs_no_code
 from hud_mcp.graders.sandboxed_command import run_in_session, run_in_verifier
 from hud_mcp.graders.server_command import run_on_server
 from hud_mcp.graders.shells import OpensVerifiers, RunsCommands
-from hud_mcp.world import current_world
+from hud_mcp.values.grade import SubScore
 
 __all__ = ["BashGrader", "Place"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean
 from typing import Any, cast
 
-from hud_mcp.grade import Grade, SubScore
+from hud_mcp.values.grade import Grade, SubScore
 
 __all__ = ["Before", "grade_checks"]
 

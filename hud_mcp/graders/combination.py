@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any
 
-from hud_mcp.grade import SubScore
 from hud_mcp.graders.gathering import drop, gather
 from hud_mcp.graders.results import EvaluationResult
 from hud_mcp.graders.text import Compat
+from hud_mcp.values.grade import SubScore
 
 __all__ = ["combine", "combine_all", "combine_any", "named_apart"]
 

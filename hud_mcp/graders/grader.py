@@ -5,8 +5,8 @@ from typing import Any, ClassVar, cast
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from hud_mcp.clipping import clip_and_count
-from hud_mcp.grade import SubScore
+from hud_mcp.base.clipping import clip_and_count
+from hud_mcp.values.grade import SubScore
 
 __all__ = ["Grader"]
 

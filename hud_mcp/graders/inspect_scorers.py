@@ -9,7 +9,7 @@ import string
 from collections.abc import Iterable, Sequence
 
 from hud_mcp.graders.inspect_numbers import inspect_number
-from hud_mcp.loading.importers.letters import Location, letter_of
+from hud_mcp.graders.letters import Location, letter_of
 
 __all__ = ["choice", "includes", "match"]
 

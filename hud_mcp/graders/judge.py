@@ -12,7 +12,6 @@ import anyio
 import httpx
 
 from hud_mcp.errors import GraderFailed
-from hud_mcp.grade import SubScore
 from hud_mcp.graders.combination import named_apart
 from hud_mcp.graders.endpoint import (
     Endpoint,
@@ -25,6 +24,7 @@ from hud_mcp.graders.endpoint import (
 from hud_mcp.graders.gathering import gather
 from hud_mcp.graders.grader import Grader
 from hud_mcp.graders.verdicts import Verdict, VerdictCache, read_verdict
+from hud_mcp.values.grade import SubScore
 
 __all__ = ["Criterion", "LLMJudgeGrader"]
 

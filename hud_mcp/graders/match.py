@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import Field
 
-from hud_mcp.action import Value
 from hud_mcp.graders.pattern import search_now
+from hud_mcp.values.action import Value
 
 __all__ = [
     "MatchResult",

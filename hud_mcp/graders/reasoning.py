@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import anyio
 
 from hud_mcp.errors import GraderFailed
-from hud_mcp.grade import SubScore
 from hud_mcp.graders.grader import Grader
-from hud_mcp.loading.importers.reasoning import process_command, process_environment
-from hud_mcp.loading.importers.reasoning_known import is_program
+from hud_mcp.plugins.sets.reasoning import process_command, process_environment
+from hud_mcp.plugins.sets.reasoning_known import is_program
+from hud_mcp.values.grade import SubScore
 
 __all__ = ["ReasoningGymGrader"]
 

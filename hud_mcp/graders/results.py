@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
-from hud_mcp.grade import SubScore
+from hud_mcp.values.grade import SubScore
 
 __all__ = ["EvaluationResult", "SubScore"]
 

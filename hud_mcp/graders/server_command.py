@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from hud_mcp.base.reaper import reaped
 from hud_mcp.errors import GraderFailed
-from hud_mcp.reaper import reaped
 from hud_mcp.sandbox.descriptors import readable
 from hud_mcp.sandbox.process import Output, shell_status
 

@@ -10,9 +10,9 @@ from typing import ClassVar
 import anyio
 
 from hud_mcp.errors import GraderFailed
-from hud_mcp.grade import SubScore
 from hud_mcp.graders.endpoint import Question, Unreadable, find_endpoint, open_client
 from hud_mcp.graders.grader import Grader
+from hud_mcp.values.grade import SubScore
 
 __all__ = ["WebVoyagerJudge"]
 

@@ -9,9 +9,9 @@ from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
 
+from hud_mcp.base.hidden_paths import hide
 from hud_mcp.environment.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidEnvironment, SourceNotFound, did_you_mean
-from hud_mcp.hidden_paths import hide
 
 __all__ = ["file_being_loaded", "load_module", "loaded_module"]
 

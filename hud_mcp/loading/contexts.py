@@ -12,21 +12,21 @@ from typing import Any, cast
 import orjson
 from pydantic import Field, ValidationError
 
-from hud_mcp.action import Value
-from hud_mcp.carl.sampler import ContextSampler
-from hud_mcp.carl.selector import (
+from hud_mcp.base.text_files import read_text_bytes
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.taskset import Taskset
+from hud_mcp.errors import InvalidContext, InvalidTask, SourceNotFound, did_you_mean
+from hud_mcp.loading.json_lines import read_json_lines
+from hud_mcp.loading.provenance import base_task, split_of
+from hud_mcp.plugins.gymnasium.carl.sampler import ContextSampler
+from hud_mcp.plugins.gymnasium.carl.selector import (
     ContextSelector,
     RandomSelector,
     RoundRobinSelector,
     StaticSelector,
 )
-from hud_mcp.context import ContextFeature, ContextSpace, Scalar
-from hud_mcp.errors import InvalidContext, InvalidTask, SourceNotFound, did_you_mean
-from hud_mcp.loading.json_lines import read_json_lines
-from hud_mcp.loading.provenance import base_task, split_of
-from hud_mcp.task import Task
-from hud_mcp.taskset import Taskset
-from hud_mcp.text_files import read_text_bytes
+from hud_mcp.values.action import Value
+from hud_mcp.values.context import ContextFeature, ContextSpace, Scalar
 
 __all__ = [
     "SELECTORS",

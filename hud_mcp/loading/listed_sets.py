@@ -7,13 +7,13 @@ from typing import Any, Literal, cast
 import orjson
 from pydantic import Field
 
-from hud_mcp.action import Value
+from hud_mcp.base.text_files import read_text_bytes
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.named_sets import shipped_sets
 from hud_mcp.loading.set_notes import SetNotes, read_notes
 from hud_mcp.loading.source import shipped_folder
-from hud_mcp.taskset import Taskset
-from hud_mcp.text_files import read_text_bytes
+from hud_mcp.values.action import Value
 
 __all__ = ["ListedSet", "list_sets"]
 

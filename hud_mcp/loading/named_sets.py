@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import InvalidTask
 from hud_mcp.loading.set_notes import SetNotes, read_notes
 from hud_mcp.loading.source import find_taskset, shipped_folder
-from hud_mcp.taskset import Taskset
 
 __all__ = ["ALL", "FoundSets", "NamedSets", "find_sets", "is_all", "ready_sets", "shipped_sets"]
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hud_mcp.environment.environment import Environment, declared_environment
+from hud_mcp.environment.gyms import why_remote
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import InvalidTask, SourceNotFound, name_known
 from hud_mcp.loading.source import (
     LISTING,
@@ -12,8 +14,6 @@ from hud_mcp.loading.source import (
     shipped_environments,
     shipped_name,
 )
-from hud_mcp.taskset import Taskset
-from hud_mcp.types import why_remote
 
 __all__ = ["declared_source", "find_sources", "lasting_source"]
 

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError
 
-from hud_mcp.action import Value
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidTask
-from hud_mcp.loading.importers.wording import published_gaia, published_webvoyager
-from hud_mcp.task import Task
+from hud_mcp.loading.wording import published_gaia, published_webvoyager
+from hud_mcp.values.action import Value
 
 __all__ = [
     "PROTOCOL",

@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 from pydantic import Field, TypeAdapter, ValidationError
 
-from hud_mcp.action import Value
-from hud_mcp.task import Task
+from hud_mcp.environment.task import Task
+from hud_mcp.values.action import Value
 
 __all__ = [
     "LEFT_OUT",

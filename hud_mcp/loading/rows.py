@@ -16,13 +16,13 @@ from typing import Any, Literal, cast
 import orjson
 from pydantic import ValidationError
 
+from hud_mcp.base.hidden_paths import hide
+from hud_mcp.base.text_files import read_text_bytes
+from hud_mcp.environment.task import FROM_JSON, Task, Validation
 from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
-from hud_mcp.hidden_paths import hide
 from hud_mcp.loading.author_files import load_module
 from hud_mcp.loading.json_lines import json_lines, read_json_lines
 from hud_mcp.loading.source import task_files
-from hud_mcp.task import FROM_JSON, Task, Validation
-from hud_mcp.text_files import read_text_bytes
 
 __all__ = ["Rows", "hud_row", "read_file", "read_lines", "read_row", "write_file"]
 

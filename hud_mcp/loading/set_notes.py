@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from hud_mcp.action import Value
+from hud_mcp.base.text_files import read_text_file
 from hud_mcp.errors import InvalidTask
-from hud_mcp.text_files import read_text_file
+from hud_mcp.values.action import Value
 
 __all__ = ["NOTES", "SetNotes", "read_notes"]
 

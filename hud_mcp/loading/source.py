@@ -13,6 +13,7 @@ from typing import Any, cast
 from urllib.parse import parse_qsl, urlencode
 
 from hud_mcp.environment.environment import Environment
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import (
     InvalidEnvironment,
     NotInstalled,
@@ -23,8 +24,7 @@ from hud_mcp.errors import (
 from hud_mcp.loading import libraries
 from hud_mcp.loading.author_files import load_module, loaded_module
 from hud_mcp.loading.bridged import is_bridged
-from hud_mcp.loading.importers.published import PUBLISHED, find_published
-from hud_mcp.task import Task
+from hud_mcp.loading.published import PUBLISHED, find_published
 
 __all__ = [
     "LISTING",

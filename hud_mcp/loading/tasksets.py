@@ -7,13 +7,13 @@ from urllib.parse import urlsplit
 
 import anyio.to_thread
 
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.loading import libraries
-from hud_mcp.loading.importers.published import Published, find_published
-from hud_mcp.loading.importers.rows import Choice
+from hud_mcp.loading.choice import Choice
 from hud_mcp.loading.named_sets import find_sets
+from hud_mcp.loading.published import Published, find_published
 from hud_mcp.loading.source import find_taskset
-from hud_mcp.taskset import Taskset
 
 __all__ = ["load_taskset"]
 

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import anyio.to_thread
 from pydantic import Field, PrivateAttr
 
-from hud_mcp.action import Value
 from hud_mcp.analysis.groups import Dimension, Grouping, group_runs
 from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.tries import counting
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import DamagedRecord
 from hud_mcp.loading.provenance import clusters_of, recorded_sets
 from hud_mcp.record import surfaces
 from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.trajectory import Trajectory, utc_now
-from hud_mcp.task import Task
-from hud_mcp.taskset import Taskset
+from hud_mcp.values.action import Value
 
 if TYPE_CHECKING:
     from hud_mcp.rollout.runs import Run
@@ -278,7 +278,7 @@ class Job(Value):
             NotInstalled: There is neither, or not the one that is wanted.
             SourceNotFound, StoreFailed: As for `load_trajectories`.
         """
-        from hud_mcp.show.export import frames  # noqa: PLC0415  # it lies above
+        from hud_mcp.plugins.view.export import frames  # noqa: PLC0415  # it lies above
 
         make = frames.find_library(library)
         found = await self.load_trajectories()
@@ -383,8 +383,8 @@ async def create_job(
 
 
 async def run_job(*args: Any, **kwargs: Any) -> Job:
-    """Run an agent class of the HUD SDK 0.2 through tasks; see `hud_mcp.rollout.classic`."""
-    from hud_mcp.rollout import classic  # noqa: PLC0415  # it lies above, and loads when called
+    """Run an agent class of the HUD SDK 0.2 through tasks; see `hud_mcp.plugins.hud.runs.classic`."""
+    from hud_mcp.plugins.hud.runs import classic  # noqa: PLC0415  # it lies above, and loads when called
 
     return await classic.run_job(*args, **kwargs)
 

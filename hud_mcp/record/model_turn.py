@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
-from hud_mcp.action import Value
+from hud_mcp.values.action import Value
 
 __all__ = ["MODEL", "ModelCall", "ModelTurn", "TokenUsage"]
 

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from pydantic import Field
 
-from hud_mcp.action import Value
+from hud_mcp.values.action import Value
 
 __all__ = ["ModelUse", "sum_told"]
 

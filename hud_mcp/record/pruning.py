@@ -4,8 +4,8 @@ from datetime import datetime
 
 from pydantic import Field
 
-from hud_mcp.action import Value
 from hud_mcp.record.model_use import ModelUse
+from hud_mcp.values.action import Value
 
 __all__ = ["Pruning"]
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hud_mcp.action import Value
 from hud_mcp.record.masking import masked
 from hud_mcp.record.model_turn import ModelCall, ModelTurn
+from hud_mcp.values.action import Value
 
 __all__ = [
     "REDACTABLE",

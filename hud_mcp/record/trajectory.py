@@ -10,15 +10,15 @@ from typing import Any
 
 from pydantic import Field
 
-from hud_mcp.action import Value
-from hud_mcp.grade import Cause, Outcome, cause_of
-from hud_mcp.lazy import libraries
+from hud_mcp.base.lazy import libraries
+from hud_mcp.environment.task import Task
 from hud_mcp.record import surfaces
 from hud_mcp.record.model_use import ModelUse
 from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.values import Receipt, Record, ScreenshotRecord, TrajectoryStep, utc_now
 from hud_mcp.show.transcript import end_text, transcript_text
-from hud_mcp.task import Task
+from hud_mcp.values.action import Value
+from hud_mcp.values.grade import Cause, Outcome, cause_of
 
 __all__ = [
     "Receipt",

@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hud_mcp.action import Point, Value, is_answer
-from hud_mcp.grade import Cause, Outcome, SubScore, cause_of
-from hud_mcp.observation import Screenshot
+from hud_mcp.environment.task import Task
 from hud_mcp.record.model_use import ModelUse, sum_told
 from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.recorded_turn import RecordedTurn
-from hud_mcp.task import Task
+from hud_mcp.values.action import Point, Value, is_answer
+from hud_mcp.values.grade import Cause, Outcome, SubScore, cause_of
+from hud_mcp.values.observation import Screenshot
 
 __all__ = [
     "BEHIND",

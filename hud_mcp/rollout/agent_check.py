@@ -5,8 +5,8 @@ import sys
 
 import anyio
 
+from hud_mcp.base.reaper import reaped
 from hud_mcp.errors import InvalidAgent
-from hud_mcp.reaper import reaped
 
 __all__ = ["check_reference", "process_command"]
 

@@ -5,7 +5,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from hud_mcp.agents.given import GivenAgent, read_agent
-from hud_mcp.agents.model.options import PROVIDERS, ModelOptions
 from hud_mcp.agents.ready import READY, check_ready, is_ready
 from hud_mcp.agents.reference import (
     is_reference,
@@ -13,6 +12,7 @@ from hud_mcp.agents.reference import (
     reference_of,
 )
 from hud_mcp.errors import InvalidAgent, did_you_mean
+from hud_mcp.plugins.models.job.options import PROVIDERS, ModelOptions
 from hud_mcp.rollout.agent_check import check_reference
 from hud_mcp.rollout.plan import RunOptions
 

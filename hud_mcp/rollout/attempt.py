@@ -11,18 +11,9 @@ import anyio
 from hud_mcp.agents.agent import Agent
 from hud_mcp.agents.command import CommandDied
 from hud_mcp.agents.ends import BoundReached, JobHalted, MachineFailed, OperatorFailed
-from hud_mcp.contention import Contention
+from hud_mcp.base.contention import Contention
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError, SessionBusy, StoreFailed, sole_cause
-from hud_mcp.outcome import (
-    NOT_BEGUN,
-    UNFINISHED,
-    Cause,
-    Counts,
-    Outcome,
-    OutcomeClass,
-    cause_of,
-    class_of,
-)
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.rollout.conversation import AgentStopped, Conversation
 from hud_mcp.rollout.link import Reply
@@ -33,7 +24,16 @@ from hud_mcp.rollout.session_ids import SessionIds
 from hud_mcp.rollout.signs import FirstSigns
 from hud_mcp.session.caller import CALLED
 from hud_mcp.store import Store
-from hud_mcp.task import Task
+from hud_mcp.values.outcome import (
+    NOT_BEGUN,
+    UNFINISHED,
+    Cause,
+    Counts,
+    Outcome,
+    OutcomeClass,
+    cause_of,
+    class_of,
+)
 
 __all__ = ["Attempt", "Bounds", "Rollout", "Solver"]
 

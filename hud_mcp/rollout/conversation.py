@@ -11,9 +11,7 @@ from typing import Any, TypeVar
 import anyio
 
 from hud_mcp.agents.agent import turns_meta
-from hud_mcp.core_tools import CANCEL_TASK, START_TASK, TASK_STATUS
 from hud_mcp.errors import HudMcpError, SessionResuming, WorldDied
-from hud_mcp.grade import Cause
 from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.rollout.link import ConnectionLost, Reply
@@ -23,6 +21,8 @@ from hud_mcp.server.tools import CORE
 from hud_mcp.session.caller import CAUSE, CHOSEN_SESSION, ONLY, REASON
 from hud_mcp.session.receipts import NOTHING_DONE, digest
 from hud_mcp.store import Store
+from hud_mcp.values.core_tools import CANCEL_TASK, START_TASK, TASK_STATUS
+from hud_mcp.values.grade import Cause
 
 __all__ = ["AgentStopped", "Conversation", "repeat"]
 

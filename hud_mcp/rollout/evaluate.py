@@ -8,27 +8,27 @@ from typing import Any, Literal
 
 import anyio.to_thread
 
-from hud_mcp.egress.hosts import read_hosts
+from hud_mcp.base.egress.hosts import read_hosts
+from hud_mcp.base.serving.secrecy import keep_to_itself
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, JobStopped, sole_cause
 from hud_mcp.loading.author_files import file_being_loaded
 from hud_mcp.loading.named_sets import find_sets
-from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
+from hud_mcp.plugins.cluster.nodes import read_ray
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.agents import options_of_agent
 from hud_mcp.rollout.attempt import Rollout
-from hud_mcp.rollout.cluster.nodes import read_ray
 from hud_mcp.rollout.evaluation import Evaluation, report_folder
 from hud_mcp.rollout.plan import PlannedRun, RunOptions
 from hud_mcp.rollout.prepared import JobRequest, Prepared, agent_name, begin_job, resume_job
 from hud_mcp.rollout.recorded import recorded_runs
 from hud_mcp.rollout.run import Watch
 from hud_mcp.rollout.workers import EACH, place_workers, read_workers
-from hud_mcp.serving.secrecy import keep_to_itself
 from hud_mcp.store import opened_store
 from hud_mcp.store.files import make_private_file, make_private_folder
 from hud_mcp.store.store import Place
-from hud_mcp.task import Task
-from hud_mcp.taskset import Taskset
+from hud_mcp.values.observation import DEFAULT_FORMAT, ImageFormat
 
 __all__ = ["JobProgress", "evaluate"]
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TextIO
 
 from hud_mcp.agents.command import CommandAgent
-from hud_mcp.agents.model.agent import ModelAgent
 from hud_mcp.agents.nop import NopAgent
 from hud_mcp.agents.oracle import OracleAgent
 from hud_mcp.agents.random import RandomAgent
@@ -16,7 +15,7 @@ from hud_mcp.agents.ready import ReadyAgent
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.loading.source import load_environments
-from hud_mcp.needs import Needs
+from hud_mcp.plugins.models.job.agent import ModelAgent
 from hud_mcp.record.job import Job
 from hud_mcp.rollout import surfaces
 from hud_mcp.rollout.agent_check import process_command
@@ -30,6 +29,7 @@ from hud_mcp.rollout.run import Runs, Watch
 from hud_mcp.rollout.served import Served, served
 from hud_mcp.rollout.session_ids import SessionIds
 from hud_mcp.store import Store
+from hud_mcp.values.needs import Needs
 
 __all__ = ["Evaluation", "report_folder"]
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
+from hud_mcp.base.lazy import libraries
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
-from hud_mcp.lazy import libraries
-from hud_mcp.observation import ImageFormat
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.rollout import surfaces
 from hud_mcp.rollout.link import Reply, reply_of
 from hud_mcp.server.local import LocalTools
 from hud_mcp.session.registry import Sessions
+from hud_mcp.values.observation import ImageFormat
 
 if TYPE_CHECKING:
     from mcp.client.client import Client

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hud_mcp.agents.model.agent import ModelAgent
-from hud_mcp.agents.model.options import ModelOptions
-from hud_mcp.agents.model.requests import Requests
 from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.models.job.agent import ModelAgent
+from hud_mcp.plugins.models.job.options import ModelOptions
+from hud_mcp.plugins.models.job.requests import Requests
 from hud_mcp.rollout.conversation import repeat
 from hud_mcp.rollout.plan import RunOptions
 from hud_mcp.rollout.server import AnyServer

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 import orjson
 
+from hud_mcp.base.serving.lines import LineBuffer
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
 from hud_mcp.loading.json_lines import dump_line
 from hud_mcp.record.trajectory import Receipt
@@ -24,7 +25,6 @@ from hud_mcp.rollout.link import (
     reply_of,
     stopped_at_the_end,
 )
-from hud_mcp.serving.lines import LineBuffer
 from hud_mcp.session.caller import ONLY
 
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 from pydantic import Field, ValidationError
 
-from hud_mcp.action import Value
-from hud_mcp.agents.model.options import ModelOptions
 from hud_mcp.agents.ready import is_ready
 from hud_mcp.analysis.tries import counting, outcome_class, plan
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError
-from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
+from hud_mcp.plugins.models.job.options import ModelOptions
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
-from hud_mcp.task import Task
+from hud_mcp.values.action import Value
+from hud_mcp.values.observation import DEFAULT_FORMAT, ImageFormat
 
 __all__ = ["PlannedRun", "RunOptions", "derived_seed", "plan_runs"]
 

@@ -10,10 +10,12 @@ from typing import Any
 from hud_mcp.agents.command import command_name
 from hud_mcp.agents.reference import reference_name
 from hud_mcp.environment import declared_environment
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidAgent, did_you_mean
 from hud_mcp.loading.bridged import is_bridged
+from hud_mcp.loading.choice import count
 from hud_mcp.loading.contexts import SELECTORS, contexts_for, spread
-from hud_mcp.loading.importers.rows import count
 from hud_mcp.loading.places import declared_source, find_sources, lasting_source
 from hud_mcp.loading.protocols import (
     PROTOCOL,
@@ -41,8 +43,6 @@ from hud_mcp.rollout.resumption import end_left_runs, load_resumable
 from hud_mcp.rollout.solvable import solvable
 from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.store import Store
-from hud_mcp.task import Task
-from hud_mcp.taskset import Taskset
 
 __all__ = ["JobRequest", "Prepared", "agent_name", "begin_job", "resume_job"]
 

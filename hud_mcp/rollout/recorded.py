@@ -1,10 +1,10 @@
 """The runs of a job as its record has them, in the shape that `Taskset.run` gives."""
 
 from hud_mcp.analysis.tries import choose_runs, counting
-from hud_mcp.outcome import Counts, class_of
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.rollout.runs import Run, RunGrade
 from hud_mcp.store import Store
+from hud_mcp.values.outcome import Counts, class_of
 
 __all__ = ["recorded_runs"]
 

@@ -14,8 +14,8 @@ import anyio
 
 from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.environment import Environment
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
-from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import (
     Receipt,
     Trajectory,
@@ -33,7 +33,7 @@ from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.store.texts import storable
-from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome
 
 __all__ = ["LIVE_WORLD", "NOT_REGRADED", "NO_ANSWER", "NO_TASK", "PRUNED", "Regraded", "Regrader"]
 

@@ -14,11 +14,11 @@ from typing import Any
 import anyio
 from anyio.abc import TaskStatus
 
-from hud_mcp.core_tools import ACT, STEP, TASK_STATUS
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionResuming, WorldDied, sole_cause
 from hud_mcp.rollout.link import ConnectionLost, CurrentLink, Link, Reply, web_link
 from hud_mcp.server.tools import CORE
 from hud_mcp.session.receipts import NOTHING_DONE
+from hud_mcp.values.core_tools import ACT, STEP, TASK_STATUS
 
 __all__ = ["RemoteConversation", "remote_conversation"]
 

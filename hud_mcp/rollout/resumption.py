@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 
 from hud_mcp.analysis.tries import counting
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError
-from hud_mcp.outcome import Outcome
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.session.receipts import receipt_of_stored
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.store import Store
-from hud_mcp.task import Task
+from hud_mcp.values.outcome import Outcome
 
 __all__ = ["LEFT", "end_as_lost", "end_left_runs", "load_resumable"]
 

@@ -14,14 +14,14 @@ from typing import Protocol
 
 import anyio
 
-from hud_mcp.contention import Contention
+from hud_mcp.base.contention import Contention
 from hud_mcp.errors import HudMcpError
-from hud_mcp.outcome import UNFINISHED
 from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.rollout.server import ServerLost
 from hud_mcp.rollout.signs import FirstSigns
 from hud_mcp.rollout.work import work_through
+from hud_mcp.values.outcome import UNFINISHED
 
 __all__ = ["Begin", "Runs", "Try", "Watch"]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 from uuid import uuid4
 
-from hud_mcp.channel.client import ChannelClient
-from hud_mcp.task import Task
+from hud_mcp.environment.task import Task
+from hud_mcp.plugins.hud.wire.client import ChannelClient
 
 __all__ = ["Run", "RunGrade", "RunStep", "Trace"]
 

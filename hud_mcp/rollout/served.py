@@ -11,16 +11,16 @@ from typing import TextIO
 
 import anyio.to_thread
 
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.loading.source import load_environments
-from hud_mcp.needs import Needs
+from hud_mcp.plugins.cluster.anywhere import AnyOf, Anywhere
+from hud_mcp.plugins.cluster.files import ROWS, gather_files
+from hud_mcp.plugins.cluster.nodes import Cluster, connected
+from hud_mcp.plugins.cluster.relay import relay
+from hud_mcp.plugins.cluster.servers import NodeCommand, run_on_nodes
 from hud_mcp.record.place import PICTURES_VARIABLE, STORE_VARIABLE
-from hud_mcp.rollout.cluster.anywhere import AnyOf, Anywhere
-from hud_mcp.rollout.cluster.files import ROWS, gather_files
-from hud_mcp.rollout.cluster.nodes import Cluster, connected
-from hud_mcp.rollout.cluster.relay import relay
-from hud_mcp.rollout.cluster.servers import NodeCommand, run_on_nodes
 from hud_mcp.rollout.in_process import local_server
 from hud_mcp.rollout.link import TOKENS, Address, ServerCommand
 from hud_mcp.rollout.plan import RunOptions
@@ -31,7 +31,7 @@ from hud_mcp.rollout.server import AnyServer, RunServer, run_server
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
-from hud_mcp.taskset import Taskset
+from hud_mcp.values.needs import Needs
 
 __all__ = ["Served", "check_store", "served", "share_out"]
 

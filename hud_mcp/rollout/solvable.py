@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from hud_mcp.environment import Environment
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import InvalidTask
 from hud_mcp.loading.provenance import LeftOut, leave_out
 from hud_mcp.loading.source import load_environments
 from hud_mcp.rollout.plan import RunOptions
-from hud_mcp.task import Task
-from hud_mcp.taskset import Taskset
 
 __all__ = ["solvable"]
 

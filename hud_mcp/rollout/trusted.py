@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidAgent, InvalidTask, sole_cause
 from hud_mcp.loading.provenance import told_sets
 from hud_mcp.record.job import IN_PROCESS, Job
@@ -17,7 +18,6 @@ from hud_mcp.rollout.resumption import end_left_runs, load_resumable
 from hud_mcp.rollout.run import Begin, Runs
 from hud_mcp.store import Store, opened_store
 from hud_mcp.store.store import Place
-from hud_mcp.taskset import Taskset
 
 __all__ = ["TrustedJob", "called", "plan_trusted", "resume_trusted"]
 

@@ -3,7 +3,7 @@
 import os
 
 from hud_mcp.errors import HudMcpError
-from hud_mcp.rollout.cluster.nodes import count_nodes
+from hud_mcp.plugins.cluster.nodes import count_nodes
 
 __all__ = ["EACH", "place_workers", "read_workers"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from hud_mcp.egress import AllowList
+from hud_mcp.base.egress import AllowList
 from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.sandbox.limits import SandboxLimits
 

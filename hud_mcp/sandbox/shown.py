@@ -12,8 +12,8 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from hud_mcp.base.hidden_paths import hidden_paths
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.hidden_paths import hidden_paths
 
 __all__ = [
     "OWN",

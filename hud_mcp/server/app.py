@@ -22,7 +22,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from hud_mcp import __version__
 from hud_mcp.errors import clipped
-from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.registry import service
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import perform_call
@@ -39,6 +38,7 @@ from hud_mcp.session.caller import CONNECTION, HTTP, LOCAL, ONLY
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller
+from hud_mcp.values.observation import DEFAULT_FORMAT, ImageFormat
 
 __all__ = ["build_server", "caller_of"]
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import orjson
 
-from hud_mcp.absent import is_empty
-from hud_mcp.action import ACTION_TYPES, MAX_WAIT_MS
+from hud_mcp.base.absent import is_empty
+from hud_mcp.base.schema import TextReader, such_as
 from hud_mcp.errors import InvalidTask, LimitReached, clipped, did_you_mean
-from hud_mcp.schema import TextReader, such_as
+from hud_mcp.values.action import ACTION_TYPES, MAX_WAIT_MS
 
 __all__ = [
     "ACTION",

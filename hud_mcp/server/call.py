@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hud_mcp.errors import InvalidTask, SessionEnded
-from hud_mcp.observation import ImageFormat, Look
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.receipts import ended_text, next_step
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
+from hud_mcp.values.observation import ImageFormat, Look
 
 __all__ = ["PLAIN", "VALUES", "Call", "Progress", "one_of"]
 

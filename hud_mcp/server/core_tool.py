@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from hud_mcp import telemetry
+from hud_mcp.base import telemetry
+from hud_mcp.base.lazy import libraries
+from hud_mcp.base.schema import plain_schema
 from hud_mcp.errors import HudMcpError, LimitReached, sole_cause
-from hud_mcp.lazy import libraries
 from hud_mcp.record.model_turn import MODEL
-from hud_mcp.schema import plain_schema
 from hud_mcp.server.arguments import Argument, Arguments
 from hud_mcp.server.call import Call
 from hud_mcp.server.reported import perform_reported

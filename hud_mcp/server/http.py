@@ -13,12 +13,12 @@ from pydantic import AnyHttpUrl
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
+from hud_mcp.base.serving.listening import is_loopback, listen, port_of, shown_host
 from hud_mcp.errors import HudMcpError
 from hud_mcp.server.forms import Forms
 from hud_mcp.server.tokens import Tokens
-from hud_mcp.serving.listening import is_loopback, listen, port_of, shown_host
-from hud_mcp.show.web.auth import PlainHosts
-from hud_mcp.show.web.listener import WebServer
+from hud_mcp.server.web.auth import PlainHosts
+from hud_mcp.server.web.listener import WebServer
 
 __all__ = ["PATH", "Front", "http_app", "serve_http"]
 

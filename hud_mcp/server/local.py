@@ -4,7 +4,6 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import perform_call
@@ -14,6 +13,7 @@ from hud_mcp.server.tools import CORE
 from hud_mcp.session.caller import LOCAL, ONLY, Caller
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
+from hud_mcp.values.observation import DEFAULT_FORMAT, ImageFormat
 
 __all__ = ["LocalTools"]
 

@@ -16,8 +16,8 @@ from opentelemetry.propagate import extract
 from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
 from pydantic import ValidationError
 
+from hud_mcp.base.schema import fault_words
 from hud_mcp.errors import clipped
-from hud_mcp.schema import fault_words
 
 __all__ = ["changing", "explain_envelope", "introduced", "trace_where_seen"]
 

@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.environment import Environment
+from hud_mcp.environment.tool import Tool
 from hud_mcp.errors import InvalidEnvironment, InvalidTask
 from hud_mcp.server.arguments import check_size
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import tool_entry
 from hud_mcp.server.results import step_result
 from hud_mcp.session.registry import Sessions
-from hud_mcp.tool import Tool
 
 if TYPE_CHECKING:
     import mcp_types as types

@@ -11,13 +11,13 @@ from mcp_types import INVALID_PARAMS
 from pydantic import ValidationError
 
 from hud_mcp.environment import Environment
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.template import PromptMessage, Template
 from hud_mcp.errors import HudMcpError, InvalidTask, did_you_mean
 from hud_mcp.server.own_tools import safe_names
 from hud_mcp.server.texts import begun_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller
-from hud_mcp.task import Task
-from hud_mcp.template import PromptMessage, Template
 
 __all__ = ["Prompts"]
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 from pydantic import ValidationError
 
-from hud_mcp.absent import drop_absent
+from hud_mcp.base.absent import drop_absent
+from hud_mcp.base.schema import fault_words
 from hud_mcp.errors import HudMcpError, InvalidTask, SessionNotFound, StoreFailed, clipped
 from hud_mcp.record.masking import masked
 from hud_mcp.record.model_turn import MODEL, ModelTurn
 from hud_mcp.record.recorded_turn import TURN_BYTES_IN_ALL, TURNS, bounded
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.schema import fault_words
 from hud_mcp.server.call import Call
 
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ from mcp_types import INVALID_PARAMS
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading import libraries
-from hud_mcp.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.server.own_tools import safe_names
 from hud_mcp.server.results import trajectory_view
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
+from hud_mcp.values.observation import DEFAULT_FORMAT, ImageFormat
 
 __all__ = ["Resources", "missing", "session_of"]
 

@@ -9,11 +9,11 @@ from typing import Any, Protocol, cast
 
 from pydantic_core import to_jsonable_python
 
-from hud_mcp.grade import Outcome, SubScore, cause_of
-from hud_mcp.observation import ImageFormat, Screenshot
 from hud_mcp.record.trajectory import Receipt, Trajectory
 from hud_mcp.session.receipts import NEXT, ended_text
 from hud_mcp.session.session import Session, Stepped
+from hud_mcp.values.grade import Outcome, SubScore, cause_of
+from hud_mcp.values.observation import ImageFormat, Screenshot
 
 __all__ = [
     "error_result",

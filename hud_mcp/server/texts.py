@@ -4,8 +4,8 @@ from typing import Any
 
 import orjson
 
+from hud_mcp.base.schema import plain_schema
 from hud_mcp.record.trajectory import live_url
-from hud_mcp.schema import plain_schema
 from hud_mcp.server.own_tools import listed_names
 from hud_mcp.server.view import View
 from hud_mcp.session.registry import Sessions

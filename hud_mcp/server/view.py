@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hud_mcp.action import ACTION_TYPES, flat_fields, flat_schemas
 from hud_mcp.environment import Environment
+from hud_mcp.environment.world import WorldSpec
 from hud_mcp.server.arguments import ACTION, either_field, object_schema, string_schema
-from hud_mcp.world import WorldSpec
+from hud_mcp.values.action import ACTION_TYPES, flat_fields, flat_schemas
 
 __all__ = ["View"]
 

@@ -1,13 +1,13 @@
 """How an answer is submitted: recorded with a look at the world, and only then handed over."""
 
 from hud_mcp.errors import EnvironmentFailed, LimitReached, StoreFailed
-from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.session.draft import Draft, why
 from hud_mcp.session.events import Answered
 from hud_mcp.session.life import Life
 from hud_mcp.session.measuring import FINAL_RESPONSE
 from hud_mcp.session.patience import within
+from hud_mcp.values.observation import Look
 
 __all__ = ["check_answer", "look_at_answer", "respond", "take_answer"]
 

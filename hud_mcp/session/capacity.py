@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import orjson
 
 from hud_mcp.environment import Environment
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import LimitReached
-from hud_mcp.grade import Cause, Outcome
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.events import Phase
 from hud_mcp.session.leaving import Lifecycle
@@ -17,7 +17,7 @@ from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.store import Store
-from hud_mcp.task import Task
+from hud_mcp.values.grade import Cause, Outcome
 
 __all__ = ["Capacity", "Count"]
 

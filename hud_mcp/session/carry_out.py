@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from hud_mcp import telemetry
+from hud_mcp.base import telemetry
 from hud_mcp.errors import (
     HudMcpError,
     LimitReached,

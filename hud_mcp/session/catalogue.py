@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hud_mcp.environment import Environment
+from hud_mcp.environment.gyms import why_remote
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import InvalidContext, InvalidTask, did_you_mean, name_known
-from hud_mcp.task import Task
-from hud_mcp.taskset import Taskset
-from hud_mcp.types import why_remote
 
 __all__ = ["Catalogue"]
 

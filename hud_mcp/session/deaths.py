@@ -8,8 +8,8 @@ anybody's. The same again after the world was resumed is the agent's.
 from collections.abc import Sequence
 
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.grade import Cause
 from hud_mcp.record.values import UNDONE, TrajectoryStep
+from hud_mcp.values.grade import Cause
 
 __all__ = [
     "DiedAgain",

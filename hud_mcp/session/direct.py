@@ -15,14 +15,14 @@ from typing import Any, Protocol
 
 import anyio
 
+from hud_mcp.environment.world import World
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, StoreFailed
-from hud_mcp.observation import Observation
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.session.draft import Draft
 from hud_mcp.session.events import Post, Rested
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.live_world import LiveWorld
-from hud_mcp.world import World
+from hud_mcp.values.observation import Observation
 
 __all__ = ["Access", "DirectAccess", "DirectlyUsed", "access"]
 

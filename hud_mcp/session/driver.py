@@ -17,9 +17,11 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias
 
-from hud_mcp import telemetry
-from hud_mcp.contention import Contention
-from hud_mcp.grade import Outcome, read_grade
+from hud_mcp.base import telemetry
+from hud_mcp.base.contention import Contention
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.template import Prompt, Template
+from hud_mcp.environment.world import Opening, begin_grading
 from hud_mcp.session.events import EndedItself, EndWanted, Finished, Post
 from hud_mcp.session.live_world import LiveWorld, Play
 from hud_mcp.session.log import clean_context
@@ -36,9 +38,7 @@ from hud_mcp.session.session_end import (
     overran,
     ungraded,
 )
-from hud_mcp.task import Task
-from hud_mcp.template import Prompt, Template
-from hud_mcp.world import Opening, begin_grading
+from hud_mcp.values.grade import Outcome, read_grade
 
 __all__ = ["Driver"]
 

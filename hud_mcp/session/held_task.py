@@ -13,6 +13,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import anyio
 
+from hud_mcp.environment.template import Prompt
+from hud_mcp.environment.world import Opening, Shared
 from hud_mcp.errors import (
     AlreadyAnswered,
     EnvironmentFailed,
@@ -21,7 +23,6 @@ from hud_mcp.errors import (
     SessionResuming,
     WorldDied,
 )
-from hud_mcp.grade import Outcome
 from hud_mcp.record.values import UNDONE
 from hud_mcp.session import events as ev
 from hud_mcp.session.changes import Changes
@@ -35,8 +36,7 @@ from hud_mcp.session.state import State, decide
 from hud_mcp.session.turn import Call, CallCutOff
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
-from hud_mcp.template import Prompt
-from hud_mcp.world import Opening, Shared
+from hud_mcp.values.grade import Outcome
 
 __all__ = ["HeldTask", "Rest"]
 

@@ -8,13 +8,13 @@ from typing import Protocol
 import anyio
 
 from hud_mcp.environment import Environment
+from hud_mcp.environment.world import Shared
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionTaken, StoreFailed
-from hud_mcp.grade import Cause, Outcome
 from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import LEFT_BY_PROGRAM, SessionEnd
 from hud_mcp.store import Store
-from hud_mcp.world import Shared
+from hud_mcp.values.grade import Cause, Outcome
 
 __all__ = ["Leaving", "Lifecycle", "OpenEndpoints", "Program"]
 

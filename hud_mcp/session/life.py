@@ -3,9 +3,8 @@
 import asyncio
 from typing import Any
 
+from hud_mcp.environment.world import Shared
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.grade import Cause, Outcome
-from hud_mcp.observation import Look
 from hud_mcp.session.deaths import whose_doing
 from hud_mcp.session.direct import DirectAccess
 from hud_mcp.session.draft import Draft, StepKind, why_stopped
@@ -17,7 +16,8 @@ from hud_mcp.session.measuring import Measuring
 from hud_mcp.session.session_end import SessionEnd, died_again
 from hud_mcp.session.spec import SessionSpec
 from hud_mcp.session.turn import Turn
-from hud_mcp.world import Shared
+from hud_mcp.values.grade import Cause, Outcome
+from hud_mcp.values.observation import Look
 
 __all__ = ["Life"]
 

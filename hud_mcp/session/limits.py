@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from hud_mcp.action import Value
+from hud_mcp.values.action import Value
 
 __all__ = ["Limits"]
 

@@ -13,22 +13,22 @@ from typing import Any, TypeAlias
 import anyio
 import anyio.to_thread
 
-from hud_mcp import telemetry
-from hud_mcp.action import Action, ActionEffect
-from hud_mcp.clipping import clip_text
+from hud_mcp.base import telemetry
+from hud_mcp.base.clipping import clip_text
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import CallTemplate
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.template import Template
+from hud_mcp.environment.tool import Tool
+from hud_mcp.environment.world import Opening, SharedService, World, as_world, current_world
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
-from hud_mcp.observation import Look, Observation, Screenshot, fit_screenshot, fitted_size
 from hud_mcp.session.pointer import Pointer, in_picture_pixels
 from hud_mcp.session.replay import can_resume, rebuild
 from hud_mcp.session.snapshot_notes import SnapshotNotes
 from hud_mcp.session.spec import GroupSetup
 from hud_mcp.store.stored_session import StoredSession
-from hud_mcp.task import Task
-from hud_mcp.template import Template
-from hud_mcp.tool import Tool
-from hud_mcp.world import Opening, SharedService, World, as_world, current_world
+from hud_mcp.values.action import Action, ActionEffect
+from hud_mcp.values.observation import Look, Observation, Screenshot, fit_screenshot, fitted_size
 
 __all__ = ["LiveWorld", "Play"]
 

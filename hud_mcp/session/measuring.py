@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hud_mcp.environment.calls import Measurement
-from hud_mcp.function import History
-from hud_mcp.grade import Cause, Grade, Outcome
+from hud_mcp.environment.function import History
 from hud_mcp.record.values import TARGETS, TrajectoryStep
 from hud_mcp.session.deaths import standing
 from hud_mcp.session.session_end import SessionEnd
+from hud_mcp.values.grade import Cause, Grade, Outcome
 
 __all__ = ["BY_AGENT", "FINAL_RESPONSE", "Measuring"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import cast
 
-from hud_mcp.action import Action, ActionEffect, Point, PositionFetch, Targeted, needs_target
+from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, InvalidAction
-from hud_mcp.world import World
+from hud_mcp.values.action import Action, ActionEffect, Point, PositionFetch, Targeted, needs_target
 
 __all__ = ["Pointer", "in_picture_pixels"]
 

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from hud_mcp import __version__
-from hud_mcp.contention import Contention
-from hud_mcp.grade import Outcome, cause_of
+from hud_mcp.base.contention import Contention
+from hud_mcp.environment.task import Task
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.events import Phase
@@ -18,7 +18,7 @@ from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.snapshot_notes import snapshot_notes
 from hud_mcp.session.state import State
 from hud_mcp.store.stored_session import StoredSession
-from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome, cause_of
 
 __all__ = [
     "DONE",

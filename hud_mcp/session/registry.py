@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 
 from hud_mcp.environment import Environment
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.taskset import Taskset
+from hud_mcp.environment.world import Shared
 from hud_mcp.errors import HudMcpError, InvalidTask
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.caller import Caller
@@ -18,9 +21,6 @@ from hud_mcp.session.session import Session
 from hud_mcp.session.starts import SessionFactory, Start, Starts
 from hud_mcp.store import Store
 from hud_mcp.store.lease import LEASE_S
-from hud_mcp.task import Task
-from hud_mcp.taskset import Taskset
-from hud_mcp.world import Shared
 
 __all__ = ["Sessions"]
 

@@ -10,22 +10,22 @@ from collections.abc import Collection, Mapping, Sequence
 
 import anyio
 
-from hud_mcp.action import Action, ResponseAction, parse_actions, scale_action
-from hud_mcp.call import FunctionConfig
-from hud_mcp.clipping import clip_text
+from hud_mcp.base.clipping import clip_text
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import prepare
+from hud_mcp.environment.function import Function, Situation
+from hud_mcp.environment.tool import Tool
+from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, InvalidAction
-from hud_mcp.function import Function, Situation
-from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import TrajectoryStep
 from hud_mcp.record.values import BEHIND
 from hud_mcp.session.deaths import DiedAgain, standing
 from hud_mcp.session.measuring import FINAL_RESPONSE
 from hud_mcp.session.pointer import Pointer
 from hud_mcp.store.stored_session import StoredSession
-from hud_mcp.tool import Tool
-from hud_mcp.world import World
+from hud_mcp.values.action import Action, ResponseAction, parse_actions, scale_action
+from hud_mcp.values.call import FunctionConfig
+from hud_mcp.values.observation import Look
 
 __all__ = ["WorldLost", "can_resume", "rebuild", "submitted_answer"]
 

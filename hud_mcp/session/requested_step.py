@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hud_mcp.action import Action
-from hud_mcp.observation import Look, Observation, Screenshot, TaskResult
 from hud_mcp.record.trajectory import TrajectoryStep
 from hud_mcp.session.draft import StepKind, Stepped
 from hud_mcp.store import Store
+from hud_mcp.values.action import Action
+from hud_mcp.values.observation import Look, Observation, Screenshot, TaskResult
 
 __all__ = ["RequestedStep", "out_of_step"]
 

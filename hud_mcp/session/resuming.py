@@ -4,7 +4,8 @@ import time
 from functools import partial
 from typing import Protocol
 
-from hud_mcp import telemetry
+from hud_mcp.base import telemetry
+from hud_mcp.environment.template import Prompt
 from hud_mcp.errors import HudMcpError, SessionTaken, StoreFailed
 from hud_mcp.session.deaths import DiedAgain
 from hud_mcp.session.events import Event, NotBack, Phase, Resumed, Staged
@@ -16,7 +17,6 @@ from hud_mcp.session.spec import SessionSpec
 from hud_mcp.session.state import State
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.store.texts import storable
-from hud_mcp.template import Prompt
 
 __all__ = ["resume_life"]
 

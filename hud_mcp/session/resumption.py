@@ -15,7 +15,6 @@ import anyio
 
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, SessionBusy, SessionEnded
-from hud_mcp.grade import Cause, Outcome
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.capacity import Capacity
@@ -30,6 +29,7 @@ from hud_mcp.session.sharing import SharedWork
 from hud_mcp.session.starting import resume as resume_session
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession, WaitingSession
+from hud_mcp.values.grade import Cause, Outcome
 
 __all__ = ["Resumption"]
 

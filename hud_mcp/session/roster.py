@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator
 
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import SessionNotFound
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.events import Phase
 from hud_mcp.session.log import keep_prints
 from hud_mcp.session.session import Session
-from hud_mcp.task import Task
 
 __all__ = ["Roster", "holds_several"]
 

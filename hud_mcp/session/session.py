@@ -12,7 +12,8 @@ from typing import Any
 
 import anyio
 
-from hud_mcp.action import Action
+from hud_mcp.environment.tool import Tool
+from hud_mcp.environment.world import Shared, World
 from hud_mcp.errors import (
     AlreadyAnswered,
     HudMcpError,
@@ -21,8 +22,6 @@ from hud_mcp.errors import (
     SessionEnded,
     SessionResuming,
 )
-from hud_mcp.grade import Cause, Outcome
-from hud_mcp.observation import Look, Screenshot
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session.answers import check_answer, respond
 from hud_mcp.session.caller import Caller
@@ -50,8 +49,9 @@ from hud_mcp.session.spec import SessionSpec
 from hud_mcp.session.steps import check_actions, perform, run_tool
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
-from hud_mcp.tool import Tool
-from hud_mcp.world import Shared, World
+from hud_mcp.values.action import Action
+from hud_mcp.values.grade import Cause, Outcome
+from hud_mcp.values.observation import Look, Screenshot
 
 __all__ = ["RESUMING", "Caller", "Session", "SessionState", "Stepped"]
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
+from hud_mcp.environment.template import Template
+from hud_mcp.environment.world import blame
 from hud_mcp.errors import (
     BrokenByAgent,
     DamagedRecord,
@@ -13,11 +15,9 @@ from hud_mcp.errors import (
     InvalidTemplate,
     StoreFailed,
 )
-from hud_mcp.grade import Cause, Grade, Outcome
 from hud_mcp.session.caller import CAUSE, REASON
 from hud_mcp.store import Store
-from hud_mcp.template import Template
-from hud_mcp.world import blame
+from hud_mcp.values.grade import Cause, Grade, Outcome
 
 __all__ = [
     "LEFT_BY_PROGRAM",

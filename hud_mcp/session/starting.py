@@ -3,6 +3,7 @@
 import asyncio
 import time
 
+from hud_mcp.environment.template import Prompt
 from hud_mcp.errors import (
     EnvironmentFailed,
     HudMcpError,
@@ -11,12 +12,11 @@ from hud_mcp.errors import (
     SessionTaken,
     StoreFailed,
 )
-from hud_mcp.grade import Cause, Outcome
 from hud_mcp.session.events import Claimed, EndWanted, Phase, Prompted, Staged
 from hud_mcp.session.receipts import ended_text, over_text
 from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import SessionEnd
-from hud_mcp.template import Prompt
+from hud_mcp.values.grade import Cause, Outcome
 
 __all__ = ["resume", "start"]
 

@@ -7,8 +7,10 @@ import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from hud_mcp import telemetry
+from hud_mcp.base import telemetry
 from hud_mcp.environment import Environment
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.world import Shared
 from hud_mcp.errors import IdTaken, InvalidTask, LimitReached, SessionBusy, SessionEnded
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.registry import service
@@ -25,8 +27,6 @@ from hud_mcp.session.spec import GroupSetups, SessionSpec
 from hud_mcp.session.starting import start as start_session
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
-from hud_mcp.task import Task
-from hud_mcp.world import Shared
 
 __all__ = ["SessionFactory", "Start", "Starts"]
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias
 
-from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session import events as ev
 from hud_mcp.session.events import SHOWN, Meets, Phase, SessionState
 from hud_mcp.session.session_end import SessionEnd, died_again, not_back
+from hud_mcp.values.grade import Outcome
 
 __all__ = ["Decision", "State", "decide"]
 

@@ -8,8 +8,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from hud_mcp import telemetry
-from hud_mcp.action import Action, ResponseAction
+from hud_mcp.base import telemetry
+from hud_mcp.environment.tool import Tool
 from hud_mcp.errors import (
     ActionFailed,
     BrokenByAgent,
@@ -17,7 +17,6 @@ from hud_mcp.errors import (
     InvalidAction,
     LimitReached,
 )
-from hud_mcp.observation import Look, Observation, TaskResult
 from hud_mcp.session.answers import check_answer, look_at_answer, take_answer
 from hud_mcp.session.draft import (
     Draft,
@@ -28,7 +27,8 @@ from hud_mcp.session.draft import (
 )
 from hud_mcp.session.life import Life
 from hud_mcp.session.requested_step import RequestedStep
-from hud_mcp.tool import Tool
+from hud_mcp.values.action import Action, ResponseAction
+from hud_mcp.values.observation import Look, Observation, TaskResult
 
 __all__ = ["check_actions", "perform", "run_tool"]
 

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import anyio
 
-from hud_mcp import telemetry
-from hud_mcp.contention import Contention
+from hud_mcp.base import telemetry
+from hud_mcp.base.contention import Contention
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, LimitReached, SessionBusy
 from hud_mcp.session.log import clean_context
 

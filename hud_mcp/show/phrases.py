@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hud_mcp.action import Action, parse_action
-from hud_mcp.clipping import clip_json
+from hud_mcp.base.clipping import clip_json
 from hud_mcp.errors import InvalidAction
+from hud_mcp.values.action import Action, parse_action
 
 __all__ = ["RefNames", "describe_action", "describe_step", "note_of", "read_action"]
 

@@ -11,8 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from hud_mcp.grade import SubScore, cause_of
-from hud_mcp.outcome import UNFINISHED
+from hud_mcp.environment.task import Task
 from hud_mcp.record.values import Receipt, Record, TrajectoryStep
 from hud_mcp.show.lines import (
     Line,
@@ -26,7 +25,8 @@ from hud_mcp.show.lines import (
 )
 from hud_mcp.show.phrases import RefNames, describe_action, note_of
 from hud_mcp.show.turns import placed, turn_lines
-from hud_mcp.task import Task
+from hud_mcp.values.grade import SubScore, cause_of
+from hud_mcp.values.outcome import UNFINISHED
 
 __all__ = [
     "Line",

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio.to_thread
 from platformdirs import user_data_path
 
-from hud_mcp import telemetry
+from hud_mcp.base import telemetry
+from hud_mcp.base.hidden_paths import hide
 from hud_mcp.errors import StoreFailed
-from hud_mcp.hidden_paths import hide
 from hud_mcp.record.place import read_place
 from hud_mcp.store import sql
 from hud_mcp.store.changes import Change

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hud_mcp.lazy import libraries
+from hud_mcp.base.lazy import libraries
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.store import sql
 from hud_mcp.store.files import make_private_folder

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
-from hud_mcp import telemetry
+from hud_mcp.base import telemetry
+from hud_mcp.base.hidden_paths import hide
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import SessionTaken
-from hud_mcp.hidden_paths import hide
-from hud_mcp.observation import Screenshot
-from hud_mcp.outcome import Outcome
 from hud_mcp.record.job import Job
 from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.record.place import default_store_url, read_pictures_place
@@ -36,7 +35,8 @@ from hud_mcp.store.files import mark_for, save_file
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.store.stored_session import WaitingSession
 from hud_mcp.store.texts import storable
-from hud_mcp.task import Task
+from hud_mcp.values.observation import Screenshot
+from hud_mcp.values.outcome import Outcome
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

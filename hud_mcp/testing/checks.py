@@ -7,7 +7,9 @@ from typing import Any
 import anyio
 from PIL import Image
 
-from hud_mcp.action import (
+from hud_mcp.environment.world import World
+from hud_mcp.errors import ActionFailed
+from hud_mcp.values.action import (
     Action,
     ClickAction,
     CustomAction,
@@ -24,9 +26,7 @@ from hud_mcp.action import (
     TypeAction,
     WaitAction,
 )
-from hud_mcp.errors import ActionFailed
-from hud_mcp.observation import Look, Observation, Screenshot
-from hud_mcp.world import World
+from hud_mcp.values.observation import Look, Observation, Screenshot
 
 __all__ = [
     "CALL_BOUND_S",

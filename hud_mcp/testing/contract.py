@@ -7,12 +7,8 @@ from typing import Any
 
 import anyio
 
-from hud_mcp.action import (
-    ACTION_TYPES,
-    ActionEffect,
-)
+from hud_mcp.environment.world import Opening, World, WorldSpec
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
-from hud_mcp.observation import Look, Observation
 from hud_mcp.testing.checks import (
     CALL_BOUND_S,
     FEW_CHARS,
@@ -31,7 +27,11 @@ from hud_mcp.testing.checks import (
     snapshot,
 )
 from hud_mcp.testing.subject import Subject
-from hud_mcp.world import Opening, World, WorldSpec
+from hud_mcp.values.action import (
+    ACTION_TYPES,
+    ActionEffect,
+)
+from hud_mcp.values.observation import Look, Observation
 
 __all__ = ["WorldContract"]
 

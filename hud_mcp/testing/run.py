@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from hud_mcp.action import Action
+from hud_mcp.environment.world import WorldSpec
 from hud_mcp.testing.checks import ContractBroken
 from hud_mcp.testing.contract import WorldContract
-from hud_mcp.world import WorldSpec
+from hud_mcp.values.action import Action
 
 __all__ = ["check_world"]
 

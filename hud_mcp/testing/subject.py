@@ -7,18 +7,18 @@ from typing import Any
 
 import anyio
 
-from hud_mcp.action import (
-    Action,
-    CustomAction,
-    WaitAction,
-)
-from hud_mcp.observation import Look
+from hud_mcp.environment.world import Opening, Shared, World, WorldSpec, as_world
 from hud_mcp.testing.checks import (
     CALL_BOUND_S,
     look_at,
     observe,
 )
-from hud_mcp.world import Opening, Shared, World, WorldSpec, as_world
+from hud_mcp.values.action import (
+    Action,
+    CustomAction,
+    WaitAction,
+)
+from hud_mcp.values.observation import Look
 
 __all__ = ["Subject"]
 

@@ -1,2 +1,2 @@
-from hud_mcp.call import *
-from hud_mcp.observation import *
+from hud_mcp.values.call import *
+from hud_mcp.values.observation import *

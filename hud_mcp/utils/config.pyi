@@ -1,1 +1,1 @@
-from hud_mcp.call import *
+from hud_mcp.values.call import *

@@ -2,10 +2,10 @@
 
 import anyio
 
-from hud_mcp.action import Action, ActionEffect, WaitAction
+from hud_mcp.environment.world import Opening, World, WorldSpec
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
-from hud_mcp.observation import Look, Observation
-from hud_mcp.world import Opening, World, WorldSpec
+from hud_mcp.values.action import Action, ActionEffect, WaitAction
+from hud_mcp.values.observation import Look, Observation
 
 __all__ = ["EmptyWorld", "NoWorld"]
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from tables import each_of
 
-from hud_mcp.action import ClickAction, Point
 from hud_mcp.agents.agent import Agent, answer_text
 from hud_mcp.agents.nop import NopAgent
 from hud_mcp.agents.oracle import OracleAgent
 from hud_mcp.environment import Environment
 from hud_mcp.errors import ActionFailed, HudMcpError, InvalidTask
+from hud_mcp.values.action import ClickAction, Point
 
 pytestmark = pytest.mark.anyio
 

@@ -11,22 +11,6 @@ import pytest
 from PIL import Image
 from tables import each_of
 
-from hud_mcp.action import (
-    Action,
-    ClickAction,
-    CustomAction,
-    DragAction,
-    KeyDownAction,
-    KeyUpAction,
-    MoveAction,
-    Point,
-    PositionFetch,
-    PressAction,
-    ScreenshotFetch,
-    ScrollAction,
-    TypeAction,
-    WaitAction,
-)
 from hud_mcp.agents.computer_use import (
     ANTHROPIC_BETAS,
     Frame,
@@ -46,7 +30,23 @@ from hud_mcp.agents.computer_use import (
     read_openai_computer,
 )
 from hud_mcp.errors import InvalidAction
-from hud_mcp.observation import Observation, Screenshot
+from hud_mcp.values.action import (
+    Action,
+    ClickAction,
+    CustomAction,
+    DragAction,
+    KeyDownAction,
+    KeyUpAction,
+    MoveAction,
+    Point,
+    PositionFetch,
+    PressAction,
+    ScreenshotFetch,
+    ScrollAction,
+    TypeAction,
+    WaitAction,
+)
+from hud_mcp.values.observation import Observation, Screenshot
 
 SAME = Frame.same(1280, 800)
 HALF = Frame((640, 400), (1280, 800))

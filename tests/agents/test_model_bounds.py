@@ -14,11 +14,11 @@ from waiting import PATIENCE_S
 
 from hud_mcp.agents.ends import BoundReached, JobHalted
 from hud_mcp.agents.model.options import ModelOptions, read_system
-from hud_mcp.agents.model.prices import Prices
-from hud_mcp.agents.model.rates import Rates
-from hud_mcp.agents.model.spending import Spending
-from hud_mcp.contention import Contention, Pauses
+from hud_mcp.base.contention import Contention, Pauses
 from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.models.job.prices import Prices
+from hud_mcp.plugins.models.job.rates import Rates
+from hud_mcp.plugins.models.job.spending import Spending
 from hud_mcp.record.model_turn import TokenUsage
 
 MILLION = TokenUsage(input=1_000_000, output=1_000_000)
@@ -221,7 +221,7 @@ def test_a_pause_within_a_pause_is_counted_once() -> None:
 @pytest.mark.long
 def test_models_libraries_load_only_where_a_model_works() -> None:
     """A server and a job of another agent do not wait for them."""
-    loads = "import sys, hud_mcp.cli.eval, hud_mcp.cli.serve, hud_mcp.agents.model.requests"
+    loads = "import sys, hud_mcp.cli.eval, hud_mcp.cli.serve, hud_mcp.plugins.models.job.requests"
     done = subprocess.run(
         [sys.executable, "-c", f"{loads}\nprint(*sys.modules)"],
         capture_output=True, text=True, check=True, timeout=120,

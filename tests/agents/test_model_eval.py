@@ -26,10 +26,10 @@ from provider_server import (
 from skips import skip_here
 from waiting import PATIENCE_S
 
-from hud_mcp.agents.model.providers import KEYS
-from hud_mcp.outcome import Cause, Outcome
+from hud_mcp.plugins.models.job.providers import KEYS
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.store import Store
+from hud_mcp.values.outcome import Cause, Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "sk-a-secret-of-the-test"

@@ -22,13 +22,13 @@ from provider_server import (
 from waiting import PATIENCE_S
 
 from hud_mcp.agents.ends import BoundReached, JobHalted, OperatorFailed
-from hud_mcp.agents.model import libraries
-from hud_mcp.agents.model.history import History
 from hud_mcp.agents.model.options import ModelOptions
-from hud_mcp.agents.model.providers import KEYS
-from hud_mcp.agents.model.requests import Reply, Requests
-from hud_mcp.contention import Pauses
+from hud_mcp.base.contention import Pauses
 from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.models.job import libraries
+from hud_mcp.plugins.models.job.history import History
+from hud_mcp.plugins.models.job.providers import KEYS
+from hud_mcp.plugins.models.job.requests import Reply, Requests
 
 SECRET = "sk-a-secret-of-the-test"
 MODELS = {

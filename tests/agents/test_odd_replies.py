@@ -14,9 +14,9 @@ from waiting import PATIENCE_S
 
 from hud_mcp import evaluate
 from hud_mcp.agents.model.options import ModelOptions
-from hud_mcp.grade import Cause
-from hud_mcp.outcome import Outcome
 from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.values.grade import Cause
+from hud_mcp.values.outcome import Outcome
 
 __all__ = ["keys"]
 

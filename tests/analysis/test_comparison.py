@@ -12,8 +12,8 @@ from tables import each_of
 
 from hud_mcp.analysis.comparison import Comparison, JobRuns, TaskResult, compare_jobs, sign_test
 from hud_mcp.analysis.intervals import Column, difference_interval
-from hud_mcp.outcome import Cause, Outcome, cause_of
 from hud_mcp.task import Task
+from hud_mcp.values.outcome import Cause, Outcome, cause_of
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 _NUMBERS = itertools.count()

@@ -9,11 +9,11 @@ import pytest
 
 from hud_mcp.analysis.generalisation import TRAIN, FeatureRewards, Generalisation, generalisation
 from hud_mcp.analysis.statistics import job_statistics
-from hud_mcp.grade import Cause, Outcome
 from hud_mcp.loading.provenance import UnusedContexts
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.record.values import Receipt
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Cause, Outcome
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

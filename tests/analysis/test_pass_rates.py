@@ -9,7 +9,7 @@ from tables import each_of
 from tried import End, rate, statistics
 
 from hud_mcp.analysis.pass_rates import pass_at_k, pass_hat_k
-from hud_mcp.outcome import Outcome
+from hud_mcp.values.outcome import Outcome
 
 
 @each_of(

@@ -9,7 +9,7 @@ from tried import AT, BROKEN, End, Try, statistics, tries
 from hud_mcp.analysis.pass_rates import PassRate
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.tries import outcome_class
-from hud_mcp.outcome import Outcome, outcome_classes
+from hud_mcp.values.outcome import Outcome, outcome_classes
 
 
 def test_a_grade_without_a_number_is_a_failed_grading() -> None:

@@ -8,7 +8,7 @@ from tables import each_of
 from tried import AT, BROKEN, End, Try, ids, tries
 
 from hud_mcp.analysis.tries import choose_runs, is_infrastructure, outcome_class, plan
-from hud_mcp.outcome import INTERRUPTED, Cause, Counts, Outcome, outcome_classes
+from hud_mcp.values.outcome import INTERRUPTED, Cause, Counts, Outcome, outcome_classes
 
 
 @each_of("broken", BROKEN)

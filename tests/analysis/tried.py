@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
-from hud_mcp.outcome import Cause, Outcome, cause_of
+from hud_mcp.values.outcome import Cause, Outcome, cause_of
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 BROKEN = (Outcome.ENVIRONMENT_FAILED, Outcome.GRADING_FAILED, Outcome.LOST, None)

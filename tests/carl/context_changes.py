@@ -9,7 +9,7 @@ import numpy as np
 
 import hud_mcp.carl
 from hud_mcp.carl import CARLEnv
-from hud_mcp.context import ContextFeature, Scalar
+from hud_mcp.values.context import ContextFeature, Scalar
 
 __all__ = ["ROBOTS", "Change", "change_of", "features_of", "make", "other_value"]
 

@@ -9,8 +9,8 @@ import pytest
 from tables import each_of
 
 from hud_mcp.carl import CARLAttributesEnv, ContextFeature
-from hud_mcp.carl.paths import AttributePath
 from hud_mcp.errors import InvalidContext
+from hud_mcp.plugins.gymnasium.carl.paths import AttributePath
 
 
 class Copied:

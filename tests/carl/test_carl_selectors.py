@@ -13,8 +13,8 @@ from hud_mcp.carl import (
     RoundRobinSelector,
     StaticSelector,
 )
-from hud_mcp.context import Context
 from hud_mcp.errors import InvalidContext
+from hud_mcp.values.context import Context
 
 CONTEXTS: dict[str, Context] = {"a": {"x": 1}, "b": {"x": 2}, "c": {"x": 3}}
 

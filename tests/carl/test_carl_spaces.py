@@ -20,8 +20,8 @@ from hud_mcp.carl import (
     UniformFloatContextFeature,
     UniformIntegerContextFeature,
 )
-from hud_mcp.carl.features import distribution_of, feature_of
 from hud_mcp.errors import InvalidContext
+from hud_mcp.plugins.gymnasium.carl.features import distribution_of, feature_of
 
 SPACE = ContextSpace(
     [

@@ -14,8 +14,8 @@ from waiting import PATIENCE_S, until
 from wire import Served, process, served
 
 from hud_mcp.channel.client import ChannelClient
-from hud_mcp.channel.failures import ChannelRefused
 from hud_mcp.loading.source import load_environments
+from hud_mcp.plugins.hud.wire.failures import ChannelRefused
 from hud_mcp.store import Store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]

@@ -11,7 +11,7 @@ from waiting import PATIENCE_S, let_pass, until
 from wire import Gate, Served, served, wire
 
 from hud_mcp import Environment
-from hud_mcp.channel.server import CHANNEL_LIMITS
+from hud_mcp.plugins.hud.wire.server import CHANNEL_LIMITS
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +43,7 @@ async def test_where_others_can_reach_it_without_a_token_nobody_adopts(
     talk: Environment, tmp_path: Path
 ) -> None:
     """The session's id is asked for."""
-    from hud_mcp.channel.server import Channel  # noqa: PLC0415
+    from hud_mcp.plugins.hud.wire.server import Channel  # noqa: PLC0415
     from hud_mcp.session.registry import Sessions  # noqa: PLC0415
     from hud_mcp.store import Store  # noqa: PLC0415
 

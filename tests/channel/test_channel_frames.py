@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tables import each_of
 from waiting import PATIENCE_S, until
 
-from hud_mcp.channel.frames import BadFrame, Budget, FrameReader, encode_frame
+from hud_mcp.plugins.hud.wire.frames import BadFrame, Budget, FrameReader, encode_frame
 
 pytestmark = pytest.mark.anyio
 

@@ -21,8 +21,8 @@ from wire import Gate, Served, child_environment, process, served, wire
 
 from hud_mcp import Capability, Environment, Trajectory
 from hud_mcp.channel.client import ChannelClient
-from hud_mcp.channel.failures import ChannelRefused
 from hud_mcp.loading.source import load_environments
+from hud_mcp.plugins.hud.wire.failures import ChannelRefused
 from hud_mcp.show.transcript import transcript_text
 from hud_mcp.store import Store
 
@@ -168,7 +168,7 @@ async def test_a_command_is_told_where_no_task_is_in_progress(here: Served, gate
 
 
 def _caller() -> Any:
-    from hud_mcp.channel.hud_session import PRINCIPAL  # noqa: PLC0415
+    from hud_mcp.plugins.hud.wire.hud_session import PRINCIPAL  # noqa: PLC0415
     from hud_mcp.session.session import Caller  # noqa: PLC0415
 
     return Caller(principal=PRINCIPAL)
@@ -311,7 +311,7 @@ async def test_a_server_that_is_asked_to_stop_leaves_no_process_and_loses_no_wor
 @pytest.mark.long
 async def test_a_session_is_not_idle_while_a_command_runs(bench: Environment, store: Path) -> None:
     """It outlives its idle time over ssh alone, and expires after it."""
-    from hud_mcp.channel.server import CHANNEL_LIMITS  # noqa: PLC0415
+    from hud_mcp.plugins.hud.wire.server import CHANNEL_LIMITS  # noqa: PLC0415
 
     limits = CHANNEL_LIMITS.model_copy(update={"idle_s": 1.0})
     async with served(bench, store, limits=limits) as here, channel(here.port) as parked:

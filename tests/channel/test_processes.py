@@ -191,8 +191,8 @@ async def test_slow_and_hostile_peers_cost_a_bounded_amount(store: Path) -> None
 async def test_serving_is_at_home_on_a_worker_thread(tmp_path: Path) -> None:
     """What owns the main thread, such as a simulator's window, keeps it, and ends the serving."""
     from hud_mcp.channel import serve  # noqa: PLC0415
-    from hud_mcp.channel.server import CHANNEL_LIMITS  # noqa: PLC0415
     from hud_mcp.loading.source import load_environments  # noqa: PLC0415
+    from hud_mcp.plugins.hud.wire.server import CHANNEL_LIMITS  # noqa: PLC0415
     from hud_mcp.session.registry import Sessions  # noqa: PLC0415
     from hud_mcp.store import Store  # noqa: PLC0415
 

@@ -15,12 +15,12 @@ import pytest
 from waiting import PATIENCE_S
 from wire import Served, Wire, process, served, wire
 
-from hud_mcp.channel.bridge.openpi import claim
-from hud_mcp.channel.endpoints.arrays import pack
-from hud_mcp.channel.endpoints.endpoints import Endpoints
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.grade import Outcome
 from hud_mcp.loading.source import load_environments
+from hud_mcp.plugins.hud.bridge.openpi import claim
+from hud_mcp.plugins.hud.endpoints.arrays import pack
+from hud_mcp.plugins.hud.endpoints.endpoints import Endpoints
+from hud_mcp.values.grade import Outcome
 
 pytestmark = pytest.mark.anyio
 

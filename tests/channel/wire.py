@@ -16,7 +16,7 @@ import anyio
 from waiting import PATIENCE_S, until
 
 from hud_mcp import Environment
-from hud_mcp.channel.server import CHANNEL_LIMITS, Channel
+from hud_mcp.plugins.hud.wire.server import CHANNEL_LIMITS, Channel
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store

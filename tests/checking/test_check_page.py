@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 from proving import ROOT, check
 
-from hud_mcp.checking.verdicts import ProbeResult, TaskVerdict
 from hud_mcp.cli import main
+from hud_mcp.rollout.checking.verdicts import ProbeResult, TaskVerdict
 
 TEXT = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
 

@@ -2,9 +2,9 @@
 
 from tables import each_of
 
-from hud_mcp.checking.exposed import Exposure, Trail
-from hud_mcp.checking.references import Candidate
-from hud_mcp.checking.surface import Seen, SeenKind
+from hud_mcp.rollout.checking.exposed import Exposure, Trail
+from hud_mcp.rollout.checking.references import Candidate
+from hud_mcp.rollout.checking.surface import Seen, SeenKind
 
 PROMPT = "Which town in towns.csv has the highest number? The secret is in the numbers."
 

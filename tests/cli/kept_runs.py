@@ -7,12 +7,12 @@ from typing import Any
 
 import anyio
 
-from hud_mcp.grade import Outcome
-from hud_mcp.observation import Screenshot
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome
+from hud_mcp.values.observation import Screenshot
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

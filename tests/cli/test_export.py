@@ -20,11 +20,11 @@ from PIL import Image
 from waiting import PATIENCE_S
 
 from hud_mcp.cli import main
-from hud_mcp.observation import Screenshot
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory, TrajectoryStep
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.values.observation import Screenshot
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 PATHS = {

@@ -8,9 +8,9 @@ from click.testing import CliRunner, Result
 from kept_runs import AT, End, record_job
 
 from hud_mcp.cli import main
-from hud_mcp.grade import Outcome
 from hud_mcp.record.job import Job
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome
 
 NAMES = ("lamp", "rug", "mug", "vase", "chair", "desk")
 TASKS = [Task(id=name, env="shop", template="price") for name in NAMES]

@@ -10,9 +10,9 @@ from kept_runs import AT, record_job
 
 from hud_mcp.analysis.groups import Grouping
 from hud_mcp.cli import main
-from hud_mcp.grade import Outcome
 from hud_mcp.record.job import Job, load_job
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome
 
 HOSTILE = "[red]x[/red] \x1b]0;t\x07"
 

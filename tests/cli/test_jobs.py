@@ -12,9 +12,9 @@ from kept_runs import AT, record_job, record_run
 
 from hud_mcp.analysis.statistics import JobStatistics
 from hud_mcp.cli import main
-from hud_mcp.grade import Outcome
 from hud_mcp.record.job import Job
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome
 
 TASKS = [Task(id=i, env="shop", template="price") for i in ("lamp", "rug", "mug", "chair")]
 OLD = Job(id="job-aaaa11", name="the old one", agent="nop", created_at=AT)

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.telling import Telling
-from hud_mcp.outcome import Outcome
 from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.task import Task
+from hud_mcp.values.outcome import Outcome
 
 GRADED, LOST = Outcome.GRADED, Outcome.LOST
 

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hud_mcp.cli import main
-from hud_mcp.grade import Outcome
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome
 
 AT = datetime.now(UTC) - timedelta(days=100)
 

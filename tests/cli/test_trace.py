@@ -10,9 +10,9 @@ from kept_runs import AT, record_run
 from PIL import Image
 
 from hud_mcp.cli import main
-from hud_mcp.observation import Screenshot
 from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory, TrajectoryStep
 from hud_mcp.task import Task
+from hud_mcp.values.observation import Screenshot
 
 TASK = Task(id="lamp", env="shop", template="price", args={"n": 1})
 TEXT = "\n".join(f"line {i}" for i in range(30))

@@ -8,10 +8,10 @@ import pytest
 from made_homes import FILES, PLATFORMS, SETTINGS, make_home
 from tables import each_of
 
-from hud_mcp.clients.change import Configuration
-from hud_mcp.clients.client import CLIENTS, Machine, find_client
-from hud_mcp.clients.entry import Entry, is_own, kept_variables, serve_arguments
 from hud_mcp.errors import HudMcpError, InvalidConfiguration, SourceNotFound
+from hud_mcp.plugins.install.clients.change import Configuration
+from hud_mcp.plugins.install.clients.client import CLIENTS, Machine, find_client
+from hud_mcp.plugins.install.clients.entry import Entry, is_own, kept_variables, serve_arguments
 
 ENTRY = Entry("/opt/hud-mcp", ["serve", "browser"])
 

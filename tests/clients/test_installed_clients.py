@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 from made_homes import SETTINGS, make_home
 
+from hud_mcp.base.serving.own_command import own_command
 from hud_mcp.cli import main
-from hud_mcp.clients.change import Configuration
-from hud_mcp.clients.client import CLIENTS
-from hud_mcp.clients.entry import Entry
-from hud_mcp.serving.own_command import own_command
+from hud_mcp.plugins.install.clients.change import Configuration
+from hud_mcp.plugins.install.clients.client import CLIENTS
+from hud_mcp.plugins.install.clients.entry import Entry
 
 HERE = "win32" if sys.platform == "win32" else "darwin" if sys.platform == "darwin" else "linux"
 

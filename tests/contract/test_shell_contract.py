@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from hud_mcp.action import Action, CustomAction
 from hud_mcp.testing import WorldContract
+from hud_mcp.values.action import Action, CustomAction
 from hud_mcp.world import WorldSpec
 from hud_mcp.worlds.shell import Shell
 

@@ -18,11 +18,18 @@ import pytest
 from PIL import Image
 from tables import each_of
 
-from hud_mcp.action import Action, ActionEffect, ClickAction, CustomAction, TypeAction, WaitAction
-from hud_mcp.context import ContextSpace
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
-from hud_mcp.observation import Look, Observation, Screenshot
 from hud_mcp.testing import ContractBroken, WorldContract, check_world
+from hud_mcp.values.action import (
+    Action,
+    ActionEffect,
+    ClickAction,
+    CustomAction,
+    TypeAction,
+    WaitAction,
+)
+from hud_mcp.values.context import ContextSpace
+from hud_mcp.values.observation import Look, Observation, Screenshot
 from hud_mcp.world import Opening, Shared, WorldSpec
 from hud_mcp.worlds.browser import Browser
 from hud_mcp.worlds.none import NoWorld

@@ -16,10 +16,9 @@ from tables import each_of
 import hud_mcp
 import hud_mcp.environment
 from hud_mcp.cli import main
-from hud_mcp.clients.client import CLIENTS, Machine
-from hud_mcp.clients.entry import Entry
-from hud_mcp.clients.links import LINKED, install_link
-from hud_mcp.core_tools import CORE_TOOLS
+from hud_mcp.plugins.install.clients.client import CLIENTS, Machine
+from hud_mcp.plugins.install.clients.entry import Entry
+from hud_mcp.plugins.install.clients.links import LINKED, install_link
 from hud_mcp.plugins.view import subscriptions
 from hud_mcp.record.recorded_turn import TURN_BYTES, TURN_BYTES_IN_ALL, TURNS
 from hud_mcp.server import reported
@@ -28,6 +27,7 @@ from hud_mcp.session.limits import Limits
 from hud_mcp.store.files import is_open_to_others
 from hud_mcp.task import COMBINATIONS, Task
 from hud_mcp.taskset import Taskset
+from hud_mcp.values.core_tools import CORE_TOOLS
 
 OTHERS = {"--security-opt", "--no-deps", "--browsergym-python"}
 """Options of other people's programs and of this project's benchmarks that prose names."""

@@ -21,11 +21,12 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 import hud_mcp
-from hud_mcp import Answer, Capability, Environment, gym
-from hud_mcp.call import FunctionConfig
+from hud_mcp import Answer, Capability, Environment
 from hud_mcp.errors import SourceNotFound
+from hud_mcp.plugins.hud import gym
 from hud_mcp.task import Task
 from hud_mcp.taskset import TaskSet
+from hud_mcp.values.call import FunctionConfig
 from hud_mcp.worlds.browser.chromium import find_chromium
 
 

@@ -10,7 +10,7 @@ import pytest
 from waiting import PATIENCE_S
 
 from hud_mcp.errors import BrokenByAgent
-from hud_mcp.outcome import INTERRUPTED, Cause, Outcome, cause_of
+from hud_mcp.values.outcome import INTERRUPTED, Cause, Outcome, cause_of
 
 pytestmark = pytest.mark.anyio
 

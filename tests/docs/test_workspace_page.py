@@ -8,12 +8,12 @@ import pytest
 from waiting import PATIENCE_S
 
 import hud_mcp.graders
-from hud_mcp.action import CustomAction
 from hud_mcp.loading.source import load_environments
-from hud_mcp.observation import Look
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller
 from hud_mcp.store import Store
+from hud_mcp.values.action import CustomAction
+from hud_mcp.values.observation import Look
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "workspace.md"
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox, pytest.mark.usefixtures("machine")]

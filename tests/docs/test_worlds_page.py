@@ -15,13 +15,13 @@ import pytest
 from phoenix import phoenix
 
 from hud_mcp.channel.client import ChannelClient
-from hud_mcp.channel.server import Channel
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.loading.source import load_environments
+from hud_mcp.plugins.hud.wire.server import Channel
+from hud_mcp.plugins.view.web.viewer import viewer_app
 from hud_mcp.session.registry import Sessions
 from hud_mcp.show.transcript import transcript_text
-from hud_mcp.show.web.viewer import viewer_app
 from hud_mcp.store import Store
 from hud_mcp.world import WorldSpec
 

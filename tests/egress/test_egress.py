@@ -7,7 +7,7 @@ import anyio
 import pytest
 from reaching import HERE, NAMES, OWN, REACHED, Reach, Service, fake_names, serving
 
-from hud_mcp.egress import AllowList
+from hud_mcp.base.egress import AllowList
 from hud_mcp.sandbox import Sandbox, SandboxOptions
 from hud_mcp.world import Opening, Shared
 from hud_mcp.worlds.browser import Browser

@@ -13,8 +13,9 @@ import anyio
 from peers import child_environment
 from waiting import PATIENCE_S
 
-from hud_mcp import Store, Task, Trajectory, gym
+from hud_mcp import Store, Task, Trajectory
 from hud_mcp.env import Environment
+from hud_mcp.plugins.hud import gym
 
 BENCH = Path(__file__).resolve().parent / "environments" / "bench.py"
 TOKEN = "an-operator-s-token-of-a-test"

@@ -12,7 +12,6 @@ from places import PATIENCE_S, Place, bench_task, put
 
 import hud_mcp
 from hud_mcp import ClickAction, CustomAction, Outcome, Point, ResponseAction, Task
-from hud_mcp.call import FunctionConfig
 from hud_mcp.env import Environment, Observation, TaskResult
 from hud_mcp.errors import (
     ActionFailed,
@@ -23,6 +22,7 @@ from hud_mcp.errors import (
     SessionEnded,
 )
 from hud_mcp.record.job import Job
+from hud_mcp.values.call import FunctionConfig
 
 pytestmark = pytest.mark.anyio
 
@@ -408,7 +408,7 @@ async def test_a_picture_and_a_result_are_written_as_json_and_read_back(here: Pl
 
 def test_the_signatures_are_those_of_the_documents() -> None:
     """As document 000 writes them."""
-    assert hud_mcp.gym.make.__kwdefaults__ == {
+    assert hud_mcp.plugins.hud.gym.make.__kwdefaults__ == {
         "job": None, "job_id": None, "url": None, "metadata": None
     }  # fmt: skip
     for name, parameters in (

@@ -53,7 +53,7 @@ def test_a_name_is_where_the_hud_sdk_had_it(module: str, names: str) -> None:
 def test_the_declaration_and_the_live_environment_are_two_classes() -> None:
     """`hud_mcp.Environment` is what exists, `hud_mcp.env.Environment` what runs."""
     assert hud_mcp.Environment is not hud_mcp.env.Environment
-    assert hud_mcp.env.Environment.__module__ == "hud_mcp.env.environment"
+    assert hud_mcp.env.Environment.__module__ == "hud_mcp.plugins.hud.live.environment"
     assert hud_mcp.gym.make is gym.make
     assert hud_mcp.Response is ResponseAction
 

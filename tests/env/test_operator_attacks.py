@@ -21,11 +21,11 @@ from peers import HttpServer as Server
 from places import BENCH, PATIENCE_S, TOKEN, bench_task, serving, token_file
 from pydantic import TypeAdapter
 
-from hud_mcp import gym
 from hud_mcp.channel.client import ChannelClient
-from hud_mcp.channel.failures import ChannelRefused
 from hud_mcp.errors import GymMakeException, OperatorRefused
+from hud_mcp.plugins.hud import gym
 from hud_mcp.plugins.hud.operations import OPERATIONS
+from hud_mcp.plugins.hud.wire.failures import ChannelRefused
 from hud_mcp.session.caller import CREDENTIAL, OPERATOR_TOKEN
 
 pytestmark = pytest.mark.anyio

@@ -2,7 +2,8 @@
 
 import pytest
 
-from hud_mcp import GymMakeException, Task, gym
+from hud_mcp import GymMakeException, Task
+from hud_mcp.plugins.hud import gym
 
 pytestmark = pytest.mark.anyio
 

@@ -15,8 +15,8 @@ from waiting import PATIENCE_S
 import hud_mcp.channel
 from hud_mcp import Capability, Environment
 from hud_mcp.channel.client import ChannelClient
-from hud_mcp.channel.failures import ChannelFailed
 from hud_mcp.environment.server import bind, serve
+from hud_mcp.plugins.hud.wire.failures import ChannelFailed
 
 pytestmark = pytest.mark.anyio
 

@@ -8,10 +8,10 @@ import anyio
 from waiting import PATIENCE_S
 
 from hud_mcp import Look
-from hud_mcp.action import parse_action, parse_actions
+from hud_mcp.environment.tool import Tool
 from hud_mcp.errors import ActionFailed, HudMcpError, NoScreen
 from hud_mcp.session.draft import tool_observation
-from hud_mcp.tool import Tool
+from hud_mcp.values.action import parse_action, parse_actions
 
 __all__ = ["Reply", "Tools"]
 

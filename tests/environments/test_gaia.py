@@ -11,11 +11,12 @@ import pytest
 from pyarrow import parquet
 from waiting import PATIENCE_S
 
-from hud_mcp import GymMakeException, gym, load_taskset
+from hud_mcp import GymMakeException, load_taskset
 from hud_mcp.errors import InvalidTask, SourceNotFound
-from hud_mcp.loading.importers.files import cache_folder, dataset_file
-from hud_mcp.loading.importers.wording import published_gaia
 from hud_mcp.loading.source import load_environments
+from hud_mcp.loading.wording import published_gaia
+from hud_mcp.plugins.hud import gym
+from hud_mcp.plugins.sets.files import cache_folder, dataset_file
 from hud_mcp.task import Task
 
 pytestmark = pytest.mark.anyio

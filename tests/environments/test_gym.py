@@ -20,14 +20,14 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Agent, Environment, Grade, Opening, Task, Taskset
-from hud_mcp.context import ContextSpace
+from hud_mcp.environment.template import read_prompt
 from hud_mcp.errors import InvalidEnvironment, SourceNotFound
-from hud_mcp.grade import read_grade
 from hud_mcp.loading.places import find_sources
 from hud_mcp.loading.source import find_taskset, lasting_source, load_environments
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
-from hud_mcp.template import read_prompt
+from hud_mcp.values.context import ContextSpace
+from hud_mcp.values.grade import read_grade
 
 ROOT = Path(__file__).resolve().parents[2]
 SETS = {

@@ -16,10 +16,10 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Agent, BrowserWorld, Environment, Grade, Opening, Taskset
+from hud_mcp.environment.template import read_prompt
 from hud_mcp.errors import InvalidEnvironment
-from hud_mcp.grade import read_grade
 from hud_mcp.loading.source import find_taskset, load_environments
-from hud_mcp.template import read_prompt
+from hud_mcp.values.grade import read_grade
 from hud_mcp.world import Shared
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]

@@ -15,13 +15,14 @@ from dataset_place import dataset_place
 from office_files import word
 from waiting import PATIENCE_S
 
-from hud_mcp import GymMakeException, gym
+from hud_mcp import GymMakeException
 from hud_mcp.errors import SourceNotFound
-from hud_mcp.loading.importers import osworld
-from hud_mcp.loading.importers.imported import import_published
-from hud_mcp.loading.importers.rows import count
+from hud_mcp.loading.choice import count
 from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.loading.source import load_environments
+from hud_mcp.plugins.hud import gym
+from hud_mcp.plugins.sets import osworld
+from hud_mcp.plugins.sets.imported import import_published
 from hud_mcp.task import Task
 
 pytestmark = pytest.mark.anyio

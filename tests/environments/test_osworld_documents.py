@@ -9,8 +9,8 @@ import pytest
 from office_files import odt, pdf, pptx, slide, text_box, word, xlsx, zipped
 from tables import each_of
 
-from hud_mcp.loading.importers import osworld
 from hud_mcp.loading.source import load_environments
+from hud_mcp.plugins.sets import osworld
 
 DATA = {"type": "sheet_data", "sheet_idx0": 0, "sheet_idx1": "EI0"}
 ROWS = [["name", "n", "x"], ["Ada", 1, 1.00001], ["Bo", 2.5, None]]

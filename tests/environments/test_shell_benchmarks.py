@@ -8,11 +8,11 @@ import anyio
 import orjson
 import pytest
 
-from hud_mcp import gym
 from hud_mcp.errors import InvalidTask
-from hud_mcp.loading.importers.agentbench import _NAMES
-from hud_mcp.loading.importers.imported import import_published
 from hud_mcp.loading.provenance import why_not_runnable
+from hud_mcp.plugins.hud import gym
+from hud_mcp.plugins.sets.agentbench import _NAMES
+from hud_mcp.plugins.sets.imported import import_published
 from hud_mcp.task import Task
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox]

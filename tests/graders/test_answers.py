@@ -12,7 +12,6 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp.errors import GraderFailed
-from hud_mcp.grade import read_grade
 from hud_mcp.graders import (
     gaia_match,
     match_all,
@@ -25,6 +24,7 @@ from hud_mcp.graders import (
     response_match,
 )
 from hud_mcp.graders.match import MatchResult, _distance
+from hud_mcp.values.grade import read_grade
 
 
 @each_of(

@@ -13,11 +13,11 @@ import pytest
 from tables import each_of
 
 from hud_mcp.errors import BrokenByAgent, EnvironmentFailed, GraderFailed
-from hud_mcp.grade import SubScore
 from hud_mcp.graders import BashGrader, combine
 from hud_mcp.graders.readers import runs_no_code
 from hud_mcp.graders.shells import RunsCommands
 from hud_mcp.sandbox import SandboxLimits
+from hud_mcp.values.grade import SubScore
 from hud_mcp.world import Opening, current_world
 from hud_mcp.worlds.shell import Shell, ShellWorld
 

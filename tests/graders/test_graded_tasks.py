@@ -11,7 +11,7 @@ from judge_server import Asked, judge_server, says, status
 from peers import stdio_peer
 from waiting import PATIENCE_S
 
-from hud_mcp.grade import Outcome
+from hud_mcp.values.grade import Outcome
 
 pytestmark = pytest.mark.anyio
 

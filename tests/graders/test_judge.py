@@ -17,11 +17,11 @@ from starlette.responses import PlainTextResponse
 from waiting import PATIENCE_S
 
 from hud_mcp.errors import GraderFailed
-from hud_mcp.grade import SubScore
 from hud_mcp.graders import LLMJudgeGrader, combine
 from hud_mcp.graders.endpoint import Unreadable, find_endpoint
 from hud_mcp.graders.judge import _question, _read_criteria
 from hud_mcp.graders.verdicts import VerdictCache, read_verdict
+from hud_mcp.values.grade import SubScore
 
 pytestmark = pytest.mark.anyio
 

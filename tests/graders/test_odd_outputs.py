@@ -11,16 +11,16 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.checking.odd_shapes import SHAPES, left_as
 from hud_mcp.errors import BrokenByAgent, GraderFailed
-from hud_mcp.grade import Cause, Outcome
 from hud_mcp.loading.source import load_environments
-from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import Receipt
+from hud_mcp.rollout.checking.odd_shapes import SHAPES, left_as
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Cause, Outcome
+from hud_mcp.values.observation import Look
 from hud_mcp.world import begin_grading, blame, note_agent_data
 
 pytestmark = pytest.mark.anyio

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from test_hud_rules import CASES
 
+from hud_mcp.environment.template import Template
 from hud_mcp.graders import LLMJudgeGrader
-from hud_mcp.template import Template
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "graders.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

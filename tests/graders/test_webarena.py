@@ -14,10 +14,11 @@ import orjson
 import pytest
 from judge_server import judge_server
 
-from hud_mcp import GymMakeException, gym, load_taskset
-from hud_mcp.loading.importers import webarena
-from hud_mcp.loading.importers.imported import import_published
-from hud_mcp.loading.importers.rows import Choice
+from hud_mcp import GymMakeException, load_taskset
+from hud_mcp.loading.choice import Choice
+from hud_mcp.plugins.hud import gym
+from hud_mcp.plugins.sets import webarena
+from hud_mcp.plugins.sets.imported import import_published
 from hud_mcp.task import Task
 
 pytestmark = pytest.mark.anyio

@@ -13,9 +13,10 @@ import pytest
 from judge_server import judge_server
 from waiting import PATIENCE_S
 
-from hud_mcp import WebVoyagerJudge, gym, load_taskset
+from hud_mcp import WebVoyagerJudge, load_taskset
 from hud_mcp.errors import GraderFailed
 from hud_mcp.loading.protocols import PROTOCOLS, Conduct
+from hud_mcp.plugins.hud import gym
 
 pytestmark = pytest.mark.anyio
 

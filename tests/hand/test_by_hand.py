@@ -20,8 +20,8 @@ from click.testing import CliRunner, Result
 from hud_mcp import __version__
 from hud_mcp.cli import main
 from hud_mcp.errors import HudMcpError
-from hud_mcp.hand.client import answers, reached
-from hud_mcp.hand.place import Lock, Notes, Place, place_of
+from hud_mcp.plugins.hand.client import answers, reached
+from hud_mcp.plugins.hand.place import Lock, Notes, Place, place_of
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="not on this machine: it has no Unix sockets"

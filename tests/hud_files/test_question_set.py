@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from peers import WAYS, Peer, Way, http_peer, http_server, stdio_peer
 
-from hud_mcp.grade import Outcome, SubScore
+from hud_mcp.values.grade import Outcome, SubScore
 
 QUESTIONS = Path(__file__).resolve().parent / "question_set.py"
 HUD_GRADES = Path(__file__).resolve().parent / "hud_grades.py"

@@ -10,14 +10,14 @@ import pytest
 from waiting import PATIENCE_S, until
 
 from hud_mcp import Browser, BrowserWorld, Environment, Shell, ShellWorld, SiteRequest
-from hud_mcp.action import ClickAction, CustomAction, TypeAction
 from hud_mcp.errors import ActionFailed, HudMcpError, WorldDied
-from hud_mcp.grade import Cause, Outcome
-from hud_mcp.observation import Look
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.values.action import ClickAction, CustomAction, TypeAction
+from hud_mcp.values.grade import Cause, Outcome
+from hud_mcp.values.observation import Look
 
 pytestmark = pytest.mark.anyio
 

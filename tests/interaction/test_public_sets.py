@@ -13,9 +13,9 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from peers import Peer, http_peer, http_server
 
-from hud_mcp.loading.importers.imported import import_published
-from hud_mcp.loading.importers.inspect_sets import InspectChoice, read_inspect
-from hud_mcp.loading.importers.rows import Choice
+from hud_mcp.loading.choice import Choice
+from hud_mcp.plugins.sets.imported import import_published
+from hud_mcp.plugins.sets.inspect_sets import InspectChoice, read_inspect
 from hud_mcp.taskset import Taskset
 
 pytestmark = [pytest.mark.anyio]

@@ -16,8 +16,8 @@ from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.tokens import read_tokens
 from hud_mcp.errors import InvalidTask
 from hud_mcp.loading.contexts import read_contexts
-from hud_mcp.loading.importers.inspect_sets import InspectChoice, read_inspect
 from hud_mcp.loading.listed_sets import list_sets
+from hud_mcp.plugins.sets.inspect_sets import InspectChoice, read_inspect
 from hud_mcp.taskset import Taskset
 
 ROW = json.dumps({"id": "a", "prompt": "Say x.", "evaluate": ["response_is", "x"]})

@@ -11,7 +11,6 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp.carl import CustomSelector
-from hud_mcp.context import ContextFeature, ContextSpace
 from hud_mcp.errors import InvalidContext, InvalidTask, SourceNotFound
 from hud_mcp.loading.contexts import (
     NamedContext,
@@ -26,6 +25,7 @@ from hud_mcp.loading.contexts import (
 from hud_mcp.loading.provenance import UNUSED, UnusedContexts, recorded_unused, unused_contexts
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
+from hud_mcp.values.context import ContextFeature, ContextSpace
 
 SPACE = ContextSpace(
     [

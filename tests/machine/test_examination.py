@@ -15,8 +15,8 @@ from hud_mcp.cli import main
 from hud_mcp.cli.serving import _refuse_impossible
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
-from hud_mcp.machine import places, platforms
-from hud_mcp.machine.packages import PackageManager
+from hud_mcp.plugins.install.machine import places, platforms
+from hud_mcp.plugins.install.machine.packages import PackageManager
 from hud_mcp.worlds.shell import Shell
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -191,7 +191,7 @@ def test_a_package_manager_says_how_far_it_is(
 NOTHING_DRAWS = """
 import sys
 from pathlib import Path
-from hud_mcp.worlds.gymnasium import opengl
+from hud_mcp.plugins.gymnasium.world import opengl
 there = Path(sys.argv.pop(1))
 opengl._try = lambda backend: None if there.exists() and backend == "egl" else "no library"
 from hud_mcp.cli import main

@@ -16,8 +16,6 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 import hud_mcp
-from hud_mcp.grade import Outcome, SubScore
-from hud_mcp.observation import Screenshot
 from hud_mcp.record.trajectory import (
     Receipt,
     ScreenshotRecord,
@@ -28,6 +26,8 @@ from hud_mcp.record.trajectory import (
 )
 from hud_mcp.show.transcript import transcript_text
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome, SubScore
+from hud_mcp.values.observation import Screenshot
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

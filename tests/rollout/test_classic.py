@@ -14,12 +14,12 @@ from hud_mcp import (
     Task,
     TaskSet,
     create_job,
-    gym,
     load_job,
     register_job,
     run_job,
 )
 from hud_mcp.errors import HudMcpError, InvalidEnvironment, SourceNotFound
+from hud_mcp.plugins.hud import gym
 from hud_mcp.record.job import current_job
 
 pytestmark = pytest.mark.anyio

@@ -7,11 +7,11 @@ import pytest
 from tables import each_of
 
 from hud_mcp.errors import HudMcpError
-from hud_mcp.grade import Outcome
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Receipt, TrajectorySummary, utc_now
 from hud_mcp.rollout.plan import PlannedRun, RunOptions, derived_seed, plan_runs
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome
 
 A, B = (Task(id=name, env="e", template="t") for name in "ab")
 FIXED = Task(id="fixed", env="e", template="t", seed=5)

@@ -6,11 +6,12 @@ from typing import Any
 import anyio
 import pytest
 
-from hud_mcp import Environment, Job, LocalRuntime, Run, SubprocessRuntime, Taskset, gym, run_job
+from hud_mcp import Environment, Job, LocalRuntime, Run, SubprocessRuntime, Taskset, run_job
 from hud_mcp.channel.client import ChannelClient
-from hud_mcp.channel.failures import ChannelRefused
-from hud_mcp.channel.place import Place
 from hud_mcp.loading.source import load_environments
+from hud_mcp.plugins.hud import gym
+from hud_mcp.plugins.hud.wire.failures import ChannelRefused
+from hud_mcp.plugins.hud.wire.place import Place
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio

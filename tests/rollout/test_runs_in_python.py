@@ -25,8 +25,8 @@ from hud_mcp import (
     load_job,
 )
 from hud_mcp.errors import HudMcpError, InvalidTask
-from hud_mcp.grade import Cause
 from hud_mcp.loading.source import load_environments
+from hud_mcp.values.grade import Cause
 
 pytestmark = pytest.mark.anyio
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hud_mcp.egress import AllowList
+from hud_mcp.base.egress import AllowList
 from hud_mcp.sandbox import Sandbox, SandboxLimits, SandboxOptions
 
 OpenSandbox = Callable[..., Awaitable[Sandbox]]

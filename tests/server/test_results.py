@@ -18,8 +18,6 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp.environment import REWARD_POLICIES, Environment
-from hud_mcp.grade import Outcome, SubScore
-from hud_mcp.observation import Observation, Screenshot, TaskResult
 from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep
 from hud_mcp.server.results import (
     error_result,
@@ -34,6 +32,8 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session, Stepped
 from hud_mcp.store import Store
 from hud_mcp.task import Task, Validation
+from hud_mcp.values.grade import Outcome, SubScore
+from hud_mcp.values.observation import Observation, Screenshot, TaskResult
 
 pytestmark = pytest.mark.anyio
 

@@ -14,16 +14,6 @@ from refused_schemas import refused
 from tables import each_of
 
 from hud_mcp import Browser, Environment, Gymnasium, Shell
-from hud_mcp.action import (
-    ACTION_CLASSES,
-    ACTION_TYPES,
-    MAX_WAIT_MS,
-    Action,
-    Point,
-    flat_fields,
-    parse_action,
-)
-from hud_mcp.core_tools import CORE_TOOLS
 from hud_mcp.errors import InvalidAction
 from hud_mcp.server.app import build_server
 from hud_mcp.server.arguments import ACTION
@@ -32,6 +22,16 @@ from hud_mcp.server.tools import listed_core_tools
 from hud_mcp.server.view import View
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
+from hud_mcp.values.action import (
+    ACTION_CLASSES,
+    ACTION_TYPES,
+    MAX_WAIT_MS,
+    Action,
+    Point,
+    flat_fields,
+    parse_action,
+)
+from hud_mcp.values.core_tools import CORE_TOOLS
 from hud_mcp.worlds.none import NoWorld
 
 EVERYBODY, AGENT = View.of(), View.of(one_session=True)

@@ -9,12 +9,12 @@ from jsonschema import Draft202012Validator
 from tables import each_of
 
 from hud_mcp import Browser, Gymnasium, Shell
-from hud_mcp.absent import admits, drop_absent
-from hud_mcp.action import CustomAction, parse_action
+from hud_mcp.base.absent import admits, drop_absent
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidAction
 from hud_mcp.server.tools import CORE
 from hud_mcp.server.tools.step import as_taken
+from hud_mcp.values.action import CustomAction, parse_action
 
 PAGES = Environment("pages", world=Browser(site="."))
 POLE = Environment("pole", world=Gymnasium("CartPole-v1"))

@@ -6,8 +6,7 @@ import socket
 import pytest
 from tables import each_of
 
-from hud_mcp.errors import HudMcpError
-from hud_mcp.serving.listening import (
+from hud_mcp.base.serving.listening import (
     LOOPBACK,
     base_url,
     is_loopback,
@@ -17,6 +16,7 @@ from hud_mcp.serving.listening import (
     shown_host,
     take_port,
 )
+from hud_mcp.errors import HudMcpError
 
 pytestmark = pytest.mark.anyio
 

@@ -10,15 +10,15 @@ import anyio.lowlevel
 from mcp.client import Client
 from slate import registry
 
-from hud_mcp.action import TypeAction
 from hud_mcp.environment import Environment
-from hud_mcp.observation import Look
 from hud_mcp.plugins.hud.operations import Operations
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.server.app import build_server
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
+from hud_mcp.values.action import TypeAction
+from hud_mcp.values.observation import Look
 
 ME = Caller()
 REPLAYED = ("open", "setup", "act 0", "act 1", "look")

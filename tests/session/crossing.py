@@ -12,19 +12,19 @@ import anyio.lowlevel
 from open_sessions import opened
 from slate import Moments, Slate, SlateSpec
 
-from hud_mcp.action import ActionEffect, ClickAction, MoveAction, TypeAction
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
     EnvironmentFailed,
     WorldDied,
 )
-from hud_mcp.grade import Grade
-from hud_mcp.observation import Look, Observation
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
+from hud_mcp.values.action import ActionEffect, ClickAction, MoveAction, TypeAction
+from hud_mcp.values.grade import Grade
+from hud_mcp.values.observation import Look, Observation
 from hud_mcp.world import Opening
 
 ME = Caller()

@@ -8,18 +8,18 @@ from pathlib import Path
 import anyio
 from open_sessions import opened
 
-from hud_mcp.action import Action, ActionEffect, CustomAction
-from hud_mcp.context import ContextSpace
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
     EnvironmentFailed,
 )
-from hud_mcp.observation import Look, Observation
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.values.action import Action, ActionEffect, CustomAction
+from hud_mcp.values.context import ContextSpace
+from hud_mcp.values.observation import Look, Observation
 from hud_mcp.world import Opening, WorldSpec
 
 LOOK = Look()
@@ -164,7 +164,7 @@ async def add(session: Session, number: int, name: str = "add") -> str:
 async def answer(session: Session, text: str, way: str):  # noqa: ANN201
     """Answer as the tool `response` does, or with a response action."""
     if way == "step":
-        from hud_mcp.action import ResponseAction  # noqa: PLC0415
+        from hud_mcp.values.action import ResponseAction  # noqa: PLC0415
 
         stepped = await session.step((ResponseAction(text=text),), LOOK)
         assert stepped.answered

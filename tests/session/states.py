@@ -2,11 +2,11 @@
 
 from datetime import UTC, datetime
 
-from hud_mcp.grade import Cause, Grade, Outcome
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.events import Phase
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.state import State
+from hud_mcp.values.grade import Cause, Grade, Outcome
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 CANCELLED = SessionEnd(Outcome.CANCELLED, told="It was cancelled by the client.", cause=Cause.AGENT)

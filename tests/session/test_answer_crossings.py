@@ -15,8 +15,8 @@ from hud_mcp.errors import (
     SessionEnded,
     StoreFailed,
 )
-from hud_mcp.grade import Grade, Outcome
 from hud_mcp.store import Store
+from hud_mcp.values.grade import Grade, Outcome
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,6 @@ import pytest
 from dying import LOOK, Faults, Slate, SlateSpec, add, answer, begin, registry
 from waiting import PATIENCE_S
 
-from hud_mcp.action import CustomAction
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
     AlreadyAnswered,
@@ -18,9 +17,10 @@ from hud_mcp.errors import (
     GraderFailed,
     SessionEnded,
 )
-from hud_mcp.grade import Cause
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
+from hud_mcp.values.action import CustomAction
+from hud_mcp.values.grade import Cause
 
 pytestmark = pytest.mark.anyio
 

@@ -17,11 +17,11 @@ from waiting import PATIENCE_S
 
 from hud_mcp.environment import Environment
 from hud_mcp.errors import AlreadyAnswered, EnvironmentFailed, SessionEnded, StoreFailed
-from hud_mcp.grade import Outcome
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import NewStep, Store
+from hud_mcp.values.grade import Outcome
 
 pytestmark = pytest.mark.anyio
 

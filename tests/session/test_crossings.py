@@ -25,19 +25,19 @@ from crossing import (
 from slate import Moments
 from waiting import until
 
-from hud_mcp.action import ClickAction, MoveAction, Point, ResponseAction
 from hud_mcp.errors import (
     EnvironmentFailed,
     HudMcpError,
     SessionEnded,
     StoreFailed,
 )
-from hud_mcp.grade import Cause, Outcome
 from hud_mcp.plugins.hud.operating import evaluate
 from hud_mcp.plugins.hud.operations import Operations
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import SessionEnd
+from hud_mcp.values.action import ClickAction, MoveAction, Point, ResponseAction
+from hud_mcp.values.grade import Cause, Outcome
 
 pytestmark = pytest.mark.anyio
 

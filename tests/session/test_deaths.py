@@ -14,11 +14,11 @@ from hud_mcp.errors import (
     SessionEnded,
     WorldDied,
 )
-from hud_mcp.grade import Cause, Outcome
 from hud_mcp.server.results import receipt_text, receipt_view
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
+from hud_mcp.values.grade import Cause, Outcome
 
 pytestmark = pytest.mark.anyio
 

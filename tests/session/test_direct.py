@@ -11,8 +11,6 @@ import anyio
 import pytest
 from waiting import PATIENCE_S, let_pass, until
 
-from hud_mcp.action import ActionEffect, WaitAction
-from hud_mcp.context import ContextSpace
 from hud_mcp.environment import Environment
 from hud_mcp.errors import (
     AlreadyAnswered,
@@ -20,7 +18,6 @@ from hud_mcp.errors import (
     SessionEnded,
     StoreFailed,
 )
-from hud_mcp.observation import Look, Observation
 from hud_mcp.record.values import BEHIND
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.limits import Limits
@@ -28,6 +25,9 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
+from hud_mcp.values.action import ActionEffect, WaitAction
+from hud_mcp.values.context import ContextSpace
+from hud_mcp.values.observation import Look, Observation
 from hud_mcp.world import Opening, WorldSpec
 
 pytestmark = pytest.mark.anyio

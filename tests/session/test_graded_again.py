@@ -9,15 +9,15 @@ from bringing_back import ME
 from slate import Moments, registry, slates
 from waiting import PATIENCE_S
 
-from hud_mcp.action import TypeAction
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, SessionEnded
-from hud_mcp.grade import Cause, Outcome
-from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import Receipt, Trajectory
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.session import Session
 from hud_mcp.task import Task
+from hud_mcp.values.action import TypeAction
+from hud_mcp.values.grade import Cause, Outcome
+from hud_mcp.values.observation import Look
 
 pytestmark = pytest.mark.anyio
 

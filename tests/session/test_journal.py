@@ -9,10 +9,10 @@ import pytest
 from waiting import PATIENCE_S
 
 from hud_mcp import Store, Task
-from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt, Trajectory
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.state import State
+from hud_mcp.values.grade import Outcome
 
 pytestmark = pytest.mark.anyio
 

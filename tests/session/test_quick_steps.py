@@ -20,14 +20,14 @@ from open_sessions import opened
 from waiting import PATIENCE_S
 
 from hud_mcp import Environment, Gymnasium
-from hud_mcp.action import CustomAction
 from hud_mcp.errors import WorldDied
-from hud_mcp.observation import Look
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.log import LineStream
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
+from hud_mcp.values.action import CustomAction
+from hud_mcp.values.observation import Look
 
 pytestmark = pytest.mark.anyio
 

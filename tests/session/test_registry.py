@@ -11,17 +11,17 @@ import pytest
 from PIL import Image
 from waiting import PATIENCE_S
 
-from hud_mcp.action import ActionEffect, ClickAction, PositionFetch
-from hud_mcp.context import Context, ContextFeature, ContextSpace
 from hud_mcp.environment import Environment
 from hud_mcp.errors import InvalidTask, LimitReached
-from hud_mcp.observation import Look, Observation, Screenshot
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 from hud_mcp.taskset import Taskset
+from hud_mcp.values.action import ActionEffect, ClickAction, PositionFetch
+from hud_mcp.values.context import Context, ContextFeature, ContextSpace
+from hud_mcp.values.observation import Look, Observation, Screenshot
 from hud_mcp.world import Opening, WorldSpec
 
 pytestmark = pytest.mark.anyio

@@ -15,15 +15,12 @@ from bringing_back import ME, MOMENTS, Server, a_while, left_behind, record, ser
 from slate import Moments, Slate, registry, slates
 from waiting import PATIENCE_S, let_pass, until
 
-from hud_mcp.action import TypeAction
 from hud_mcp.errors import (
     AlreadyAnswered,
     HudMcpError,
     SessionBusy,
     SessionEnded,
 )
-from hud_mcp.grade import Outcome
-from hud_mcp.observation import Look
 from hud_mcp.plugins.hud.operating import conclude
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.caller import Caller
@@ -31,6 +28,9 @@ from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import SessionEnd
+from hud_mcp.values.action import TypeAction
+from hud_mcp.values.grade import Outcome
+from hud_mcp.values.observation import Look
 
 pytestmark = pytest.mark.anyio
 

@@ -12,17 +12,17 @@ from bringing_back import ME, MOMENTS, Server, a_while, left_behind, record, ser
 from slate import Moments, Slate, registry, slates
 from waiting import PATIENCE_S
 
-from hud_mcp.action import TypeAction
 from hud_mcp.errors import (
     EnvironmentFailed,
     SessionEnded,
 )
-from hud_mcp.grade import Outcome
-from hud_mcp.observation import Look
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
+from hud_mcp.values.action import TypeAction
+from hud_mcp.values.grade import Outcome
+from hud_mcp.values.observation import Look
 
 pytestmark = pytest.mark.anyio
 

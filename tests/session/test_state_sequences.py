@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from states import AT, BROKEN, CANCELLED, GRADED, LEFT, MADE, STORED, UNGRADED, receipt_of
 
-from hud_mcp.grade import Cause, Outcome
 from hud_mcp.session import events as do
 from hud_mcp.session import events as ev
 from hud_mcp.session.events import Phase
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.state import State, decide
+from hud_mcp.values.grade import Cause, Outcome
 
 AGAIN = SessionEnd.by_agent("Its world died a second time of the same: gone.")
 

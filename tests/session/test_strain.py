@@ -10,17 +10,17 @@ import pytest
 from slate import Moments, registry, slates
 from waiting import PATIENCE_S
 
-from hud_mcp.action import TypeAction
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
-from hud_mcp.contention import Contention
+from hud_mcp.base.contention import Contention
 from hud_mcp.errors import LimitReached, SessionEnded
-from hud_mcp.observation import Look
 from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.limits import Limits
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.values.action import TypeAction
+from hud_mcp.values.observation import Look
 
 pytestmark = pytest.mark.anyio
 

@@ -28,11 +28,11 @@ from hud_mcp.errors import (
     ActionFailed,
     SessionEnded,
 )
-from hud_mcp.grade import Outcome
 from hud_mcp.record.values import Receipt
 from hud_mcp.session.session import Session
 from hud_mcp.session.sharing import SharedWork
 from hud_mcp.store import Store
+from hud_mcp.values.grade import Outcome
 
 pytestmark = pytest.mark.anyio
 

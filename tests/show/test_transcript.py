@@ -10,8 +10,6 @@ import records
 from PIL import Image
 from tables import each_of
 
-from hud_mcp.grade import Outcome, SubScore
-from hud_mcp.observation import Screenshot
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep
 from hud_mcp.show.transcript import (
     transcript,
@@ -20,6 +18,8 @@ from hud_mcp.show.transcript import (
     visible_line,
 )
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome, SubScore
+from hud_mcp.values.observation import Screenshot
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 HOSTILE = (

@@ -16,11 +16,11 @@ from PIL import Image
 from sqlalchemy import Connection, Engine, create_engine, event
 
 import hud_mcp
-from hud_mcp.grade import Outcome
-from hud_mcp.observation import Screenshot
 from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome
+from hud_mcp.values.observation import Screenshot
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
 TASK = Task(id="a", env="e", template="t", args={"n": [1]}, metadata={"k": "v"}, seed=-(2**63))

@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 from records import AT, TASK, begin, receipt
 
-from hud_mcp.grade import Outcome
 from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome
 
 pytestmark = pytest.mark.anyio
 

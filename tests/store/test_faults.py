@@ -15,12 +15,12 @@ from records import AT, begin, execute, picture, receipt, step, write_lock
 from waiting import PATIENCE_S, let_pass
 
 from hud_mcp.errors import SourceNotFound, StoreFailed
-from hud_mcp.grade import Outcome
 from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import ScreenshotRecord
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome
 
 pytestmark = pytest.mark.anyio
 

@@ -17,13 +17,13 @@ from sqlalchemy import Connection, Engine, event
 from waiting import PATIENCE_S
 
 from hud_mcp.errors import StoreFailed
-from hud_mcp.observation import Screenshot
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import ScreenshotRecord
 from hud_mcp.store import NewStep, Store
 from hud_mcp.store.lease import Lease
 from hud_mcp.store.sql import reading, servers
 from hud_mcp.store.sql.engine import open_engine
+from hud_mcp.values.observation import Screenshot
 
 pytestmark = pytest.mark.anyio
 

@@ -4,11 +4,11 @@ import pytest
 from records import TASK, begin, execute, receipt
 
 from hud_mcp.errors import SourceNotFound
-from hud_mcp.grade import Outcome
 from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome
 
 pytestmark = pytest.mark.anyio
 

@@ -9,10 +9,10 @@ import pytest
 from open_sessions import opened
 from waiting import PATIENCE_S
 
-from hud_mcp.action import CustomAction
 from hud_mcp.errors import SessionEnded
 from hud_mcp.loading.source import load_environments
-from hud_mcp.observation import Look
+from hud_mcp.plugins.gymnasium.task_env.quick import Performed, QuickActions
+from hud_mcp.plugins.gymnasium.world import thread
 from hud_mcp.record.values import TrajectoryStep
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.limits import Limits
@@ -20,8 +20,8 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.task import Task
-from hud_mcp.task_env.quick import Performed, QuickActions
-from hud_mcp.worlds.gymnasium import thread
+from hud_mcp.values.action import CustomAction
+from hud_mcp.values.observation import Look
 
 pytestmark = pytest.mark.anyio
 

@@ -7,8 +7,8 @@ import mcp_types as types
 import pytest
 from tables import each_of
 
+from hud_mcp.environment.template import Prompt, PromptMessage, read_prompt
 from hud_mcp.errors import InvalidTemplate
-from hud_mcp.template import Prompt, PromptMessage, read_prompt
 
 HELLO = Prompt((PromptMessage("user", "Hello"),))
 DIALOGUE = Prompt((PromptMessage("user", "Hello"), PromptMessage("assistant", "Yes?")))

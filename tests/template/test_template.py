@@ -11,9 +11,9 @@ from pydantic import BaseModel
 from waiting import PATIENCE_S
 
 from hud_mcp.environment import Environment
+from hud_mcp.environment.template import Answer, Template
 from hud_mcp.errors import InvalidEnvironment, InvalidTask, InvalidTemplate
 from hud_mcp.task import Task
-from hud_mcp.template import Answer, Template
 from hud_mcp.worlds.none import EmptyWorld
 
 pytestmark = pytest.mark.anyio

@@ -4,9 +4,9 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.action import ClickAction, Point, WaitAction
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
-from hud_mcp.observation import Look
+from hud_mcp.values.action import ClickAction, Point, WaitAction
+from hud_mcp.values.observation import Look
 from hud_mcp.world import Opening
 from hud_mcp.worlds.none import NoWorld
 

@@ -1,1 +1,1 @@
-from hud_mcp.action import *
+from hud_mcp.values.action import *

@@ -9,8 +9,8 @@ from hud_mcp.agents.agent import Agent
 from hud_mcp.agents.random.choices import action_choices
 from hud_mcp.agents.random.sampling import WORDS, sample
 from hud_mcp.environment import Environment
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import ActionFailed
-from hud_mcp.task import Task
 
 __all__ = ["RandomAgent"]
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from hud_mcp.action import ACTION_CLASSES
 from hud_mcp.agents.random import libraries
 from hud_mcp.agents.random.sampling import WORDS, sample
 from hud_mcp.environment import Environment
+from hud_mcp.values.action import ACTION_CLASSES
 
 __all__ = ["Choice", "action_choices"]
 

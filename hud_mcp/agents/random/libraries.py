@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from hud_mcp.lazy import lazy_names
+from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hud_mcp.worlds.gymnasium.spaces import space_from_json
+    from hud_mcp.plugins.gymnasium.world.spaces import space_from_json
 else:
-    __getattr__ = lazy_names(__name__, "hud_mcp.worlds.gymnasium.spaces:space_from_json")
+    __getattr__ = lazy_names(__name__, "hud_mcp.plugins.gymnasium.world.spaces:space_from_json")
 
 __all__ = ["space_from_json"]

@@ -1,1 +1,1 @@
-from hud_mcp.carl import *
+from hud_mcp.plugins.gymnasium.carl import *

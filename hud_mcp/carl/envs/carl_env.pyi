@@ -1,1 +1,1 @@
-from hud_mcp.carl.environment import *
+from hud_mcp.plugins.gymnasium.carl.environment import *

@@ -4,7 +4,7 @@ HUD's module has clients for agents too. Agents of ours reach a world by tools, 
 bring their own; for programs that want a client, the error names a library.
 """
 
-from hud_mcp.capability import Capability
+from hud_mcp.values.capability import Capability
 
 __all__ = ["Capability"]
 

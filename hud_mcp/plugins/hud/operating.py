@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
-from hud_mcp.call import FunctionConfig
 from hud_mcp.environment.calls import Measurement, combination, measure, prepare
+from hud_mcp.environment.function import Situation
 from hud_mcp.errors import (
     ActionFailed,
     BrokenByAgent,
@@ -20,15 +20,15 @@ from hud_mcp.errors import (
     SessionEnded,
     SessionResuming,
 )
-from hud_mcp.function import Situation
-from hud_mcp.grade import Cause, Grade, Outcome
-from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.draft import Stepped, as_actions, as_shown
 from hud_mcp.session.events import EndWanted, Meets
 from hud_mcp.session.measuring import BY_AGENT
 from hud_mcp.session.receipts import RESUMING, over_text
 from hud_mcp.session.session import Session
+from hud_mcp.values.call import FunctionConfig
+from hud_mcp.values.grade import Cause, Grade, Outcome
+from hud_mcp.values.observation import Look
 
 __all__ = ["conclude", "evaluate", "set_up"]
 

@@ -7,12 +7,12 @@ from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
 from hud_mcp.errors import InvalidTask, SessionEnded
-from hud_mcp.grade import Cause, Outcome
-from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.measuring import FINAL_RESPONSE
 from hud_mcp.session.receipts import ended_text
 from hud_mcp.session.session import Session, Stepped
+from hud_mcp.values.grade import Cause, Outcome
+from hud_mcp.values.observation import Look
 
 __all__ = [
     "Json",

@@ -12,10 +12,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from hud_mcp.action import parse_actions
-from hud_mcp.call import FunctionConfig, read_json_calls
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import Phase, bind_calls
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.world import as_world
 from hud_mcp.errors import (
     InvalidTask,
     SessionEnded,
@@ -42,8 +42,8 @@ from hud_mcp.session.receipts import NEXT, digest, ended_text
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
-from hud_mcp.task import Task
-from hud_mcp.world import as_world
+from hud_mcp.values.action import parse_actions
+from hud_mcp.values.call import FunctionConfig, read_json_calls
 
 __all__ = ["OPERATIONS", "Operations"]
 

@@ -13,10 +13,10 @@ import anyio
 
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import CallTemplate
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.world import World
 from hud_mcp.errors import HudMcpError
 from hud_mcp.store import Store
-from hud_mcp.task import Task
-from hud_mcp.world import World
 
 __all__ = ["GroupSetup", "GroupSetups", "Kept"]
 

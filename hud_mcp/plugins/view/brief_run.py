@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from hud_mcp.grade import Cause, Outcome
+from hud_mcp.environment.task import Task
 from hud_mcp.record.model_use import ModelUse
-from hud_mcp.task import Task
+from hud_mcp.values.grade import Cause, Outcome
 
 __all__ = ["BriefRun"]
 

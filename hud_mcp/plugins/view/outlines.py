@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.plugins.view import sql
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.store import sql as store_sql
 from hud_mcp.store.database import Database
-from hud_mcp.task import Task
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -6,5 +6,6 @@ __all__ = ["PLUGIN"]
 
 PLUGIN = Plugin(
     "view",
+    names={"hud_mcp.export": "hud_mcp.plugins.view.export"},
     services={"subscriptions": "hud_mcp.plugins.view.subscriptions:serve_subscriptions"},
 )

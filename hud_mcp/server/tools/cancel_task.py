@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.server.arguments import Argument, open_schema, string_schema
 from hud_mcp.server.call import Call
@@ -12,6 +11,7 @@ from hud_mcp.server.results import structured_result
 from hud_mcp.server.view import View
 from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import read_cancellation
+from hud_mcp.values.grade import Outcome
 
 __all__ = ["CANCEL_TASK"]
 

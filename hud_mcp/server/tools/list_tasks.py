@@ -5,16 +5,16 @@ from typing import Any
 
 import orjson
 
-from hud_mcp.clipping import clip
+from hud_mcp.base.clipping import clip
 from hud_mcp.environment import Environment
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.taskset import is_like
+from hud_mcp.environment.template import Template
 from hud_mcp.errors import InvalidTask
 from hud_mcp.server.arguments import Argument, list_schema, open_schema, string_schema
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.results import structured_result
-from hud_mcp.task import Task
-from hud_mcp.taskset import is_like
-from hud_mcp.template import Template
 
 __all__ = ["LIST_TASKS", "MOST_BYTES"]
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 from hud_mcp.errors import SessionEnded
-from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.server.arguments import Argument, list_schema, open_schema, string_schema
 from hud_mcp.server.call import Call
@@ -11,6 +10,7 @@ from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.results import receipt_text, receipt_view, structured_result
 from hud_mcp.server.view import View
 from hud_mcp.session.receipts import digest, ended_text
+from hud_mcp.values.grade import Outcome
 
 __all__ = ["RESPONSE"]
 

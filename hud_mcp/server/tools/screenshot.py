@@ -3,11 +3,11 @@
 from typing import Any
 
 from hud_mcp.errors import NoScreen, SessionEnded
-from hud_mcp.observation import IMAGE_FORMATS, ImageFormat
 from hud_mcp.server.arguments import Argument, string_schema
 from hud_mcp.server.call import Call, one_of
 from hud_mcp.server.core_tool import CoreTool
 from hud_mcp.server.results import image_result
+from hud_mcp.values.observation import IMAGE_FORMATS, ImageFormat
 
 __all__ = ["SCREENSHOT"]
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import orjson
 
-from hud_mcp.absent import is_empty
-from hud_mcp.clipping import clip
-from hud_mcp.context import ContextFeature, ContextSpace
+from hud_mcp.base.absent import is_empty
+from hud_mcp.base.clipping import clip
+from hud_mcp.base.schema import plain_field
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.template import Template
 from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean
-from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.schema import plain_field
 from hud_mcp.server.arguments import (
     Argument,
     either_field,
@@ -28,8 +28,8 @@ from hud_mcp.session.caller import CHOSEN_SESSION, NAMED_JOB
 from hud_mcp.session.named_jobs import join_job
 from hud_mcp.session.receipts import ended_text
 from hud_mcp.session.registry import Sessions
-from hud_mcp.task import Task
-from hud_mcp.template import Template
+from hud_mcp.values.context import ContextFeature, ContextSpace
+from hud_mcp.values.grade import Outcome
 
 __all__ = ["START_TASK", "arguments_schema", "context_schema"]
 

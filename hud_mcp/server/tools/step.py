@@ -5,19 +5,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from hud_mcp.absent import ObjectReader
-from hud_mcp.action import (
-    Action,
-    CustomAction,
-    ResponseAction,
-    ScreenshotFetch,
-    parse_action,
-    parse_actions,
-)
+from hud_mcp.base.absent import ObjectReader
 from hud_mcp.environment import Environment
 from hud_mcp.errors import SessionEnded
-from hud_mcp.grade import Outcome
-from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.server.arguments import ACTION, Argument, list_schema, object_schema, string_schema
 from hud_mcp.server.call import PLAIN, VALUES, Call, one_of
@@ -27,6 +17,16 @@ from hud_mcp.server.view import View
 from hud_mcp.session.caller import LOOK
 from hud_mcp.session.receipts import ended_text
 from hud_mcp.session.requested_step import RequestedStep
+from hud_mcp.values.action import (
+    Action,
+    CustomAction,
+    ResponseAction,
+    ScreenshotFetch,
+    parse_action,
+    parse_actions,
+)
+from hud_mcp.values.grade import Outcome
+from hud_mcp.values.observation import Look
 
 __all__ = ["ACT", "STEP", "as_taken"]
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from hud_mcp.grade import Outcome
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.server.arguments import Argument, list_schema, open_schema, string_schema
 from hud_mcp.server.call import Call
@@ -13,6 +12,7 @@ from hud_mcp.server.view import View
 from hud_mcp.session.caller import CALLED
 from hud_mcp.session.receipts import ended_text, told_to
 from hud_mcp.session.session import Session
+from hud_mcp.values.grade import Outcome
 
 __all__ = ["TASK_STATUS"]
 

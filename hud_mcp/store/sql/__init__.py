@@ -10,7 +10,7 @@ writing thread. The other statements are in `sessions.py`, `servers.py`, `jobs.p
 
 from typing import TYPE_CHECKING
 
-from hud_mcp.lazy import lazy_names
+from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from sqlalchemy.exc import IntegrityError, SQLAlchemyError

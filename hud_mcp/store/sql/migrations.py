@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from hud_mcp.lazy import libraries
+from hud_mcp.base.lazy import libraries
 
 if TYPE_CHECKING:
     from alembic.operations import Operations

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 from pydantic import ValidationError
 from sqlalchemy import Connection, Row, Select, select
 
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import SourceNotFound, did_you_mean
 from hud_mcp.record.model_use import ModelUse
 from hud_mcp.record.recorded_turn import RecordedTurn
@@ -17,7 +18,6 @@ from hud_mcp.store.sql.jobs import is_foreign
 from hud_mcp.store.sql.schema import jobs, logs, sessions, steps
 from hud_mcp.store.sql.turns import load_turns, load_uses, step_count
 from hud_mcp.store.texts import printable
-from hud_mcp.task import Task
 
 __all__ = [
     "find_id",

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from sqlalchemy import Connection, Row, func, select
 
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.store.sql.columns import UNKNOWN
@@ -19,7 +20,6 @@ from hud_mcp.store.sql.reading import load_trajectory, read_receipt, read_task, 
 from hud_mcp.store.sql.schema import logs, sessions, snapshots
 from hud_mcp.store.stored_session import OwnSession, SessionFacts, StoredSession, WaitingSession
 from hud_mcp.store.texts import printable
-from hud_mcp.task import Task
 
 __all__ = [
     "add_logs",

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from hud_mcp import telemetry
+from hud_mcp.base import telemetry
+from hud_mcp.base.serving.own_command import shown_command
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.serving.own_command import shown_command
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.crashes import Crashes
 from hud_mcp.worlds.browser.driver import missing_library, start_driver

@@ -7,7 +7,7 @@ from urllib.parse import urljoin, urlsplit
 
 import anyio
 
-from hud_mcp.egress import AllowList
+from hud_mcp.base.egress import AllowList
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end, send

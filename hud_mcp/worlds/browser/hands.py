@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import anyio
 
-from hud_mcp.action import Action, ClickAction, DragAction, Point, TypeAction, WaitAction
 from hud_mcp.errors import ActionFailed
+from hud_mcp.values.action import Action, ClickAction, DragAction, Point, TypeAction, WaitAction
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.field_values import takes_keys

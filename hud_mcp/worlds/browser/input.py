@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import anyio
 
-from hud_mcp.action import (
+from hud_mcp.errors import ActionFailed
+from hud_mcp.values.action import (
     Action,
     ActionEffect,
     ClickAction,
@@ -23,7 +24,6 @@ from hud_mcp.action import (
     TypeAction,
     WaitAction,
 )
-from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.commands import Commands
 from hud_mcp.worlds.browser.devtools import is_end

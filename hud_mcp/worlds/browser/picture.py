@@ -5,7 +5,7 @@ from typing import Any
 
 import anyio
 
-from hud_mcp.observation import Look, Screenshot
+from hud_mcp.values.observation import Look, Screenshot
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end, send
 from hud_mcp.worlds.browser.tab import Tab

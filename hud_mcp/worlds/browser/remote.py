@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from hud_mcp.action import INPUT_TYPES
-from hud_mcp.egress import AllowList
+from hud_mcp.base.egress import AllowList
+from hud_mcp.environment.world import Shared
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.world import Shared
+from hud_mcp.values.action import INPUT_TYPES
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import attach, send
 from hud_mcp.worlds.browser.driver import start_driver

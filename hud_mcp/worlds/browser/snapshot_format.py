@@ -12,8 +12,8 @@ from typing import Any, Literal, cast
 import anyio
 from pydantic import Field, ValidationError
 
-from hud_mcp.action import Point, Value
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, LimitReached
+from hud_mcp.values.action import Point, Value
 
 __all__ = [
     "FORM",

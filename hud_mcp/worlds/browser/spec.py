@@ -7,12 +7,12 @@ from typing import Any
 
 import anyio
 
-from hud_mcp.action import INPUT_TYPES
-from hud_mcp.context import ContextFeature, ContextSpace
-from hud_mcp.egress import AllowList
+from hud_mcp.base.egress import AllowList
+from hud_mcp.environment.world import Opening, WorldSpec
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment, did_you_mean
-from hud_mcp.needs import Needs
-from hud_mcp.world import Opening, WorldSpec
+from hud_mcp.values.action import INPUT_TYPES
+from hud_mcp.values.context import ContextFeature, ContextSpace
+from hud_mcp.values.needs import Needs
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
 from hud_mcp.worlds.browser.commands import FIRST_ERROR, SCHEMAS
@@ -113,7 +113,7 @@ class Browser(WorldSpec):
     has_screen = True
     custom_actions = SCHEMAS
     functions = BROWSER_FUNCTIONS
-    endpoints = ("hud_mcp.channel.endpoints.cdp:publish",)
+    endpoints = ("hud_mcp.plugins.hud.endpoints.cdp:publish",)
 
     def __init__(
         self,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
-from hud_mcp.action import Point
 from hud_mcp.errors import ActionFailed
+from hud_mcp.values.action import Point
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_elsewhere, is_end
 from hud_mcp.worlds.browser.engines import TARGET

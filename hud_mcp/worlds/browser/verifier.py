@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from hud_mcp.egress import AllowList
+from hud_mcp.base.egress import AllowList
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment
 from hud_mcp.worlds.browser.calls import Calls
 from hud_mcp.worlds.browser.commands import Commands

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
-from hud_mcp.observation import Look, Observation, Screenshot
+from hud_mcp.values.observation import Look, Observation, Screenshot
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.commands import FIRST_ERROR
 from hud_mcp.worlds.browser.devtools import is_end

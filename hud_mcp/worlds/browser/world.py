@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from hud_mcp.action import Action, ActionEffect, ScrollAction
-from hud_mcp.egress import AllowList
+from hud_mcp.base.egress import AllowList
+from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, LimitReached
-from hud_mcp.observation import Look, Observation
-from hud_mcp.world import World
+from hud_mcp.values.action import Action, ActionEffect, ScrollAction
+from hud_mcp.values.observation import Look, Observation
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.calls import Calls
 from hud_mcp.worlds.browser.commands import Commands

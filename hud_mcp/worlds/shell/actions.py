@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 import anyio.to_thread
 
-from hud_mcp.action import ActionEffect
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.sandbox import Entry
+from hud_mcp.values.action import ActionEffect
 from hud_mcp.worlds.shell.terminal import as_on_terminal
 
 __all__ = [

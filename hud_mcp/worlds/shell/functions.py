@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from hud_mcp.environment.function import Function, Phase
 from hud_mcp.errors import ActionFailed
-from hud_mcp.function import Function, Phase
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
 from hud_mcp.worlds.shell.verifier import VerifierResult
 from hud_mcp.worlds.shell.world import ShellWorld

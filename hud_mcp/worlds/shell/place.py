@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hud_mcp.world import Shared
+from hud_mcp.environment.world import Shared
 
 __all__ = ["Place"]
 

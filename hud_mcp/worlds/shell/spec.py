@@ -10,13 +10,13 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from hud_mcp.egress import AllowList
+from hud_mcp.base.egress import AllowList
+from hud_mcp.environment.function import Function
+from hud_mcp.environment.tool import Tool
+from hud_mcp.environment.world import Opening, WorldSpec
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, LimitReached, did_you_mean
-from hud_mcp.function import Function
-from hud_mcp.needs import Needs
 from hud_mcp.sandbox import Isolation, Sandbox, SandboxLimits, SandboxOptions
-from hud_mcp.tool import Tool
-from hud_mcp.world import Opening, WorldSpec
+from hud_mcp.values.needs import Needs
 from hud_mcp.worlds.shell.actions import SCHEMAS
 from hud_mcp.worlds.shell.functions import SHELL_FUNCTIONS
 from hud_mcp.worlds.shell.stage import Author

@@ -3,7 +3,7 @@
 Their docstrings are what a model reads.
 """
 
-from hud_mcp.tool import Tool
+from hud_mcp.environment.tool import Tool
 from hud_mcp.worlds.shell.actions import edit_shown, read_part, run_shown, write_shown
 from hud_mcp.worlds.shell.fields import (
     CommandLine,

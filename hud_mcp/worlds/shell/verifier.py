@@ -17,11 +17,11 @@ from typing import Any, NoReturn, TypeVar
 import anyio
 import anyio.to_thread
 
-from hud_mcp.egress import AllowList
+from hud_mcp.base.egress import AllowList
+from hud_mcp.environment.world import note_agent_data
 from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed, GraderFailed
 from hud_mcp.sandbox import Sandbox, SandboxOptions
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
-from hud_mcp.world import note_agent_data
 from hud_mcp.worlds.shell.outputs import Originals, Sifted, named_outputs, sift
 from hud_mcp.worlds.shell.refusals import is_agents
 from hud_mcp.worlds.shell.stage import Author, Stage

@@ -11,13 +11,13 @@ from typing import TypeVar
 
 import anyio
 
-from hud_mcp.action import Action, ActionEffect, CustomAction, WaitAction
-from hud_mcp.clipping import clip_text
+from hud_mcp.base.clipping import clip_text
+from hud_mcp.environment.world import World, note_agent_data
 from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed
-from hud_mcp.observation import Look, Observation
 from hud_mcp.sandbox import Entry, Finished, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
-from hud_mcp.world import World, note_agent_data
+from hud_mcp.values.action import Action, ActionEffect, CustomAction, WaitAction
+from hud_mcp.values.observation import Look, Observation
 from hud_mcp.worlds.shell.actions import one_line, replace_text, run_action
 from hud_mcp.worlds.shell.command_result import CommandResult, how_ended
 from hud_mcp.worlds.shell.folder_listing import folder_lines

@@ -14,14 +14,14 @@ from typing import Any
 import anyio
 from waiting import PATIENCE_S, until, wait_until
 
-from hud_mcp.channel.bridge import bridge
-from hud_mcp.channel.bridge.environment import BridgedEnvironment
-from hud_mcp.observation import Look
+from hud_mcp.plugins.hud.bridge import bridge
+from hud_mcp.plugins.hud.bridge.environment import BridgedEnvironment
 from hud_mcp.record.trajectory import Receipt, Trajectory
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
+from hud_mcp.values.observation import Look
 from hud_mcp.worlds.browser.chromium import find_chromium
 
 HERE = Path(__file__).resolve().parent

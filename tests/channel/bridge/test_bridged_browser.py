@@ -13,11 +13,11 @@ import pytest
 from bridging import PAGES, HudServer, bridged, ending, graded, written
 from waiting import PATIENCE_S
 
-from hud_mcp.action import parse_actions
 from hud_mcp.errors import EnvironmentFailed, InvalidAction
-from hud_mcp.grade import Outcome
-from hud_mcp.observation import Look
 from hud_mcp.session.session import Session, Stepped
+from hud_mcp.values.action import parse_actions
+from hud_mcp.values.grade import Outcome
+from hud_mcp.values.observation import Look
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from bridging import SILENT, Bridged, HudServer, bridged, graded
 
-from hud_mcp.action import parse_actions
-from hud_mcp.channel.bridge import proxy
 from hud_mcp.errors import ActionFailed, InvalidTask
-from hud_mcp.grade import Outcome
-from hud_mcp.observation import Look
+from hud_mcp.plugins.hud.bridge import proxy
 from hud_mcp.session.session import Session
+from hud_mcp.values.action import parse_actions
+from hud_mcp.values.grade import Outcome
+from hud_mcp.values.observation import Look
 
 pytestmark = pytest.mark.anyio
 

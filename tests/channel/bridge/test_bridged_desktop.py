@@ -16,13 +16,13 @@ from PIL import Image
 from skips import skip_here
 from waiting import PATIENCE_S, until
 
-from hud_mcp.action import parse_actions
-from hud_mcp.channel.bridge.control import Control
-from hud_mcp.channel.bridge.origin import Address
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.observation import Look
+from hud_mcp.plugins.hud.bridge.control import Control
+from hud_mcp.plugins.hud.bridge.origin import Address
+from hud_mcp.plugins.hud.desktop.vnc import Vnc
 from hud_mcp.session.session import Session, Stepped
-from hud_mcp.worlds.desktop.vnc import Vnc
+from hud_mcp.values.action import parse_actions
+from hud_mcp.values.observation import Look
 
 pytestmark = [
     pytest.mark.anyio,

@@ -23,13 +23,13 @@ from bridging import (
 from waiting import PATIENCE_S, until
 from wire import TALK, Gate, served
 
-from hud_mcp.channel.bridge import bridge, control
 from hud_mcp.errors import EnvironmentFailed, SessionEnded
-from hud_mcp.grade import Outcome
 from hud_mcp.loading.source import load_environments
-from hud_mcp.observation import Look
+from hud_mcp.plugins.hud.bridge import bridge, control
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.session import Session
+from hud_mcp.values.grade import Outcome
+from hud_mcp.values.observation import Look
 
 pytestmark = pytest.mark.anyio
 

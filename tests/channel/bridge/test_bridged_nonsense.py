@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from waiting import PATIENCE_S
 
-from hud_mcp.channel.bridge import bridge
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
-from hud_mcp.grade import Outcome
+from hud_mcp.plugins.hud.bridge import bridge
+from hud_mcp.values.grade import Outcome
 
 pytestmark = pytest.mark.anyio
 

@@ -17,13 +17,13 @@ from tables import each_of
 from waiting import PATIENCE_S, until
 from websockets.asyncio.server import ServerConnection, serve
 
-from hud_mcp.action import parse_actions
-from hud_mcp.channel.bridge.openpi import claim
-from hud_mcp.channel.bridge.robot import read_contract, robot_problem
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
-from hud_mcp.grade import Outcome
-from hud_mcp.observation import Look
+from hud_mcp.plugins.hud.bridge.openpi import claim
+from hud_mcp.plugins.hud.bridge.robot import read_contract, robot_problem
 from hud_mcp.session.session import Session, Stepped
+from hud_mcp.values.action import parse_actions
+from hud_mcp.values.grade import Outcome
+from hud_mcp.values.observation import Look
 
 pytestmark = pytest.mark.anyio
 

@@ -11,8 +11,8 @@ from bridging import Bridged, HudServer, bridged, ending, graded, written
 from waiting import PATIENCE_S, until
 
 from hud_mcp.errors import EnvironmentFailed, InvalidTask, SessionEnded
-from hud_mcp.grade import Outcome
-from hud_mcp.observation import Look
+from hud_mcp.values.grade import Outcome
+from hud_mcp.values.observation import Look
 
 pytestmark = pytest.mark.anyio
 
@@ -187,7 +187,7 @@ async def test_a_setup_without_end_is_bounded(tmp_path: Path, questions: HudServ
 
 async def test_a_source_without_a_server_is_an_error(anyio_backend: str) -> None:
     """Nothing listens on the discard port."""
-    from hud_mcp.channel.bridge import bridge  # noqa: PLC0415
+    from hud_mcp.plugins.hud.bridge import bridge  # noqa: PLC0415
 
     assert anyio_backend == "asyncio"
     with anyio.fail_after(PATIENCE_S), pytest.raises(EnvironmentFailed, match="cannot be reached"):

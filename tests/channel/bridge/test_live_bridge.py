@@ -6,8 +6,9 @@ import anyio
 import pytest
 from bridging import PATIENCE_S, HudServer
 
-from hud_mcp import Outcome, ResponseAction, Store, Task, gym
+from hud_mcp import Outcome, ResponseAction, Store, Task
 from hud_mcp.errors import GymMakeException, SessionEnded
+from hud_mcp.plugins.hud import gym
 from hud_mcp.session.caller import OPERATOR_TOKEN
 
 pytestmark = pytest.mark.anyio

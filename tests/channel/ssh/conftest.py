@@ -6,7 +6,7 @@ import asyncssh
 import pytest
 from ssh_server import MIB, admit, connect
 
-from hud_mcp.channel.endpoints.ssh_server import SshServer
+from hud_mcp.plugins.hud.endpoints.ssh_server import SshServer
 from hud_mcp.sandbox import Sandbox, SandboxLimits, SandboxOptions
 
 

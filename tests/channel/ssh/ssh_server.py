@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import asyncssh
 from waiting import until
 
-from hud_mcp.capability import Capability
-from hud_mcp.channel.endpoints.ssh_server import SshAccess, SshServer
 from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.plugins.hud.endpoints.ssh_server import SshAccess, SshServer
 from hud_mcp.sandbox import Sandbox
+from hud_mcp.values.capability import Capability
 
 MIB = 1024 * 1024
 

@@ -12,7 +12,7 @@ import pytest
 from ssh_server import MIB, admit, connect
 from waiting import PATIENCE_S
 
-from hud_mcp.channel.endpoints.ssh_server import SshServer
+from hud_mcp.plugins.hud.endpoints.ssh_server import SshServer
 from hud_mcp.sandbox import Sandbox
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox]

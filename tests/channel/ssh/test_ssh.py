@@ -6,7 +6,7 @@ import pytest
 from ssh_server import MIB, admit, connect, idle
 from waiting import PATIENCE_S, let_pass, until
 
-from hud_mcp.channel.endpoints.ssh_server import SshServer
+from hud_mcp.plugins.hud.endpoints.ssh_server import SshServer
 from hud_mcp.sandbox import Sandbox, SandboxLimits, SandboxOptions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox]

@@ -14,7 +14,7 @@ import pytest
 from ssh_server import admit, connect, idle, opened
 from waiting import PATIENCE_S
 
-from hud_mcp.channel.endpoints.ssh_server import SshServer
+from hud_mcp.plugins.hud.endpoints.ssh_server import SshServer
 from hud_mcp.sandbox import Sandbox, SandboxOptions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox]

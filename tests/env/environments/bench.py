@@ -22,8 +22,8 @@ from hud_mcp import (
     Screenshot,
     WorldSpec,
 )
-from hud_mcp.context import ContextSpace
 from hud_mcp.errors import ActionFailed
+from hud_mcp.values.context import ContextSpace
 
 
 class Bench:

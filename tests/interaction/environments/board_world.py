@@ -23,8 +23,8 @@ from hud_mcp import (
     Screenshot,
     WorldSpec,
 )
-from hud_mcp.context import ContextFeature
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
+from hud_mcp.values.context import ContextFeature
 
 __all__ = ["Board", "BoardSpec", "has_notes", "wait_for_file", "write_notes"]
 

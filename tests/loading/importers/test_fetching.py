@@ -11,8 +11,8 @@ from waiting import PATIENCE_S
 
 from hud_mcp import load_taskset
 from hud_mcp.errors import SourceNotFound
-from hud_mcp.loading.importers import download, webvoyager
-from hud_mcp.loading.importers.download import Download
+from hud_mcp.plugins.sets import download, webvoyager
+from hud_mcp.plugins.sets.download import Download
 
 pytestmark = pytest.mark.anyio
 

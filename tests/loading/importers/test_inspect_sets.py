@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from hud_mcp.cli import main
 from hud_mcp.errors import InvalidTask
 from hud_mcp.graders.inspect_scorers import choice, includes, match
-from hud_mcp.loading.importers.files import dataset_file
-from hud_mcp.loading.importers.inspect_sets import InspectChoice, read_inspect
 from hud_mcp.loading.provenance import why_not_runnable
+from hud_mcp.plugins.sets.files import dataset_file
+from hud_mcp.plugins.sets.inspect_sets import InspectChoice, read_inspect
 from hud_mcp.taskset import Taskset
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tables import each_of
 
-from hud_mcp.loading.importers.published import PUBLISHED, Published
+from hud_mcp.loading.published import PUBLISHED, Published
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "benchmarks.md"
 

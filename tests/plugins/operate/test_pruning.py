@@ -13,12 +13,12 @@ from store_server import Server
 from waiting import PATIENCE_S
 
 from hud_mcp.errors import LimitReached, SourceNotFound
-from hud_mcp.observation import Screenshot
 from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
 from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job, load_job
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep
 from hud_mcp.store import Store
+from hud_mcp.values.observation import Screenshot
 
 pytestmark = pytest.mark.anyio
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from hud_mcp.grade import Outcome, SubScore
-from hud_mcp.observation import Screenshot
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep
 from hud_mcp.store import Store
 from hud_mcp.task import Task, Validation
+from hud_mcp.values.grade import Outcome, SubScore
+from hud_mcp.values.observation import Screenshot
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 KEY = "the-answer-key-5c1f"

@@ -10,8 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from recording import KEY, PRINCIPAL, Recorded, shot
 
-from hud_mcp.grade import Outcome, SubScore
-from hud_mcp.show.export import export_atif
+from hud_mcp.plugins.view.export import export_atif
+from hud_mcp.values.grade import Outcome, SubScore
 
 pytestmark = pytest.mark.anyio
 

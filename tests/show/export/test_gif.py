@@ -11,10 +11,10 @@ import pytest
 from PIL import Image
 from recording import Recorded, shot
 
-from hud_mcp.grade import Outcome
-from hud_mcp.observation import Screenshot
-from hud_mcp.show.export import export_gif
-from hud_mcp.show.export.scenes import choose, scenes_of
+from hud_mcp.plugins.view.export import export_gif
+from hud_mcp.plugins.view.export.scenes import choose, scenes_of
+from hud_mcp.values.grade import Outcome
+from hud_mcp.values.observation import Screenshot
 
 pytestmark = pytest.mark.anyio
 

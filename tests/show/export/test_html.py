@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from recording import START, Recorded, shot
 
-from hud_mcp.grade import Outcome
-from hud_mcp.show.export import export_html
+from hud_mcp.plugins.view.export import export_html
+from hud_mcp.values.grade import Outcome
 
 pytestmark = pytest.mark.anyio
 

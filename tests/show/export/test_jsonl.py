@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from recording import KEY, Recorded, shot
 
-from hud_mcp.grade import Outcome
+from hud_mcp.plugins.view.export import export_jsonl
 from hud_mcp.record.trajectory import TrajectoryStep
-from hud_mcp.show.export import export_jsonl
+from hud_mcp.values.grade import Outcome
 
 pytestmark = pytest.mark.anyio
 

@@ -12,11 +12,11 @@ import pytest
 from recording import KEY, START, Recorded
 
 from hud_mcp.errors import HudMcpError, SourceNotFound
-from hud_mcp.grade import Outcome
 from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
+from hud_mcp.plugins.view.export import export_otel
+from hud_mcp.plugins.view.export.otel import trajectory_spans
 from hud_mcp.record.model_turn import ModelTurn
-from hud_mcp.show.export import export_otel
-from hud_mcp.show.export.otel import trajectory_spans
+from hud_mcp.values.grade import Outcome
 
 pytest.importorskip("opentelemetry.sdk")
 

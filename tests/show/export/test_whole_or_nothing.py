@@ -10,7 +10,7 @@ import pytest
 from recording import Recorded, shot
 
 from hud_mcp.errors import OutputExists, SourceNotFound, StoreFailed
-from hud_mcp.show.export import (
+from hud_mcp.plugins.view.export import (
     ExportSummary,
     export_atif,
     export_gif,

@@ -15,15 +15,15 @@ from PIL import Image
 from playwright.async_api import Browser, Page
 from waiting import PATIENCE_S
 
-from hud_mcp.grade import Outcome, SubScore
-from hud_mcp.observation import Screenshot
+from hud_mcp.base.serving.listening import base_url, listen
+from hud_mcp.plugins.view.web.report import write_report
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep
-from hud_mcp.serving.listening import base_url, listen
-from hud_mcp.show.web.listener import serving
-from hud_mcp.show.web.report import write_report
+from hud_mcp.server.web.listener import serving
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome, SubScore
+from hud_mcp.values.observation import Screenshot
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 BROWSER = pytest.mark.browser

@@ -11,11 +11,11 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 from recorded import BROWSER, HOSTILE, PATIENCE_S, Run, Seen, opened, served
 
-from hud_mcp.grade import Outcome
+from hud_mcp.plugins.view.web.across import MOST_JOBS, PAGE_TASKS
+from hud_mcp.plugins.view.web.viewer import viewer_app
 from hud_mcp.record.job import Job
-from hud_mcp.show.web.across import MOST_JOBS, PAGE_TASKS
-from hud_mcp.show.web.viewer import viewer_app
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome
 
 pytestmark = [pytest.mark.anyio]
 

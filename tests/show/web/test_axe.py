@@ -13,14 +13,14 @@ from recorded import BROWSER, START, Run, Seen, opened, receipt, served, shot, s
 from starlette.routing import Router
 from test_desk import POLE, SHOP, desk, its_turn
 
-from hud_mcp.grade import Outcome, SubScore
+from hud_mcp.plugins.view.web.live import live_routes
+from hud_mcp.plugins.view.web.viewer import viewer_app
 from hud_mcp.record.job import Job
 from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.record.trajectory import live_url
-from hud_mcp.show.web.auth import Hosts
-from hud_mcp.show.web.live import live_routes
-from hud_mcp.show.web.viewer import viewer_app
+from hud_mcp.server.web.auth import Hosts
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome, SubScore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.peers, BROWSER]
 

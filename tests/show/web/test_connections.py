@@ -14,9 +14,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from waiting import PATIENCE_S
 
-from hud_mcp.serving.listening import listen
-from hud_mcp.show.web.connections import Connections
-from hud_mcp.show.web.listener import serving
+from hud_mcp.base.serving.listening import listen
+from hud_mcp.server.web.connections import Connections
+from hud_mcp.server.web.listener import serving
 
 pytestmark = pytest.mark.anyio
 

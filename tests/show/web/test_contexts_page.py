@@ -6,8 +6,8 @@ import pytest
 from playwright.async_api import Browser, expect
 from recorded import BROWSER, HOSTILE, Run, opened, served
 
-from hud_mcp.grade import Outcome
-from hud_mcp.show.web.viewer import viewer_app
+from hud_mcp.plugins.view.web.viewer import viewer_app
+from hud_mcp.values.grade import Outcome
 
 pytestmark = [pytest.mark.anyio, BROWSER]
 

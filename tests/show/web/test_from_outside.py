@@ -17,19 +17,19 @@ from playwright.async_api import Browser, expect
 from recorded import BROWSER, Run, Seen, opened, receipt, served, shot, step
 from starlette.routing import Router
 
-from hud_mcp.action import ACTION_CLASSES, ACTION_TYPES, Point, Targeted, parse_action
 from hud_mcp.analysis.statistics import job_statistics
 from hud_mcp.analysis.tries import plan
-from hud_mcp.outcome import OUTCOMES, Cause, Counts, Outcome, cause_of
+from hud_mcp.plugins.view.export import export_atif, export_gif, export_jsonl, export_parquet
+from hud_mcp.plugins.view.export.scenes import scenes_of
+from hud_mcp.plugins.view.web.live import live_routes
+from hud_mcp.plugins.view.web.viewer import viewer_app
 from hud_mcp.record.trajectory import live_url
+from hud_mcp.server.web.auth import Hosts
 from hud_mcp.session.receipts import ended_how
-from hud_mcp.show.export import export_atif, export_gif, export_jsonl, export_parquet
-from hud_mcp.show.export.scenes import scenes_of
 from hud_mcp.show.transcript import transcript_text
-from hud_mcp.show.web.auth import Hosts
-from hud_mcp.show.web.live import live_routes
-from hud_mcp.show.web.viewer import viewer_app
 from hud_mcp.store import Store
+from hud_mcp.values.action import ACTION_CLASSES, ACTION_TYPES, Point, Targeted, parse_action
+from hud_mcp.values.outcome import OUTCOMES, Cause, Counts, Outcome, cause_of
 
 pytestmark = pytest.mark.anyio
 

@@ -8,8 +8,8 @@ import pytest
 from recorded import Run, shot, step
 from tables import each_of
 
-from hud_mcp.show.web.auth import Hosts
-from hud_mcp.show.web.viewer import viewer_app
+from hud_mcp.plugins.view.web.viewer import viewer_app
+from hud_mcp.server.web.auth import Hosts
 
 pytestmark = pytest.mark.anyio
 

@@ -6,9 +6,9 @@ import httpx
 import pytest
 from recorded import START, Run, plain, receipt
 
-from hud_mcp.grade import Outcome
+from hud_mcp.plugins.view.web.viewer import viewer_app
 from hud_mcp.record.model_turn import ModelTurn, TokenUsage
-from hud_mcp.show.web.viewer import viewer_app
+from hud_mcp.values.grade import Outcome
 
 pytestmark = pytest.mark.anyio
 

@@ -6,11 +6,11 @@ import pytest
 from playwright.async_api import Browser, expect
 from recorded import BROWSER, Run, opened, receipt, served
 
-from hud_mcp.grade import Outcome
+from hud_mcp.plugins.view.web.viewer import viewer_app
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import utc_now
-from hud_mcp.show.web.viewer import viewer_app
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Outcome
 
 pytestmark = [pytest.mark.anyio, BROWSER]
 

@@ -25,16 +25,16 @@ from recorded import (
 )
 from starlette.routing import Router
 
+from hud_mcp.base.serving.listening import base_url, listen
 from hud_mcp.errors import StoreFailed
-from hud_mcp.grade import Cause, Outcome, SubScore
+from hud_mcp.plugins.view.web import live
+from hud_mcp.plugins.view.web.live import live_routes
 from hud_mcp.record.trajectory import Trajectory, TrajectorySummary, live_url
-from hud_mcp.serving.listening import base_url, listen
-from hud_mcp.show.web import live
-from hud_mcp.show.web.auth import Hosts
-from hud_mcp.show.web.listener import serving
-from hud_mcp.show.web.live import live_routes
+from hud_mcp.server.web.auth import Hosts
+from hud_mcp.server.web.listener import serving
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Cause, Outcome, SubScore
 
 pytestmark = pytest.mark.anyio
 

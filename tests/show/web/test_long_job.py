@@ -15,9 +15,9 @@ from recorded import BROWSER, Run, opened, served
 from waiting import PATIENCE_S
 
 from hud_mcp.plugins.view.outlines import Outlines
+from hud_mcp.plugins.view.web import job_pages
+from hud_mcp.plugins.view.web.viewer import viewer_app
 from hud_mcp.record.job import Job
-from hud_mcp.show.web import job_pages
-from hud_mcp.show.web.viewer import viewer_app
 from hud_mcp.store import Store
 from hud_mcp.task import Task
 

@@ -12,11 +12,11 @@ from recorded import BROWSER, HOSTILE, PATIENCE_S, START, Run, opened, served, s
 from starlette.routing import Router
 
 from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
+from hud_mcp.plugins.view.web.live import live_routes
+from hud_mcp.plugins.view.web.report import write_report
+from hud_mcp.plugins.view.web.viewer import viewer_app
 from hud_mcp.record.model_turn import ModelTurn
-from hud_mcp.show.web.auth import Hosts
-from hud_mcp.show.web.live import live_routes
-from hud_mcp.show.web.report import write_report
-from hud_mcp.show.web.viewer import viewer_app
+from hud_mcp.server.web.auth import Hosts
 
 pytestmark = pytest.mark.anyio
 

@@ -11,11 +11,11 @@ from PIL import Image
 from playwright.async_api import Browser, FrameLocator, Page, expect
 from recorded import BROWSER, HOSTILE, Run, record_hostility, shot, step, walk
 
-from hud_mcp.grade import Outcome
-from hud_mcp.observation import Screenshot
+from hud_mcp.plugins.view.notebook import trajectory_html
+from hud_mcp.plugins.view.notebook_job import MOST_ROWS
 from hud_mcp.record.job import Job, load_job
-from hud_mcp.show.notebook import trajectory_html
-from hud_mcp.show.notebook_job import MOST_ROWS
+from hud_mcp.values.grade import Outcome
+from hud_mcp.values.observation import Screenshot
 
 pytestmark = pytest.mark.anyio
 

@@ -3,14 +3,14 @@
 import re
 from importlib.resources import files
 
-from hud_mcp.show.web.pages import ASSETS, joined, modules_of, read_asset
+from hud_mcp.server.web.pages import ASSETS, joined, modules_of, read_asset
 
 MODULES = [name for name in ASSETS if name.endswith(".js")]
 
 
 def test_every_file_of_the_folder_is_sent_or_is_a_page() -> None:
     """A module that is added without being named here would be missing in a browser."""
-    there = {file.name for file in files("hud_mcp.show.web").joinpath("assets").iterdir()}
+    there = {file.name for file in files("hud_mcp.plugins.view.web").joinpath("assets").iterdir()}
     assert {name for name in there if not name.endswith(".html")} == set(ASSETS)
 
 

@@ -8,9 +8,9 @@ from playwright.async_api import Browser, expect
 from recorded import BROWSER, Run, opened, served, step
 
 from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep
+from hud_mcp.plugins.view.web import job_pages
+from hud_mcp.plugins.view.web.viewer import viewer_app
 from hud_mcp.record.job import Job
-from hud_mcp.show.web import job_pages
-from hud_mcp.show.web.viewer import viewer_app
 from hud_mcp.task import Task
 
 pytestmark = [pytest.mark.anyio, BROWSER]

@@ -13,7 +13,7 @@ from recorded import (
     walk,
 )
 
-from hud_mcp.grade import Outcome, SubScore
+from hud_mcp.values.grade import Outcome, SubScore
 
 pytestmark = pytest.mark.anyio
 

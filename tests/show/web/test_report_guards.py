@@ -20,9 +20,9 @@ from recorded import (
     walk,
 )
 
-from hud_mcp.grade import Outcome
+from hud_mcp.plugins.view.web.report import render_report
 from hud_mcp.record.job import Job
-from hud_mcp.show.web.report import render_report
+from hud_mcp.values.grade import Outcome
 
 pytestmark = pytest.mark.anyio
 

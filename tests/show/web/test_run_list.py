@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from tables import each_of
 
-from hud_mcp.grade import Cause, Outcome
-from hud_mcp.outcome import outcome_classes
 from hud_mcp.plugins.view.brief_run import BriefRun
+from hud_mcp.plugins.view.web.jobs import figure_job
+from hud_mcp.plugins.view.web.run_list import ListedRun, RowQuery, RunList, list_runs
 from hud_mcp.record.job import Job
-from hud_mcp.show.web.jobs import figure_job
-from hud_mcp.show.web.run_list import ListedRun, RowQuery, RunList, list_runs
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Cause, Outcome
+from hud_mcp.values.outcome import outcome_classes
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 ENDS: list[float | Outcome | None] = [

@@ -33,12 +33,12 @@ from recorded import (
     walk,
 )
 
-from hud_mcp.grade import Cause, Outcome
+from hud_mcp.plugins.view.web.viewer import viewer_app
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
-from hud_mcp.show.web.viewer import viewer_app
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.values.grade import Cause, Outcome
 
 pytestmark = [pytest.mark.anyio, BROWSER]
 

@@ -7,9 +7,9 @@ import pytest
 from playwright.async_api import Browser, expect
 from recorded import BROWSER, START, Run, opened, served, shot, step
 
+from hud_mcp.plugins.view.web.viewer import viewer_app
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import utc_now
-from hud_mcp.show.web.viewer import viewer_app
 
 pytestmark = [pytest.mark.anyio, BROWSER]
 

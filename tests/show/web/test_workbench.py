@@ -9,11 +9,11 @@ from playwright.async_api import Browser, Page, expect
 from recorded import BROWSER, Run, Seen, opened, served, shot, step, walk
 from starlette.routing import Router
 
-from hud_mcp.observation import Screenshot
+from hud_mcp.plugins.view.web.live import live_routes
+from hud_mcp.plugins.view.web.viewer import viewer_app
 from hud_mcp.record.trajectory import live_url
-from hud_mcp.show.web.auth import Hosts
-from hud_mcp.show.web.live import live_routes
-from hud_mcp.show.web.viewer import viewer_app
+from hud_mcp.server.web.auth import Hosts
+from hud_mcp.values.observation import Screenshot
 
 pytestmark = [pytest.mark.anyio, BROWSER]
 

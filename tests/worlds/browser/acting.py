@@ -7,10 +7,10 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.action import (
+from hud_mcp.errors import ActionFailed
+from hud_mcp.values.action import (
     Action,
 )
-from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser import BrowserWorld
 
 Browse = Callable[..., Awaitable[BrowserWorld]]

@@ -6,7 +6,7 @@ import anyio
 import pytest
 from acting import LOGGING, Browse, act, refusal, seen
 
-from hud_mcp.action import (
+from hud_mcp.values.action import (
     ClickAction,
     CustomAction,
     DragAction,
@@ -19,7 +19,7 @@ from hud_mcp.action import (
     TypeAction,
     WaitAction,
 )
-from hud_mcp.observation import Look
+from hud_mcp.values.observation import Look
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 

@@ -9,9 +9,9 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.action import Action, ClickAction, MoveAction, Point, PressAction, TypeAction
 from hud_mcp.errors import ActionFailed
-from hud_mcp.observation import Look
+from hud_mcp.values.action import Action, ClickAction, MoveAction, Point, PressAction, TypeAction
+from hud_mcp.values.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]

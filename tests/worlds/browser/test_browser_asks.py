@@ -6,8 +6,8 @@ import anyio
 import pytest
 from acting import Browse, act, refusal
 
-from hud_mcp.action import ClickAction, TypeAction
-from hud_mcp.observation import Look
+from hud_mcp.values.action import ClickAction, TypeAction
+from hud_mcp.values.observation import Look
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 

@@ -11,9 +11,9 @@ import pytest
 from playwright.async_api import Error
 from waiting import PATIENCE_S
 
-from hud_mcp.action import Action, ClickAction, CustomAction, WaitAction
 from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed
-from hud_mcp.observation import Look
+from hud_mcp.values.action import Action, ClickAction, CustomAction, WaitAction
+from hud_mcp.values.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld
 from hud_mcp.worlds.browser import calls as calls_module
 

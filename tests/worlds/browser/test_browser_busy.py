@@ -8,8 +8,8 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.action import CustomAction, TypeAction
 from hud_mcp.errors import ActionFailed
+from hud_mcp.values.action import CustomAction, TypeAction
 from hud_mcp.world import Shared
 from hud_mcp.worlds.browser import BrowserWorld, SiteRequest, SiteResponse, commands, hands
 from hud_mcp.worlds.browser import calls as calls_module

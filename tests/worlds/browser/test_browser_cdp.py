@@ -18,10 +18,10 @@ from cdp_client import CdpClient, cdp_client
 from PIL import Image
 from waiting import PATIENCE_S
 
-from hud_mcp.action import ClickAction, TypeAction
-from hud_mcp.channel.tunnel import dial, splice
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.observation import Look
+from hud_mcp.plugins.hud.wire.tunnel import dial, splice
+from hud_mcp.values.action import ClickAction, TypeAction
+from hud_mcp.values.observation import Look
 from hud_mcp.world import Shared
 from hud_mcp.worlds.browser import BrowserWorld
 from hud_mcp.worlds.browser.cdp import CdpAccess, CdpServer

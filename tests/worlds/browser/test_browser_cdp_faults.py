@@ -15,7 +15,7 @@ from waiting import PATIENCE_S
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from hud_mcp.observation import Look
+from hud_mcp.values.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld, cdp
 from hud_mcp.worlds.browser.cdp import CdpAccess, CdpServer
 

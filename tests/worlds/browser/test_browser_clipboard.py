@@ -9,7 +9,7 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.action import (
+from hud_mcp.values.action import (
     Action,
     ClickAction,
     CustomAction,
@@ -17,7 +17,7 @@ from hud_mcp.action import (
     Point,
     PressAction,
 )
-from hud_mcp.observation import Look
+from hud_mcp.values.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]

@@ -8,9 +8,9 @@ import anyio.abc
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.action import ClickAction, CustomAction
 from hud_mcp.errors import ActionFailed, InvalidContext
-from hud_mcp.observation import Look
+from hud_mcp.values.action import ClickAction, CustomAction
+from hud_mcp.values.observation import Look
 from hud_mcp.world import Opening, Shared
 from hud_mcp.worlds.browser import Browser, BrowserWorld, SiteRequest
 

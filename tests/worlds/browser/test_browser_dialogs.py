@@ -7,8 +7,8 @@ import pytest
 from acting import Browse, act, refusal
 from waiting import PATIENCE_S
 
-from hud_mcp.action import Action, ClickAction, CustomAction, Point, PressAction, TypeAction
-from hud_mcp.observation import Look
+from hud_mcp.values.action import Action, ClickAction, CustomAction, Point, PressAction, TypeAction
+from hud_mcp.values.observation import Look
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 

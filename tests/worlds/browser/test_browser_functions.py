@@ -8,7 +8,9 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.action import (
+from hud_mcp.environment.function import Function, History, Phase, Situation
+from hud_mcp.errors import ActionFailed, GraderFailed, InvalidTask
+from hud_mcp.values.action import (
     ClickAction,
     CustomAction,
     Point,
@@ -16,8 +18,6 @@ from hud_mcp.action import (
     TypeAction,
     parse_action,
 )
-from hud_mcp.errors import ActionFailed, GraderFailed, InvalidTask
-from hud_mcp.function import Function, History, Phase, Situation
 from hud_mcp.world import Opening, Shared
 from hud_mcp.worlds.browser import Browser, BrowserWorld
 

@@ -7,12 +7,12 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.action import ClickAction, CustomAction
-from hud_mcp.call import FunctionConfig
 from hud_mcp.environment.calls import prepare
+from hud_mcp.environment.function import Situation
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
-from hud_mcp.function import Situation
-from hud_mcp.observation import Look
+from hud_mcp.values.action import ClickAction, CustomAction
+from hud_mcp.values.call import FunctionConfig
+from hud_mcp.values.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld, SiteRequest, SiteResponse, commands
 from hud_mcp.worlds.browser.functions import BROWSER_FUNCTIONS
 from hud_mcp.worlds.browser.options import SlotOptions

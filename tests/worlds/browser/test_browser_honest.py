@@ -8,9 +8,9 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.action import ClickAction, CustomAction, TypeAction
 from hud_mcp.errors import ActionFailed
-from hud_mcp.observation import Look
+from hud_mcp.values.action import ClickAction, CustomAction, TypeAction
+from hud_mcp.values.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]

@@ -10,11 +10,11 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.action import ClickAction, CustomAction, WaitAction
 from hud_mcp.environment.calls import task_hosts
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
-from hud_mcp.observation import Look
 from hud_mcp.task import Task
+from hud_mcp.values.action import ClickAction, CustomAction, WaitAction
+from hud_mcp.values.observation import Look
 from hud_mcp.world import Opening, Shared
 from hud_mcp.worlds.browser import Browser, BrowserWorld
 

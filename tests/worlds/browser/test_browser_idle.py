@@ -9,8 +9,8 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.action import ClickAction, CustomAction, TypeAction
-from hud_mcp.observation import Look
+from hud_mcp.values.action import ClickAction, CustomAction, TypeAction
+from hud_mcp.values.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld, SiteRequest, SiteResponse
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]

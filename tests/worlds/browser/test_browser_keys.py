@@ -4,7 +4,8 @@ import pytest
 from acting import LOGGING, Browse, act, refusal, seen
 from tables import each_of
 
-from hud_mcp.action import (
+from hud_mcp.errors import ActionFailed
+from hud_mcp.values.action import (
     ClickAction,
     KeyDownAction,
     KeyUpAction,
@@ -12,7 +13,6 @@ from hud_mcp.action import (
     PressAction,
     TypeAction,
 )
-from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser.keys import playwright_keys
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]

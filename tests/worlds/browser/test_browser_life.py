@@ -13,9 +13,9 @@ import psutil
 import pytest
 from waiting import PATIENCE_S, until
 
-from hud_mcp.action import ClickAction, WaitAction
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.observation import Look
+from hud_mcp.values.action import ClickAction, WaitAction
+from hud_mcp.values.observation import Look
 from hud_mcp.world import Opening, Shared
 from hud_mcp.worlds.browser import Browser, BrowserWorld
 from hud_mcp.worlds.browser.chromium import find_chromium, sandbox_problem
@@ -50,7 +50,7 @@ def test_closing_leaves_no_process_task_or_socket(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("<h1>x</h1>")
     script = f"""
 import asyncio, gc, psutil
-from hud_mcp.observation import Look
+from hud_mcp.values.observation import Look
 from hud_mcp.world import Opening, Shared
 from hud_mcp.worlds.browser import Browser
 async def main():
@@ -170,7 +170,7 @@ def test_a_killed_driver_ends_its_sessions_and_not_the_next_one(tmp_path: Path) 
     (tmp_path / "index.html").write_text("<h1>Alive</h1>")
     script = f"""
 import anyio, psutil
-from hud_mcp.action import ClickAction
+from hud_mcp.values.action import ClickAction
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.world import Opening, Shared
 from hud_mcp.worlds.browser import Browser

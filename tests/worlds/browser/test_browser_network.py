@@ -13,8 +13,8 @@ import pytest
 from reaching import own_address
 from waiting import PATIENCE_S
 
-from hud_mcp.action import ClickAction, CustomAction
-from hud_mcp.observation import Look
+from hud_mcp.values.action import ClickAction, CustomAction
+from hud_mcp.values.observation import Look
 from hud_mcp.world import Shared
 from hud_mcp.worlds.browser import BrowserWorld, SiteRequest, SiteResponse
 

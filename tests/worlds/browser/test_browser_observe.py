@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 from waiting import PATIENCE_S
 
-from hud_mcp.action import ClickAction, CustomAction, Point, ScrollAction, TypeAction
-from hud_mcp.observation import Look
+from hud_mcp.values.action import ClickAction, CustomAction, Point, ScrollAction, TypeAction
+from hud_mcp.values.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]

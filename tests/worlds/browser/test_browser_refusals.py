@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from acting import Browse, act, refusal
 
-from hud_mcp.action import Action, ClickAction, CustomAction, Point, TypeAction
+from hud_mcp.values.action import Action, ClickAction, CustomAction, Point, TypeAction
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 

@@ -9,9 +9,9 @@ import anyio.lowlevel
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.action import ClickAction, KeyDownAction, PressAction, TypeAction
 from hud_mcp.errors import InvalidEnvironment
-from hud_mcp.observation import Look
+from hud_mcp.values.action import ClickAction, KeyDownAction, PressAction, TypeAction
+from hud_mcp.values.observation import Look
 from hud_mcp.world import Opening, Shared
 from hud_mcp.worlds.browser import Browser, BrowserWorld, SiteRequest, SiteResponse
 

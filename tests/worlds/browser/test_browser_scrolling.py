@@ -6,7 +6,14 @@ import anyio
 import pytest
 from acting import Browse, act
 
-from hud_mcp.action import Action, ClickAction, CustomAction, Point, PressAction, ScrollAction
+from hud_mcp.values.action import (
+    Action,
+    ClickAction,
+    CustomAction,
+    Point,
+    PressAction,
+    ScrollAction,
+)
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 

@@ -10,8 +10,8 @@ import pytest
 from acting import Browse, act
 from waiting import PATIENCE_S
 
-from hud_mcp.action import ClickAction, Point, ScrollAction, TypeAction
-from hud_mcp.observation import Look
+from hud_mcp.values.action import ClickAction, Point, ScrollAction, TypeAction
+from hud_mcp.values.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]

@@ -7,12 +7,12 @@ import pytest
 from acting import LOGGING, Browse, act, refusal, seen
 from waiting import PATIENCE_S
 
-from hud_mcp.action import (
+from hud_mcp.values.action import (
     ClickAction,
     DragAction,
     Point,
 )
-from hud_mcp.observation import Look
+from hud_mcp.values.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]

@@ -11,9 +11,9 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.action import ClickAction
 from hud_mcp.errors import ActionFailed, InvalidEnvironment
-from hud_mcp.observation import Look
+from hud_mcp.values.action import ClickAction
+from hud_mcp.values.observation import Look
 from hud_mcp.world import Opening, Shared
 from hud_mcp.worlds.browser import BrowserWorld, SiteRequest, SiteResponse
 

@@ -8,8 +8,8 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Gymnasium, Opening
-from hud_mcp.action import CustomAction
-from hud_mcp.observation import Look
+from hud_mcp.values.action import CustomAction
+from hud_mcp.values.observation import Look
 
 pytestmark = pytest.mark.anyio
 

@@ -14,8 +14,8 @@ from waiting import PATIENCE_S
 PROGRAM = """
 import anyio, os
 from hud_mcp import Gymnasium, Opening
-from hud_mcp.action import CustomAction
-from hud_mcp.observation import Look
+from hud_mcp.values.action import CustomAction
+from hud_mcp.values.observation import Look
 
 async def main():
     spec = Gymnasium("HalfCheetah-v5")

@@ -18,14 +18,14 @@ from slate import registry
 from waiting import PATIENCE_S
 
 from hud_mcp import Environment, Gymnasium, GymnasiumWorld
-from hud_mcp.action import ActionEffect, CustomAction, ScreenshotFetch, WaitAction
-from hud_mcp.carl.gym_setup import load_box2d
-from hud_mcp.context import ContextFeature
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment
-from hud_mcp.observation import Look
+from hud_mcp.plugins.gymnasium.carl.gym_setup import load_box2d
+from hud_mcp.plugins.gymnasium.world import world as world_module
 from hud_mcp.server.app import build_server
+from hud_mcp.values.action import ActionEffect, CustomAction, ScreenshotFetch, WaitAction
+from hud_mcp.values.context import ContextFeature
+from hud_mcp.values.observation import Look
 from hud_mcp.world import Opening
-from hud_mcp.worlds.gymnasium import world as world_module
 
 pytestmark = pytest.mark.anyio
 

@@ -12,18 +12,18 @@ import anyio
 import orjson
 import pytest
 
-from hud_mcp.action import CustomAction
 from hud_mcp.errors import HudMcpError
-from hud_mcp.loading.importers.agentbench import _NAMES
-from hud_mcp.loading.importers.imported import import_published
 from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.loading.source import load_environments, shipped_environments, shipped_folder
-from hud_mcp.observation import Look
+from hud_mcp.plugins.sets.agentbench import _NAMES
+from hud_mcp.plugins.sets.imported import import_published
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.values.action import CustomAction
+from hud_mcp.values.observation import Look
 from hud_mcp.worlds.shell import Shell
 from hud_mcp.worlds.shell.attacks import ShellAttack, named_files, shell_attacks
 

@@ -12,10 +12,10 @@ import anyio
 import pytest
 from waiting import PATIENCE_S, until
 
-from hud_mcp.action import CustomAction
 from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed, SnapshotFailed
-from hud_mcp.observation import Look
 from hud_mcp.sandbox import SandboxLimits
+from hud_mcp.values.action import CustomAction
+from hud_mcp.values.observation import Look
 from hud_mcp.world import Opening
 from hud_mcp.worlds.shell import Shell, ShellWorld
 

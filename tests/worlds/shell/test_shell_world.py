@@ -15,7 +15,6 @@ import pytest
 from tables import each_of
 from waiting import until
 
-from hud_mcp.action import CustomAction, WaitAction
 from hud_mcp.errors import (
     ActionFailed,
     BrokenByAgent,
@@ -23,8 +22,9 @@ from hud_mcp.errors import (
     InvalidEnvironment,
     LimitReached,
 )
-from hud_mcp.observation import Look
 from hud_mcp.sandbox import SandboxLimits
+from hud_mcp.values.action import CustomAction, WaitAction
+from hud_mcp.values.observation import Look
 from hud_mcp.world import Opening
 from hud_mcp.worlds.shell import Shell, ShellWorld
 

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hud_mcp.action import CustomAction
 from hud_mcp.errors import ActionFailed, BrokenByAgent
 from hud_mcp.sandbox import SandboxLimits
+from hud_mcp.values.action import CustomAction
 from hud_mcp.world import Opening
 from hud_mcp.worlds.shell import Shell, ShellWorld
 from hud_mcp.worlds.shell.terminal import as_on_terminal

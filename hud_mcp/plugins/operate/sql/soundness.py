@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from sqlalchemy import Connection, Engine, Table, create_engine, func, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import DamagedRecord
 from hud_mcp.plugins.operate.upkeep.values import Finding
 from hud_mcp.record.job import Job
@@ -20,7 +21,6 @@ from hud_mcp.store.sql.columns import Damaged, damage, read_value
 from hud_mcp.store.sql.engine import why
 from hud_mcp.store.sql.schema import VERSION, job_tasks, jobs, metadata, sessions, steps, turns
 from hud_mcp.store.texts import read_json
-from hud_mcp.task import Task
 
 __all__ = ["count_rows", "look_at", "open_to_look"]
 

@@ -5,11 +5,11 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, case, func, select
 
-from hud_mcp.grade import Outcome
 from hud_mcp.store.sql.columns import sound_json
 from hud_mcp.store.sql.jobs import is_foreign
 from hud_mcp.store.sql.schema import job_tasks, servers, sessions, turns
 from hud_mcp.store.sql.turns import load_pruned_uses
+from hud_mcp.values.grade import Outcome
 
 __all__ = ["JobProgress", "count_progress", "count_rewards"]
 

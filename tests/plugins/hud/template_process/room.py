@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hud_mcp.observation import Look
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller, Session
 from hud_mcp.store import Store
 from hud_mcp.task import Task
+from hud_mcp.values.observation import Look
 
 AUTHORED = Path(__file__).resolve().parent / "authored"
 

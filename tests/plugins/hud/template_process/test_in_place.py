@@ -13,13 +13,13 @@ import pytest
 from room import command
 
 from hud_mcp.environment import Environment
+from hud_mcp.environment.template import Template
 from hud_mcp.errors import EnvironmentFailed, SnapshotFailed
+from hud_mcp.plugins.hud.workspace import spec as workspace
+from hud_mcp.plugins.hud.workspace.in_place import InPlace
 from hud_mcp.sandbox import Sandbox, SandboxOptions
 from hud_mcp.sandbox.bubblewrap import find_bubblewrap
-from hud_mcp.template import Template
 from hud_mcp.world import Opening
-from hud_mcp.worlds.shell import workspace
-from hud_mcp.worlds.shell.in_place import InPlace
 
 pytestmark = pytest.mark.anyio
 

@@ -8,11 +8,11 @@ from typing import Any
 import anyio
 from waiting import PATIENCE_S
 
-from hud_mcp.action import (
+from hud_mcp.values.action import (
     Action,
     CustomAction,
 )
-from hud_mcp.observation import Look
+from hud_mcp.values.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld, SiteRequest
 
 Make = Callable[..., Awaitable[BrowserWorld]]

@@ -7,7 +7,8 @@ import re
 import pytest
 from snapshots import FORM, Make, act, go, read, restore, snapshot
 
-from hud_mcp.action import (
+from hud_mcp.errors import ActionFailed
+from hud_mcp.values.action import (
     ClickAction,
     CustomAction,
     KeyDownAction,
@@ -18,7 +19,6 @@ from hud_mcp.action import (
     ScrollAction,
     TypeAction,
 )
-from hud_mcp.errors import ActionFailed
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 

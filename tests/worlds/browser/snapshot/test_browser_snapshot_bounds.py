@@ -9,12 +9,12 @@ import pytest
 from snapshots import FORM, Make, act, go, read, restore, shop, snapshot
 from waiting import PATIENCE_S
 
-from hud_mcp.action import (
+from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, LimitReached
+from hud_mcp.values.action import (
     CustomAction,
     TypeAction,
 )
-from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, LimitReached
-from hud_mcp.observation import Look
+from hud_mcp.values.observation import Look
 from hud_mcp.world import Shared
 from hud_mcp.worlds.browser.snapshot_format import MAX_CHARS
 

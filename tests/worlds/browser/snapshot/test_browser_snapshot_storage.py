@@ -11,7 +11,7 @@ import pytest
 from snapshots import Make, act, go, read, restore, shop, snapshot
 from waiting import PATIENCE_S
 
-from hud_mcp.action import (
+from hud_mcp.values.action import (
     ClickAction,
     CustomAction,
     TypeAction,

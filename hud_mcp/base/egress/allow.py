@@ -1,0 +1,188 @@
+"""Which hosts may be reached, and at which addresses: the one meaning of `allow=`."""
+
+import enum
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from hud_mcp.base.egress.addresses import (
+    LOOPBACK,
+    Address,
+    canonical,
+    is_localhost,
+    is_public,
+    is_spelled_local,
+    meanings,
+    read_address,
+)
+from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment
+
+__all__ = ["AllowList", "is_host"]
+
+_HOST = r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?"
+_PATTERN = re.compile(rf"(\*|(\*\.)?{_HOST}|\[[0-9a-f:.]+\])(:\d{{1,5}})?")
+_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
+
+
+class _Reach(enum.Enum):
+    """At which addresses a host may be reached that is on a list."""
+
+    PUBLIC = "public"
+    DECLARED = "declared"
+    ANY = "any"
+
+
+@dataclass(frozen=True)
+class _Grant:
+    """One host, or one pattern of hosts, of a list.
+
+    Attributes:
+        host: `example.com`, `*.example.com`, `*`, or an address without brackets.
+        port: The only port; None for every one.
+        reach: At which addresses.
+    """
+
+    host: str
+    port: int | None
+    reach: _Reach
+
+    def names(self, host: str, port: int | None) -> bool:
+        """Whether this is about a host on a port, wherever it leads."""
+        if self.port not in (None, port):
+            return False
+        if self.host == "*":
+            return True
+        return host.endswith(self.host[1:]) if self.host.startswith("*.") else host == self.host
+
+    def admits(self, address: Address) -> bool:
+        """Whether a host that this names may be reached at an address."""
+        is_pattern = self.host.startswith("*")
+        if self.reach is _Reach.PUBLIC or is_pattern:
+            return is_public(address)
+        if self.reach is _Reach.ANY or is_localhost(self.host):
+            return True
+        if read_address(self.host) is not None:
+            return True
+        return not any(
+            each.is_loopback or each.is_link_local or each.is_unspecified or each.is_multicast
+            for each in meanings(address)
+        )
+
+
+class AllowList:
+    """Which hosts may be reached, and at which addresses.
+
+    Args:
+        patterns: `example.com` is that host on any port, `*.example.com` every host below it,
+            `example.com:443` one port, and `*` the public web. Names are looked up. Addresses of
+            the loopback and of the link are reached only where they are written out, or as
+            `localhost`; those of private networks and this machine's own also by a host's name
+            in full; a pattern reaches public ones alone.
+
+    Attributes:
+        patterns: The same, checked and in lower case.
+
+    Raises:
+        InvalidEnvironment: Naming a pattern that is none of these.
+    """
+
+    def __init__(self, patterns: Iterable[str] = ()) -> None:
+        if isinstance(patterns, str):
+            raise InvalidEnvironment(f"allow: expected a list of hosts; write [{patterns!r}].")
+        self.patterns = tuple(_checked(pattern) for pattern in patterns)
+        self._grants = tuple(_Grant(*_split(p), _Reach.DECLARED) for p in self.patterns)
+
+    def __str__(self) -> str:
+        return ", ".join(self.patterns) or "empty"
+
+    def with_row(
+        self, row: Sequence[str], *, is_trusted: bool, local: Sequence[str] = ()
+    ) -> "AllowList":
+        """The same list, and beside it the hosts that a task's own row opens.
+
+        Args:
+            row: Patterns that the row opens. They reach public addresses.
+            is_trusted: Whether a host that the row names in full may lead anywhere, to this
+                machine and to private networks too.
+            local: Hosts that any row may name, wherever they lead; with a port or without. By
+                themselves they open nothing.
+
+        Raises:
+            EnvironmentFailed: A pattern is none, or names a local address that it may not.
+        """
+        try:
+            opened = AllowList([*self.patterns, *row])
+        except InvalidEnvironment as exc:
+            text = str(exc).removeprefix("allow: ")
+            raise EnvironmentFailed(f"The task's row cannot open hosts: {text}") from None
+        grants: list[_Grant] = []
+        for pattern in row:
+            grant = _Grant(*_split(_checked(pattern)), _Reach.ANY if is_trusted else _Reach.PUBLIC)
+            excepted = tuple(_exceptions(grant, local))
+            may_be_local = is_trusted or any(each.port == grant.port for each in excepted)
+            if is_spelled_local(grant.host) and not may_be_local:
+                raise EnvironmentFailed(
+                    f"The task's row opens {pattern}, an address of this machine or of a private "
+                    "network, and the row is not the user's own. Start with --allow "
+                    f"{pattern} if it may."
+                )
+            grants += (grant, *excepted)
+        opened._grants = (*self._grants, *grants)
+        return opened
+
+    def lists(self, host: str, port: int) -> bool:
+        """Whether a host is on the list, wherever it leads."""
+        name = canonical(host)
+        return any(grant.names(name, port) for grant in self._grants)
+
+    def allows(self, host: str, port: int, address: Address) -> bool:
+        """Whether a host may be reached at an address that its name leads to."""
+        name = canonical(host)
+        return any(grant.names(name, port) and grant.admits(address) for grant in self._grants)
+
+    def allows_url(self, url: str) -> bool:
+        """Whether an http, https, ws or wss URL is on the list, by its spelling alone.
+
+        No name is looked up: this is for a clear refusal up front, and the gateway decides.
+        """
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port or _PORTS.get(parts.scheme)
+        except ValueError:
+            return False
+        if parts.scheme not in _PORTS or not host or port is None:
+            return False
+        name = canonical(host)
+        spelled = LOOPBACK[0] if is_localhost(name) else read_address(name)
+        return self.lists(name, port) if spelled is None else self.allows(name, port, spelled)
+
+
+def is_host(text: str) -> bool:
+    """Whether a text names one host, with a port or without: no pattern, and no URL."""
+    return not text.startswith("*") and _PATTERN.fullmatch(text.lower()) is not None
+
+
+def _checked(pattern: str) -> str:
+    lower = pattern.strip().lower()
+    if not _PATTERN.fullmatch(lower):
+        raise InvalidEnvironment(
+            f"allow: {pattern!r} is not a host. Write 'example.com', '*.example.com', "
+            "'example.com:443' or '*', without a scheme and without a path."
+        )
+    return lower
+
+
+def _split(pattern: str) -> tuple[str, int | None]:
+    """The host and the port of a pattern, in the spelling in which hosts are compared."""
+    host, colon, port = pattern.rpartition(":")
+    if colon and port.isdigit() and (host.endswith("]") or ":" not in host):
+        return canonical(host), int(port)
+    return canonical(pattern), None
+
+
+def _exceptions(grant: _Grant, local: Sequence[str]) -> Iterator[_Grant]:
+    """What an operator lets a row's host reach beside public addresses."""
+    for host, port in (_split(each.lower()) for each in local):
+        if host == grant.host and (port == grant.port or None in (port, grant.port)):
+            yield _Grant(host, grant.port if port is None else port, _Reach.ANY)

@@ -1,0 +1,1 @@
+from hud_mcp.plugins.hud.live.environment import *

@@ -1,0 +1,275 @@
+"""A function that a task's `setup` and `evaluate` may name: registered, checked, then called.
+
+A function belongs to a kind of world or to an environment. A parameter that is annotated with
+the world's class receives the session's world, one annotated with `Answer` the submitted answer,
+one with `History` the actions that the agent performed, one with `Phase` whether it is called for
+`setup` or `evaluate`; the others are the call's arguments.
+"""
+
+import inspect
+import typing
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal, Self
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+
+from hud_mcp.base.schema import fault_words
+from hud_mcp.environment.arguments import clip_value, is_world, source_line
+from hud_mcp.environment.template import Answer
+from hud_mcp.errors import InvalidEnvironment, InvalidTask, shorten_choices
+from hud_mcp.values.call import FunctionConfig
+
+__all__ = ["USES", "Function", "History", "Phase", "Situation", "Use"]
+
+Use = Literal["setup", "evaluate", "both"]
+USES = ("setup", "evaluate", "both")
+"""Where a function may be named."""
+
+
+class Phase(StrEnum):
+    """The field of a task in which a call stands."""
+
+    SETUP = "setup"
+    EVALUATE = "evaluate"
+
+
+class History(tuple[Mapping[str, Any], ...]):  # noqa: SLOT001  # a tuple can have no slots
+    """The agent's actions so far: each performed action, as the agent sent it, in order.
+
+    Attributes:
+        targets: The element that each action hit, in the world's own form; None if unknown.
+    """
+
+    targets: tuple[str | None, ...]
+
+    def __new__(
+        cls,
+        actions: Iterable[Mapping[str, Any]] = (),
+        targets: Iterable[str | None] = (),
+    ) -> Self:
+        """Take the actions, and the targets of the first ones."""
+        made = super().__new__(cls, actions)
+        known = tuple(targets)[: len(made)]
+        made.targets = (*known, *(None for _ in range(len(made) - len(known))))
+        return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """What a call finds: the session that it belongs to, as far as a function may see it.
+
+    Attributes:
+        world: The session's world.
+        answer: What the agent submitted; empty where it submitted nothing.
+        history: What the agent did.
+        phase: The field in which the call stands.
+    """
+
+    world: Any
+    answer: str = ""
+    history: History = field(default_factory=History)
+    phase: Phase = Phase.EVALUATE
+
+
+class Function:
+    """One registered function.
+
+    Args:
+        function: An async function.
+        name: Its name in tasks; the function's name by default. Dots part it.
+        use: Where a task may name it: in `setup`, in `evaluate`, or in both.
+        weak: Why what it returns can be forged by an agent, in a sentence; None where not.
+        where: Its file and line, where that is not those of the function.
+
+    Attributes:
+        where: Its file and line.
+        description: The first line of its docstring.
+        signature: Its name and arguments, as people read them.
+
+    Raises:
+        InvalidEnvironment: It is not async, or a parameter cannot be an argument.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Awaitable[Any]],
+        *,
+        name: str | None = None,
+        use: Use = "both",
+        weak: str | None = None,
+        where: str | None = None,
+    ) -> None:
+        self.function = function
+        self.name = name or function.__name__
+        self.where = where or source_line(function)
+        self.use = use
+        self.weak = weak
+        noun = f"{self.where}: function {self.name!r}"
+        if not inspect.iscoroutinefunction(function):
+            raise InvalidEnvironment(f"{noun} must be an async function.")
+        if use not in USES:
+            raise InvalidEnvironment(f"{noun}: use={use!r} is not one of {', '.join(USES)}.")
+        try:
+            FunctionConfig(function=self.name)
+        except ValidationError:
+            raise InvalidEnvironment(
+                f"{noun}: this is not a name; write words of letters, digits and _, parted by dots."
+            ) from None
+        self.description = inspect.cleandoc(function.__doc__ or "").split("\n")[0]
+        self.world_types: dict[str, type] = {}
+        self._answers: list[str] = []
+        self._histories: list[str] = []
+        self._phases: list[str] = []
+        self._arguments: list[_Argument] = []
+        self._read_parameters(noun)
+
+    @property
+    def looks_at_world(self) -> bool:
+        """Whether what it returns depends on more than the answer."""
+        return bool(self.world_types or self._histories)
+
+    def may(self, phase: Phase) -> bool:
+        """Whether a task may name it in this field."""
+        return self.use in (phase, "both")
+
+    @property
+    def signature(self) -> str:
+        """As `page_contains(*texts)`."""
+        shown = (
+            f"*{a.name}" if a.is_rest else f"{a.name}={a.default!r}" if a.is_optional else a.name
+            for a in self._arguments
+        )
+        return f"{self.name}({', '.join(shown)})"
+
+    def takes(self, count: int) -> bool:
+        """Whether it may be called with so many arguments."""
+        least, most = self._arity()
+        return least <= count and (most is None or count <= most)
+
+    def check(self, args: Sequence[Any]) -> None:
+        """Refuse arguments that it cannot be called with.
+
+        Raises:
+            InvalidTask: They are too many, too few, or one is of the wrong kind.
+        """
+        if not self.takes(len(args)):
+            raise InvalidTask(f"{self.signature} takes {self._counted()}, got {len(args)}.")
+        for argument, given in self._paired(args):
+            argument.read(given, self.signature)
+
+    async def call(self, args: Sequence[Any], situation: Situation) -> Any:
+        """Call it.
+
+        Raises:
+            InvalidTask: The arguments do not fit. It did not run.
+        """
+        self.check(args)
+        answer = Answer(content=situation.answer, raw=situation.answer)
+        handed: dict[str, Any] = dict.fromkeys(self.world_types, situation.world)
+        handed |= dict.fromkeys(self._answers, answer)
+        handed |= dict.fromkeys(self._histories, situation.history)
+        handed |= dict.fromkeys(self._phases, situation.phase)
+        for argument, given in self._paired(args):
+            value = argument.read(given, self.signature)
+            if argument.is_rest:
+                handed[argument.name] = (*handed.get(argument.name, ()), value)
+            else:
+                handed[argument.name] = value
+        bound = inspect.signature(self.function).bind_partial()
+        bound.arguments.update(handed)
+        bound.apply_defaults()
+        return await self.function(*bound.args, **bound.kwargs)
+
+    # What follows is its own.
+
+    def _read_parameters(self, noun: str) -> None:
+        try:
+            hints = typing.get_type_hints(self.function, include_extras=True)
+        except (NameError, AttributeError, SyntaxError, TypeError) as exc:
+            raise InvalidEnvironment(
+                f"{noun}: {exc}; annotations must be importable at run time."
+            ) from None
+        for name, parameter in inspect.signature(self.function).parameters.items():
+            hint = hints.get(name, Any)
+            if parameter.kind is parameter.VAR_KEYWORD:
+                raise InvalidEnvironment(f"{noun} takes {parameter}; arguments have no names here.")
+            if isinstance(hint, type) and is_world(hint):
+                self.world_types[name] = hint
+            elif hint is Answer or typing.get_origin(hint) is Answer:
+                self._answers.append(name)
+            elif hint is History:
+                self._histories.append(name)
+            elif hint is Phase:
+                self._phases.append(name)
+            else:
+                self._arguments.append(_Argument.of(parameter, hint, noun))
+
+    def _arity(self) -> tuple[int, int | None]:
+        least = sum(not a.is_optional and not a.is_rest for a in self._arguments)
+        if any(a.is_rest for a in self._arguments):
+            return least, None
+        return least, len(self._arguments)
+
+    def _counted(self) -> str:
+        least, most = self._arity()
+        if most is None:
+            return f"{least} or more arguments"
+        if least == most:
+            return "no arguments" if not most else f"{most} argument{'s' if most > 1 else ''}"
+        return f"{least} to {most} arguments"
+
+    def _paired(self, args: Sequence[Any]) -> "Iterable[tuple[_Argument, Any]]":
+        single = [a for a in self._arguments if not a.is_rest]
+        yield from zip(single, args, strict=False)
+        rest = next((a for a in self._arguments if a.is_rest), None)
+        if rest is not None:
+            for given in args[len(single) :]:
+                yield rest, given
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """One parameter that a call's argument is for."""
+
+    name: str
+    adapter: TypeAdapter[Any]
+    is_optional: bool
+    is_rest: bool
+    default: Any
+
+    @classmethod
+    def of(cls, parameter: inspect.Parameter, hint: Any, noun: str) -> "_Argument":
+        try:
+            adapter = TypeAdapter[Any](hint)
+        except PydanticUserError as exc:
+            raise InvalidEnvironment(
+                f"{noun}: {parameter.name!r} does not have a JSON type: {exc}"
+            ) from None
+        return cls(
+            name=parameter.name,
+            adapter=adapter,
+            is_optional=parameter.default is not parameter.empty,
+            is_rest=parameter.kind is parameter.VAR_POSITIONAL,
+            default=parameter.default,
+        )
+
+    def read(self, given: Any, signature: str) -> Any:
+        """The argument as the function takes it.
+
+        Raises:
+            InvalidTask: It is of the wrong kind.
+        """
+        try:
+            return self.adapter.validate_json(orjson.dumps(given), strict=True)
+        except (ValidationError, TypeError) as exc:
+            why, hint = str(exc), ""
+            if isinstance(exc, ValidationError):
+                first = exc.errors(include_url=False)[0]
+                why, hint = shorten_choices(fault_words(first), given)
+            raise InvalidTask(
+                f"{signature}: argument {self.name!r} {why}, got {clip_value(given)}.{hint}"
+            ) from None

@@ -1,0 +1,176 @@
+"""The declaration of a template: what it takes, what it asks, how its answers are read.
+
+This module owns the declaration and what is wrong with it. A session runs it.
+"""
+
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from hud_mcp.environment.arguments import Arguments, source_line
+from hud_mcp.environment.task import Task, default_task_id
+from hud_mcp.environment.template.answer import AnswerType, type_schema
+from hud_mcp.environment.template.prompt import Prompt, read_prompt
+from hud_mcp.environment.template.syntax import check_generator, never_waits, prompts_at_once
+from hud_mcp.errors import InvalidTask, InvalidTemplate
+
+__all__ = ["Oracle", "Template"]
+
+TemplateFunction = Callable[..., AsyncGenerator[Any, Any]]
+Oracle = Callable[..., Awaitable[Any]]
+"""Solves a task through the same tools as any client: `async (agent, **arguments)`."""
+
+
+class Template:
+    """A declared template. Calling it with arguments mints a `Task` and runs nothing.
+
+    Args:
+        function: The async generator function.
+        env: The name of its environment.
+        id: Its id; the function's name by default.
+        description: One line for people.
+        input: A type that describes the agent's input beside the prompt.
+        returns: The type of the answer; the template then receives `Answer[T]`.
+        reward: When agents see the reward, instead of the server's policy.
+
+    Attributes:
+        prompts_at_once: Whether it certainly awaits nothing before its prompt.
+        never_waits: Whether it certainly awaits nothing, and holds no timeout and no task group
+            open across a yield.
+
+    Raises:
+        InvalidTemplate: It is not an async generator, does not yield twice, or has an argument
+            without a JSON schema. The text names file and line.
+    """
+
+    def __init__(
+        self,
+        function: TemplateFunction,
+        *,
+        env: str,
+        id: str | None = None,  # noqa: A002  # HUD's name
+        description: str = "",
+        input: Any = None,  # noqa: A002  # HUD's name
+        returns: Any = None,
+        reward: str | None = None,
+    ) -> None:
+        self.id = id or function.__name__
+        self.env = env
+        self.function = function
+        self.where = source_line(function)
+        self.noun = f"template {self.id!r}"
+        check_generator(function, where=self.where, noun=self.noun)
+        self.description = description or inspect.cleandoc(function.__doc__ or "").split("\n")[0]
+        self.arguments = Arguments(function, noun=self.noun)
+        self.input_schema = type_schema(input, where=self.where, noun=self.noun)
+        self._answers = AnswerType(returns, where=self.where, noun=self.noun)
+        self.returns_schema = self._answers.schema
+        self.reward = reward
+        self.prompts_at_once = prompts_at_once(function)
+        self.never_waits = self.prompts_at_once and never_waits(function)
+        self.oracle_function: Oracle | None = None
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+
+    @property
+    def needs_world(self) -> bool:
+        """Whether its grade may depend on the world, and not only on the answer."""
+        return bool(self.arguments.world_types)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Task:
+        """Mint a task.
+
+        Raises:
+            InvalidTask: An argument is unknown, missing, or of the wrong kind.
+        """
+        if len(args) > len(self.arguments.names):
+            raise InvalidTask(
+                f"{self.noun} takes {len(self.arguments.names)} arguments, got {len(args)}."
+            )
+        bound = dict(zip(self.arguments.names, args, strict=False))
+        twice = sorted(set(bound) & set(kwargs))
+        if twice:
+            raise InvalidTask(f"{self.noun}: argument {twice[0]!r} was given twice.")
+        bound.update(kwargs)
+        self.arguments.parse(bound)
+        rows: dict[str, Any] = to_jsonable_python(bound)
+        return Task(
+            id=default_task_id(self.id, rows),
+            env=self.env,
+            template=self.id,
+            args=rows,
+            description=self.description,
+        )
+
+    def oracle(self, function: Oracle) -> Oracle:
+        """Declare how the template's tasks are solved: `async (agent, **arguments)`.
+
+        It may take the context too, under the template's name for it.
+
+        Raises:
+            InvalidTemplate: It takes an argument that the template does not have.
+        """
+        where = source_line(function)
+        if not inspect.iscoroutinefunction(function):
+            raise InvalidTemplate(f"{where}: the oracle of {self.noun} must be an async function.")
+        names = list(inspect.signature(function).parameters)[1:]
+        known = (*self.arguments.names, *self.arguments.context_names)
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise InvalidTemplate(
+                f"{where}: the oracle of {self.noun} asks for {unknown[0]!r}; the template takes: "
+                f"{', '.join(known) or 'nothing'}."
+            )
+        if self.oracle_function is not None:
+            raise InvalidTemplate(f"{where}: {self.noun} has an oracle already.")
+        self.oracle_function = function
+        return function
+
+    def read_answer(self, raw: str) -> Any:
+        """Return what the template receives for a submitted answer: `Answer[T]` or the string."""
+        return self._answers.read(raw)
+
+    def answer_problem(self, raw: str) -> str | None:
+        """Say why a submitted answer does not have the declared type; None if it has."""
+        return self._answers.problem(raw)
+
+    def run(
+        self, args: Mapping[str, Any], world: Any, context: Mapping[str, Any] | None = None
+    ) -> AsyncGenerator[Any, Any]:
+        """Create the generator, and run nothing.
+
+        Args:
+            args: JSON arguments, as a task holds them.
+            world: The session's world, for the parameters that take it.
+            context: The session's complete context. Each parameter that takes it gets a copy. Leave
+                it out if no parameter takes it.
+
+        Raises:
+            InvalidTask: An argument is unknown, missing, or has the wrong type; or the context is
+                missing.
+        """
+        names = self.arguments.context_names
+        if names and context is None:
+            raise InvalidTask(
+                f"{self.where}: {self.noun} takes its context as {names[0]!r}, but got none. "
+                "Pass `context=environment.context_space.fill(task.context)`."
+            )
+        worlds = dict.fromkeys(self.arguments.world_types, world)
+        contexts = {name: dict(context or {}) for name in names}
+        return self.function(**self.arguments.parse(args), **worlds, **contexts)
+
+    async def first_prompt(self, running: AsyncGenerator[Any, Any]) -> Prompt:
+        """Run a generator of the template to its prompt.
+
+        Raises:
+            InvalidTemplate: It has none.
+        """
+        try:
+            value = await anext(running)
+        except StopAsyncIteration:
+            raise InvalidTemplate(
+                f"{self.where}: {self.noun} ended without yielding a prompt."
+            ) from None
+        return read_prompt(value, where=self.where)

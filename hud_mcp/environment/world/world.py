@@ -1,0 +1,312 @@
+"""The live world of one session: the class that every kind of world derives from."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from hud_mcp.errors import ActionFailed, EnvironmentFailed
+from hud_mcp.values.action import Action, ActionEffect
+from hud_mcp.values.observation import Look, Observation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hud_mcp.environment.template import Template
+
+__all__ = ["World", "as_world", "current_world"]
+
+
+class World(ABC):
+    """The live state of one session.
+
+    Derive from it, and write `act`, `observe` and `close`. Every other member has a default,
+    which says that the world has no such thing. A member may be set on the class, in the
+    constructor, or be a property.
+
+    A session never calls a world from two tasks at once, but may call it from different tasks in
+    turn. Calls come on the event loop, where every other session waits meanwhile. Work that can
+    block for longer than some milliseconds goes to a thread inside the call.
+
+    After `EnvironmentFailed`, only `close` is called.
+
+    Attributes:
+        died: The reason why only `close` may be called from now on; None while the world can be
+            used. A world in another process can die while nobody calls it: a session then knows
+            that a call found it dead, and did not kill it.
+        left_out: The parts that the last `snapshot` or `restore` was without, each with a reason.
+            Only parts that may be missing: without any other one, there is no snapshot.
+    """
+
+    died: str | None = None
+    left_out: Sequence[str] = ()
+
+    @abstractmethod
+    async def act(self, action: Action) -> ActionEffect:
+        """Perform one action, and return when it has settled.
+
+        Args:
+            action: One of the types that the spec lists. Places are CSS pixels.
+
+        Raises:
+            ActionFailed: The world refused it, and is as it was before.
+            EnvironmentFailed: The world is broken; only `close` may be called from now on.
+
+        If this call is cancelled, the action may or may not have happened, and the
+        world can be used further.
+        """
+
+    async def act_all(
+        self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]
+    ) -> ActionFailed | None:
+        """Perform actions in order, until one is refused or ends the episode.
+
+        Override it where a list is performed in one go, as on another thread. In other worlds,
+        sessions call `act` for each action: its effect is then kept as soon as it is done.
+
+        Args:
+            actions: As for `act`.
+            keep: Called with what each one did, as soon as it is done, on any thread.
+
+        Returns:
+            Why the next action was refused; None where none was.
+
+        Raises:
+            EnvironmentFailed: As for `act`; what was kept before, was done.
+
+        If this call is cancelled, what was kept was done, the action under way may or may not
+        have happened, and the world can be used further.
+        """
+        for action in actions:
+            try:
+                effect = await self.act(action)
+            except ActionFailed as exc:
+                return exc
+            keep(effect)
+            if effect.terminated or effect.truncated:
+                break
+        return None
+
+    @property
+    def acts_in_one_go(self) -> bool:
+        """Whether `act_all` is more than an `act` for each action."""
+        return getattr(self.act_all, "__func__", None) is not World.act_all
+
+    @abstractmethod
+    async def observe(self, look: Look) -> Observation:
+        """Return the present observation; change nothing.
+
+        Args:
+            look: The parts to observe. `look.image` is only set where the spec has a
+                screen. The picture may exceed the budget; the session fits it.
+
+        Raises:
+            EnvironmentFailed: The world is broken; only `close` may be called from now on.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Release everything that belongs only to this world. It may be called twice."""
+
+    # Durability.
+
+    async def snapshot(self) -> bytes | None:
+        """Return the state as it is now; None in a world that cannot be restored. Change nothing.
+
+        A session asks after each step of a world that is not replayable. The spec's docs say which
+        part of the state is kept.
+
+        Raises:
+            LimitReached: Something is too large to be kept; the text names it. The world goes
+                on, and cannot come back to this moment.
+            InvalidEnvironment: The author keeps something in it that cannot be written down.
+                The same holds.
+            SnapshotFailed: It could not be taken now. The same holds.
+            EnvironmentFailed: The world is broken; only `close` may be called from now on.
+
+        If this call is cancelled, nothing has changed.
+        """
+        return None
+
+    async def restore(self, data: bytes) -> None:
+        """Take up what `snapshot` returned, here or in a process that has ended.
+
+        The world was opened with the same context and seed, and the template's setup ran in it
+        again. Objects that the template got from the world stay the world's: what they hold
+        changes in place.
+
+        Args:
+            data: The whole of what `snapshot` returned.
+
+        Raises:
+            EnvironmentFailed: It cannot be taken up; the text says why. Only `close` may be
+                called from now on.
+            NotImplementedError: The world has no snapshots.
+
+        If this call is cancelled, only `close` may be called from now on.
+        """
+        raise NotImplementedError
+
+    async def snapshot_setup(self) -> bytes | None:
+        """Return the state after setup, whole; None where setups are not shared. Change nothing.
+
+        `restore` takes it up in another world, freshly opened. The spec says by `shares_setup`
+        for which setup that is the same as running it.
+
+        Raises:
+            SnapshotFailed: Setup has left what cannot be kept; the text names it.
+            LimitReached: It is too large.
+            EnvironmentFailed: The world is broken; only `close` may be called from now on.
+
+        If this call is cancelled, nothing has changed.
+        """
+        return None
+
+    async def handle(self) -> bytes | None:
+        """Return what another process finds the world by; None where it ends with this process.
+
+        Asked for once, at the prompt. Such a world lives outside of this process. Its setup is not
+        run again when its session is resumed: `Opening.handle` has these bytes then.
+        """
+        return None
+
+    async def is_dead(self) -> bool:
+        """Find out whether only `close` may be called from now on. By default, look at it.
+
+        Asked when a grader failed, and when a snapshot did. Override it where `died` says it.
+        """
+        if self.died is not None:
+            return True
+        try:
+            await self.observe(Look())
+        except EnvironmentFailed:
+            return True
+        return False
+
+    # Grading.
+
+    async def stop_agent(self) -> None:  # noqa: B027  # most have nothing to stop
+        """Stop what the agent left running, when the answer is there. Files and the like stay.
+
+        Raises:
+            ActionFailed: It cannot be stopped. The answer is taken in any case.
+            EnvironmentFailed: The world is broken; only `close` may be called from now on.
+        """
+
+    def begin_template(
+        self,
+        template: "Template",
+        *,
+        source: "Path",
+        args: Mapping[str, Any],
+        context: Mapping[str, Any],
+    ) -> AsyncGenerator[Any, Any]:
+        """Begin the session's template; nothing of it has run when this returns.
+
+        Override it where a template needs more than this process, such as a process of its own.
+
+        Args:
+            template: The template, as its environment declares it.
+            source: The environment's file.
+            args: The task's arguments.
+            context: Every feature of the session.
+        """
+        del source
+        return template.run(args, self.unwrapped, context)
+
+    # What people and agents are told of it.
+
+    def explain(self, prompt: str = "") -> str:
+        """Return the rules and what actions mean; looks need not tell them after this.
+
+        Args:
+            prompt: What the agent was told already, and needs no second time.
+        """
+        del prompt
+        return ""
+
+    def screen_size(self) -> tuple[int, int] | None:
+        """Return width and height of its next picture, in pixels; None while that is unknown."""
+        return None
+
+    async def measure_screen(self) -> None:  # noqa: B027  # most have no screen
+        """Find out what `screen_size` says then; what an agent can see and do stays the same.
+
+        Called after a task has started, where `screen_size` is None.
+
+        Raises:
+            HudMcpError: It cannot be found out now. The world is as it was.
+        """
+
+    async def urls(self) -> Mapping[str, Any]:
+        """Return where a person can open it.
+
+        `url` is the address that it shows, and `live_url` the address where it is watched.
+        """
+        return {}
+
+    @property
+    def unwrapped(self) -> Any:
+        """The object that templates, tools and functions are given: by default this one."""
+        return self
+
+
+class _CompletedWorld(World):
+    """An author's world that derives from no class of ours: what it lacks has the defaults.
+
+    Args:
+        own: The author's object, with `act`, `observe` and `close` at least.
+    """
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+        for name in _OPTIONAL:
+            member = getattr(own, name, None)
+            if callable(member):
+                setattr(self, name, member)
+
+    async def act(self, action: Action) -> ActionEffect:
+        return await self._own.act(action)
+
+    async def observe(self, look: Look) -> Observation:
+        return await self._own.observe(look)
+
+    async def close(self) -> None:
+        await self._own.close()
+
+    @property
+    def died(self) -> str | None:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
+        return getattr(self._own, "died", None)
+
+    @property
+    def left_out(self) -> Sequence[str]:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
+        return getattr(self._own, "left_out", ())
+
+    async def is_dead(self) -> bool:
+        return self.died is not None if hasattr(self._own, "died") else await super().is_dead()
+
+    @property
+    def unwrapped(self) -> Any:
+        return self._own
+
+
+_OPTIONAL = (
+    "act_all", "snapshot", "restore", "snapshot_setup", "handle", "stop_agent", "explain",
+    "screen_size", "measure_screen", "urls",
+)  # fmt: skip
+"""The members that an author's own class may have beside the three that it must have."""
+
+
+def as_world(opened: Any) -> World:
+    """Return what a spec has opened as a `World`: itself where it derives from that class.
+
+    Args:
+        opened: An object with `act`, `observe` and `close`, and any other member of `World`.
+    """
+    return opened if isinstance(opened, World) else _CompletedWorld(opened)
+
+
+current_world: ContextVar[Any] = ContextVar("current_world", default=None)
+"""The world of the session whose template or function runs; None outside of sessions.
+
+For graders that are called without one, as HUD's are."""

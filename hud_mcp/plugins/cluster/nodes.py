@@ -1,0 +1,157 @@
+"""A Ray cluster as a job uses it: which nodes it has, and what they offer."""
+
+import logging
+import os
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from hud_mcp.errors import HudMcpError, NotInstalled
+from hud_mcp.plugins.cluster import libraries
+from hud_mcp.values.needs import Needs
+
+__all__ = ["AUTO", "Cluster", "connected", "count_nodes", "read_ray"]
+
+AUTO = "auto"
+"""The cluster that `RAY_ADDRESS` names, or that runs here; else one of this machine."""
+
+_LOCAL = "local"
+_MB = 1_000_000
+
+
+class Cluster:
+    """The nodes of a cluster that this process is connected to.
+
+    Args:
+        nodes: What Ray tells of each node that lives.
+    """
+
+    def __init__(self, nodes: Sequence[Mapping[str, Any]]) -> None:
+        self._offers = [dict(node.get("Resources") or {}) for node in nodes]
+
+    @property
+    def size(self) -> int:
+        """How many nodes may run servers."""
+        return sum(1 for offer in self._offers if offer.get("CPU", 0) > 0)
+
+    def claim(self, needs: Needs, sessions: int) -> dict[str, Any]:
+        """What a server claims of its node, as Ray's options of an actor.
+
+        A browser is claimed only where some node says that it has one: else each is taken to.
+
+        Args:
+            needs: What one session needs.
+            sessions: How many the server runs at once.
+
+        Raises:
+            HudMcpError: No node offers so much.
+        """
+        cpus, memory = needs.of_server(sessions)
+        known = {name for offer in self._offers for name in offer}
+        named = {name: 1 for name in needs.offered if name in known or name != "browser"}
+        wanted = {"CPU": cpus, "memory": memory, **named}
+        if not any(all(offer.get(n, 0) >= w for n, w in wanted.items()) for offer in self._offers):
+            raise HudMcpError(
+                f"No node of the Ray cluster has room for a server of {sessions} sessions at "
+                f"once. It needs {_shown(wanted)}; nodes offer {self._shown_offers(wanted)}. Run "
+                "fewer at once, with more workers or a lower max_concurrent; or add a node."
+            )
+        return {"num_cpus": cpus, "memory": memory, "resources": named}
+
+    def _shown_offers(self, wanted: Mapping[str, float]) -> str:
+        return "; ".join(
+            _shown({name: offer.get(name, 0) for name in wanted}) for offer in self._offers
+        )
+
+
+def _shown(amounts: Mapping[str, float]) -> str:
+    """Amounts as people read them."""
+    parts = {"CPU": f"{amounts['CPU']:g} CPU", "memory": f"{amounts['memory'] / _MB:.0f} MB"}
+    return ", ".join(parts.get(name, f"{amount:g} {name}") for name, amount in amounts.items())
+
+
+def read_ray(given: str | bool | None) -> str | None:  # noqa: FBT001  # as users write it
+    """Read which cluster is meant.
+
+    Args:
+        given: An address, `auto` or True for the one that is there, None or False for none.
+
+    Raises:
+        HudMcpError: It is none of these.
+    """
+    if given is None or given is False:
+        return None
+    if given is True or given == "":
+        return AUTO
+    if not isinstance(given, str) or any(char.isspace() for char in given):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise HudMcpError(
+            f"ray is {given!r}; give True for the cluster that is there, or an address such as "
+            "10.0.0.1:6379 or ray://10.0.0.1:10001."
+        )
+    return given
+
+
+async def count_nodes(address: str) -> int:
+    """How many nodes of a cluster may run servers.
+
+    Raises:
+        NotInstalled, HudMcpError: As for `connected`.
+    """
+    async with connected(address) as cluster:
+        return max(1, cluster.size)
+
+
+@asynccontextmanager
+async def connected(address: str, folder: Path | None = None) -> AsyncGenerator[Cluster]:
+    """Be connected to a cluster while the block runs.
+
+    Args:
+        address: As `read_ray` gives it.
+        folder: What every server of this job finds in its working folder.
+
+    Raises:
+        NotInstalled: Ray is not installed.
+        HudMcpError: The cluster does not answer, or this process is connected already.
+    """
+    try:
+        ray = libraries.ray
+    except ImportError as exc:
+        raise NotInstalled(
+            f"A job on a cluster needs Ray: pip install 'hud-mcp[ray]'. ({exc})"
+        ) from exc
+    if ray.is_initialized():
+        raise HudMcpError(
+            "This program is connected to Ray already, and a job sends its files as it connects. "
+            "Call ray.shutdown() before it."
+        )
+    # On a thread: Ray would take the signals of the main thread, which end a job in order.
+    nodes = await anyio.to_thread.run_sync(_connect, ray, address, folder)
+    try:
+        yield Cluster(nodes)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(ray.shutdown)
+
+
+def _connect(ray: Any, address: str, folder: Path | None) -> Sequence[Mapping[str, Any]]:
+    given: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if folder is not None:
+        given["runtime_env"] = {"working_dir": str(folder)}
+    if address not in (AUTO, _LOCAL):
+        given["address"] = address
+    elif address == _LOCAL:
+        given |= {"address": _LOCAL, "include_dashboard": False}
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray would warn of it
+    try:
+        ray.init(**given)
+        return [node for node in ray.nodes() if node.get("Alive")]
+    except (OSError, RuntimeError, ValueError, TimeoutError) as exc:
+        first = str(exc).strip().splitlines()
+        raise HudMcpError(
+            f"The Ray cluster at {address} does not answer: {first[0] if first else exc}. "
+            "`ray status` on one of its nodes tells of it; `ray start --head` starts one."
+        ) from exc

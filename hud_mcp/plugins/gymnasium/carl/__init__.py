@@ -1,0 +1,190 @@
+"""Contextual reinforcement learning: Gymnasium environments whose features vary by context.
+
+The interface is that of CARL (https://automl.github.io/CARL): a wrapper with a set of contexts,
+a selector that picks one at each reset, and observations that carry the context.
+
+    from hud_mcp.plugins.gymnasium.carl import CARLCartPole
+
+    env = CARLCartPole(contexts={"earth": {}, "moon": {"gravity": 1.62}})
+    observation, info = env.reset(seed=1)  # {"state": …, "context": {"gravity": …, …}}
+
+Read `environment` for the wrapper, `space` and `sampler` for contexts, `selector` for who
+picks, `classic`, `lander`, `walker`, `car` and `robots` for the features of each environment,
+and `attributes` for any other one. Selectors need nothing; the rest needs the extra
+`gymnasium`, Box2D's environments the extra `box2d`, and the robots the extra `mujoco`.
+`from hud_mcp.carl import *` gives what is installed. Gymnasium makes each environment by
+CARL's id, such as `carl/CARLCartPole-v0`, where carl-bench is not installed.
+
+What differs from CARL 1.1:
+
+- A partial context is completed at each reset, and one that is not allowed is refused.
+- Attributes that an environment derives from a feature are derived anew.
+- Box2D's constants belong to one environment, not to the process.
+- Features without any effect are left out: `gravity` of Pendulum (which reads `g`),
+  `LINK_LENGTH_2` of Acrobot, `TERRAIN_HEIGHT` of BipedalWalker.
+- `CARLCarRacing` has physical features instead of a list of drawn vehicles.
+- `CARLAnt`, `CARLHalfCheetah`, `CARLHopper`, `CARLHumanoid` and `CARLWalker2d` are Gymnasium's,
+  in MuJoCo, and stand for those of Brax. MuJoCo has no `elasticity` and no `ang_damping`.
+  `friction` multiplies the model's own, and there are no goals (`target_…`).
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from hud_mcp.errors import NotInstalled
+from hud_mcp.plugins.gymnasium.carl.registration import register_ids
+
+if TYPE_CHECKING:
+    from hud_mcp.plugins.gymnasium.carl.attributes import CARLAttributesEnv
+    from hud_mcp.plugins.gymnasium.carl.car import CARLCarRacing
+    from hud_mcp.plugins.gymnasium.carl.classic import (
+        CARLAcrobot,
+        CARLCartPole,
+        CARLMountainCar,
+        CARLMountainCarContinuous,
+        CARLPendulum,
+    )
+    from hud_mcp.plugins.gymnasium.carl.environment import CARLEnv
+    from hud_mcp.plugins.gymnasium.carl.features import (
+        CategoricalContextFeature,
+        NormalFloatContextFeature,
+        UniformFloatContextFeature,
+        UniformIntegerContextFeature,
+    )
+    from hud_mcp.plugins.gymnasium.carl.lander import CARLLunarLander
+    from hud_mcp.plugins.gymnasium.carl.robots import (
+        CARLAnt,
+        CARLHalfCheetah,
+        CARLHopper,
+        CARLHumanoid,
+        CARLWalker2d,
+    )
+    from hud_mcp.plugins.gymnasium.carl.sampler import ContextSampler
+    from hud_mcp.plugins.gymnasium.carl.selector import (
+        AbstractSelector,
+        ContextSelector,
+        CustomSelector,
+        RandomSelector,
+        RoundRobinSelector,
+        StaticSelector,
+    )
+    from hud_mcp.plugins.gymnasium.carl.space import ContextSpace, Verification
+    from hud_mcp.plugins.gymnasium.carl.walker import CARLBipedalWalker
+    from hud_mcp.values.context import Context, ContextFeature
+
+_HOMES = {
+    "plugins.gymnasium.carl.attributes": "CARLAttributesEnv",
+    "plugins.gymnasium.carl.car": "CARLCarRacing",
+    "plugins.gymnasium.carl.classic": "CARLAcrobot CARLCartPole CARLMountainCar CARLMountainCarContinuous "
+    "CARLPendulum",
+    "plugins.gymnasium.carl.environment": "CARLEnv",
+    "plugins.gymnasium.carl.features": "CategoricalContextFeature NormalFloatContextFeature "
+    "UniformFloatContextFeature UniformIntegerContextFeature",
+    "plugins.gymnasium.carl.lander": "CARLLunarLander",
+    "plugins.gymnasium.carl.robots": "CARLAnt CARLHalfCheetah CARLHopper CARLHumanoid CARLWalker2d",
+    "plugins.gymnasium.carl.sampler": "ContextSampler",
+    "plugins.gymnasium.carl.selector": "AbstractSelector ContextSelector CustomSelector RandomSelector "
+    "RoundRobinSelector StaticSelector",
+    "plugins.gymnasium.carl.space": "ContextSpace Verification",
+    "plugins.gymnasium.carl.walker": "CARLBipedalWalker",
+    "values.context": "Context ContextFeature",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+_EXTRAS = {
+    "plugins.gymnasium.carl.car": ("Box2D", "box2d"),
+    "plugins.gymnasium.carl.lander": ("Box2D", "box2d"),
+    "plugins.gymnasium.carl.walker": ("Box2D", "box2d"),
+    "plugins.gymnasium.carl.robots": ("mujoco", "mujoco"),
+    "plugins.gymnasium.carl.attributes": ("gymnasium", "gymnasium"),
+    "plugins.gymnasium.carl.classic": ("gymnasium", "gymnasium"),
+    "plugins.gymnasium.carl.environment": ("gymnasium", "gymnasium"),
+    "plugins.gymnasium.carl.features": ("ConfigSpace", "gymnasium"),
+}
+"""What a module needs, and the extra that installs it."""
+
+ENVIRONMENTS = (
+    "CARLAcrobot",
+    "CARLAnt",
+    "CARLBipedalWalker",
+    "CARLCarRacing",
+    "CARLCartPole",
+    "CARLHalfCheetah",
+    "CARLHopper",
+    "CARLHumanoid",
+    "CARLLunarLander",
+    "CARLMountainCar",
+    "CARLMountainCarContinuous",
+    "CARLPendulum",
+    "CARLWalker2d",
+)
+"""The names of the environments that come with their features."""
+
+__all__ = [
+    "ENVIRONMENTS",
+    "AbstractSelector",
+    "CARLAcrobot",
+    "CARLAnt",
+    "CARLAttributesEnv",
+    "CARLBipedalWalker",
+    "CARLCarRacing",
+    "CARLCartPole",
+    "CARLEnv",
+    "CARLHalfCheetah",
+    "CARLHopper",
+    "CARLHumanoid",
+    "CARLLunarLander",
+    "CARLMountainCar",
+    "CARLMountainCarContinuous",
+    "CARLPendulum",
+    "CARLWalker2d",
+    "CategoricalContextFeature",
+    "Context",
+    "ContextFeature",
+    "ContextSampler",
+    "ContextSelector",
+    "ContextSpace",
+    "CustomSelector",
+    "NormalFloatContextFeature",
+    "RandomSelector",
+    "RoundRobinSelector",
+    "StaticSelector",
+    "UniformFloatContextFeature",
+    "UniformIntegerContextFeature",
+    "Verification",
+]
+
+
+def _missing_extra(name: str) -> str | None:
+    """The extra that a name needs and that is not installed; None where nothing is missing."""
+    module, extra = _EXTRAS.get(_HOME.get(name, ""), (None, None))
+    return extra if module is not None and find_spec(module) is None else None
+
+
+def _instead_of(name: str) -> str:
+    """What stands for one of CARL's environments over Brax."""
+    named = {each.lower(): each for each in ENVIRONMENTS}
+    instead = named.get(name.replace("Brax", "", 1).lower()) if "Brax" in name else None
+    return "" if instead is None else f" {instead} is that robot in MuJoCo."
+
+
+_ABSENT = [name for name in __all__ if _missing_extra(name) is not None]
+for _name in _ABSENT:  # what `import *` cannot give
+    __all__.remove(_name)  # noqa: PYI056  # pyright: ignore[reportUnsupportedDunderAll]  # others are still named
+
+register_ids(ENVIRONMENTS)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'hud_mcp.carl' has no attribute {name!r}.{_instead_of(name)}")
+    if (extra := _missing_extra(name)) is not None:
+        raise NotInstalled(f"{name} needs more: pip install 'hud-mcp[{extra}]'.")
+    value = getattr(import_module(f"hud_mcp.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_ABSENT})

@@ -1,0 +1,169 @@
+"""The process that runs the sessions of one `TaskEnv`: lines of JSON in, lines of JSON out.
+
+Its one client waits for each reply. A step of a world that waits for nothing passes by the tools'
+arguments and texts, and is recorded with those around it. Anything else is a call of a tool, as an
+MCP client makes it, and comes after them in the record.
+"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import orjson
+
+from hud_mcp.errors import HudMcpError, SessionTaken, StoreFailed
+from hud_mcp.loading.source import load_environments
+from hud_mcp.plugins.gymnasium.task_env.quick import Performed, QuickActions
+from hud_mcp.plugins.openenv.calls import Calls
+from hud_mcp.server.results import error_result, step_result
+from hud_mcp.server.stdio.claim import StdioStreams, claim_stdio
+from hud_mcp.server.stdio.descriptors import Input, Output
+from hud_mcp.session.caller import Caller
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.registry import Sessions
+from hud_mcp.session.session import Session
+from hud_mcp.store import Store
+from hud_mcp.values.action import CustomAction
+from hud_mcp.values.observation import DEFAULT_FORMAT, Look
+
+__all__ = ["main"]
+
+logger = logging.getLogger(__name__)
+
+_LIMITS = Limits(idle_s=86_400, total_s=604_800, actions_per_step=500)
+"""What a program of the user's own may do: it has no neighbours, and learns between two steps."""
+_MOST_BYTES = 64 * 1024 * 1024
+_FLUSH_S = 1.5
+_SWITCH_S = 0.0005
+"""The loop and the writer take turns: by default, each may hold the other up for 5 ms."""
+_RECORD_S = 0.25
+"""How long actions wait at most for the step of the record that has them."""
+_NOW = b""
+"""Among the lines: what waits is to be recorded."""
+_VALUES = Look(text=False, values=True)
+
+
+class Worker:
+    """Answers the frames of one client.
+
+    Args:
+        sessions: What it drives.
+        call_record: Has `record` called, in turn with the frames.
+    """
+
+    def __init__(self, sessions: Sessions, call_record: Callable[[], None]) -> None:
+        self._sessions = sessions
+        self._call_record = call_record
+        self._quick: QuickActions | None = None
+        self._is_due = False
+        self._calls = Calls(sessions, DEFAULT_FORMAT)
+        self._caller = Caller(principal=None)
+
+    async def answer(self, frame: Mapping[str, Any]) -> Any:
+        """Do what one frame asks for; what is refused is told as a tool tells it."""
+        try:
+            if "take" in frame:
+                return await self._take(frame["session"], frame["take"])
+            self.end_actions()
+            if "manifest" in frame:
+                return self._sessions.find_environment(frame["manifest"]).manifest()
+            return await self._calls.call(
+                self._caller, frame["tool"], frame["arguments"], frame["meta"]
+            )
+        except HudMcpError as exc:
+            return error_result(str(exc), kind=type(exc).__name__)
+
+    def end_actions(self) -> None:
+        """Let the actions so far be a step, before anything else is done with their session."""
+        if self._quick is not None:
+            self._quick.end()
+
+    async def record(self) -> None:
+        """Write the actions so far; those that cannot be are written with the next step."""
+        self._is_due = False
+        try:
+            if self._quick is not None:
+                await self._quick.record()
+        except (StoreFailed, SessionTaken) as exc:
+            logger.warning("%s", exc)
+
+    async def _take(self, session_id: str, value: Any) -> dict[str, Any]:
+        session = self._sessions.here(session_id, self._caller)
+        if not isinstance(session, Session):
+            action = {"type": "custom", "action": "step", "args": {"action": value}}
+            arguments = {"actions": [action], "session": session_id}
+            return await self._calls.call(self._caller, "step", arguments, {"hud-mcp/values": True})
+        if self._quick is None or self._quick.session is not session:
+            self.end_actions()
+            self._quick = QuickActions(session)
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_later(_RECORD_S, self._call_record)
+        action = CustomAction(action="step", args={"action": value})
+        taken = await self._quick.perform(action, _VALUES)
+        if not isinstance(taken, Performed):
+            return step_result(taken, session)
+        effect = taken.effect
+        step = {
+            "terminated": effect.terminated,
+            "truncated": effect.truncated,
+            "reward": effect.reward,
+            "info": effect.info,
+            "values": taken.seen.values,
+        }
+        return {"_meta": {"hud-mcp/step": step}}
+
+
+async def _serve(streams: StdioStreams, source: str, store: str) -> None:
+    scratch, _, place = store.partition(":")
+    sessions = Sessions(
+        load_environments([source]),
+        store=Store(place, is_scratch=scratch == "scratch", writes_late=True),
+        limits=_LIMITS,
+        reward_policy="per_step",
+        resumes=False,
+    )
+    lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+    rest = bytearray()
+
+    def take_in(data: bytes) -> None:
+        rest.extend(data)
+        while (end := rest.find(b"\n")) >= 0:
+            lines.put_nowait(bytes(rest[:end]))
+            del rest[: end + 1]
+
+    def leave() -> None:
+        lines.put_nowait(None)
+
+    output = Output(streams.stdout_fd, _MOST_BYTES, leave)
+    source_of_lines = Input(streams.stdin_fd)
+    worker = Worker(sessions, partial(lines.put_nowait, _NOW))
+    source_of_lines.start(take_in, leave)
+    try:
+        while (line := await lines.get()) is not None:
+            if line == _NOW:
+                await worker.record()
+                continue
+            reply = await worker.answer(orjson.loads(line))
+            output.write(orjson.dumps(reply, default=str) + b"\n")
+    finally:
+        source_of_lines.close()
+        await worker.record()
+        await sessions.close()
+        await sessions.store.close()
+        await output.flush(_FLUSH_S)
+
+
+def main() -> None:
+    """Serve standard input until it ends: source and store are the arguments."""
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    sys.setswitchinterval(_SWITCH_S)
+    with claim_stdio() as streams:
+        asyncio.run(_serve(streams, *sys.argv[1:3]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+"""What the numbers and the actions of well-known environments mean, from their documentation."""
+
+import enum
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from hud_mcp.plugins.gymnasium.world.rewarded import REWARDED
+from hud_mcp.plugins.gymnasium.world.robots import motor_names, number_names
+
+__all__ = ["Known", "known", "most_steps", "name_of"]
+
+
+@dataclass(frozen=True)
+class Known:
+    """One family of environments.
+
+    Attributes:
+        about: What it is, in a sentence or two, without advice.
+        numbers: Name and unit of each number of the observation, in order.
+        actions: What each action, or each number of an action, is called, in order.
+        rewarded: What a step is rewarded for.
+    """
+
+    about: str = ""
+    numbers: tuple[tuple[str, str], ...] = ()
+    actions: tuple[str, ...] = ()
+    rewarded: str = ""
+
+
+_HILL = "A car in a valley whose engine is too weak to climb the right hill at once."
+_HILL_NUMBERS = (("position", ""), ("velocity", ""))
+_LANDER = (
+    "A lander over the moon, with the pad at (0, 0). The episode ends when the body touches the "
+    "ground, leaves to the side, or comes to rest."
+)
+_LANDER_NUMBERS = (
+    ("x from the pad", ""),
+    ("height above the pad", ""),
+    ("velocity to the right", ""),
+    ("velocity upwards", ""),
+    ("angle, positive to the left", "rad"),
+    ("angular velocity", ""),
+    ("left leg touches the ground", "yes or no"),
+    ("right leg touches the ground", "yes or no"),
+)
+_ARM = (
+    "shoulder pan", "shoulder lift", "upper arm roll", "elbow flex", "forearm roll", "wrist flex",
+    "wrist roll",
+)  # fmt: skip
+_JOINTS = ("hip 1", "knee 1", "hip 2", "knee 2")
+_WALKER_NUMBERS = (
+    ("hull angle", "rad"),
+    ("hull angular velocity", ""),
+    ("velocity forwards", ""),
+    ("velocity upwards", ""),
+    ("hip 1 angle", "rad"),
+    ("hip 1 speed", ""),
+    ("knee 1 angle", "rad"),
+    ("knee 1 speed", ""),
+    ("leg 1 touches the ground", "yes or no"),
+    ("hip 2 angle", "rad"),
+    ("hip 2 speed", ""),
+    ("knee 2 angle", "rad"),
+    ("knee 2 speed", ""),
+    ("leg 2 touches the ground", "yes or no"),
+    *((f"lidar {i} of 10, from below to ahead, 1 is free", "") for i in range(1, 11)),
+)
+
+_KNOWN = {
+    "CartPole": Known(
+        "A pole stands on a cart. The episode ends when the pole leans more than 12° (0.2095 rad) "
+        "or the cart is more than 2.4 m from the middle.",
+        (
+            ("cart position", "m"),
+            ("cart velocity, positive to the right", "m/s"),
+            ("pole angle, positive to the right", "rad"),
+            ("pole angular velocity", "rad/s"),
+        ),
+        ("push left", "push right"),
+    ),
+    "Acrobot": Known(
+        "Two links hang from a fixed joint; the joint between them is driven. The episode ends "
+        "when the tip swings one link's length above the fixed joint.",
+        (
+            ("cosine of the first angle, 0 is down", ""),
+            ("sine of the first angle", ""),
+            ("cosine of the second angle, relative to the first", ""),
+            ("sine of the second angle", ""),
+            ("first angular velocity", "rad/s"),
+            ("second angular velocity", "rad/s"),
+        ),
+        ("torque -1", "no torque", "torque +1"),
+    ),
+    "MountainCar": Known(_HILL, _HILL_NUMBERS, ("push left", "no push", "push right")),
+    "MountainCarContinuous": Known(_HILL, _HILL_NUMBERS, ("force to the right",)),
+    "Pendulum": Known(
+        "A pendulum is driven at its joint; upright is angle 0. The episode does not end by "
+        "itself.",
+        (
+            ("cosine of the angle, 1 is upright", ""),
+            ("sine of the angle", ""),
+            ("angular velocity", "rad/s"),
+        ),
+        ("torque",),
+    ),
+    "LunarLander": Known(
+        _LANDER,
+        _LANDER_NUMBERS,
+        ("do nothing", "fire left engine", "fire main engine", "fire right engine"),
+    ),
+    "LunarLanderContinuous": Known(
+        _LANDER, _LANDER_NUMBERS, ("main engine, off below 0", "side engines, off within 0.5")
+    ),
+    "BipedalWalker": Known(
+        "A robot with two legs on rough ground. The episode ends when its hull touches the ground "
+        "or it reaches the far end.",
+        _WALKER_NUMBERS,
+        tuple(f"{joint} motor" for joint in _JOINTS),
+    ),
+    "CarRacing": Known(
+        "A car on a closed track, seen from above; the picture shows it.",
+        (),
+        ("steering, -1 is left", "gas", "brake"),
+    ),
+    "FrozenLake": Known(
+        "A frozen lake of squares with holes; the goal is in the bottom right corner.",
+        (),
+        ("left", "down", "right", "up"),
+    ),
+    "CliffWalking": Known(
+        "Four rows of twelve squares; between the start, bottom left, and the goal, bottom right, "
+        "is a cliff.",
+        (),
+        ("up", "right", "down", "left"),
+    ),
+    "Taxi": Known(
+        "A taxi on a grid of 5 by 5 picks a passenger up and drops them at their destination.",
+        (),
+        ("south", "north", "east", "west", "pick up", "drop off"),
+    ),
+    "Reacher": Known(
+        "An arm of two links on a plane, to be brought with its fingertip to a target.",
+        (
+            ("cosine of the first joint's angle", ""),
+            ("cosine of the second joint's angle", ""),
+            ("sine of the first joint's angle", ""),
+            ("sine of the second joint's angle", ""),
+            ("target x", "m"),
+            ("target y", "m"),
+            ("first joint's velocity", "rad/s"),
+            ("second joint's velocity", "rad/s"),
+            ("fingertip's x less the target's", "m"),
+            ("fingertip's y less the target's", "m"),
+        ),
+    ),
+    "Pusher": Known(
+        "An arm of seven joints, to push an object to a goal on a table.",
+        (
+            *((f"{joint} angle", "rad") for joint in _ARM),
+            *((f"{joint} velocity", "rad/s") for joint in _ARM),
+            *((f"{thing} {axis}", "m") for thing in ("tip", "object", "goal") for axis in "xyz"),
+        ),
+    ),
+    "InvertedDoublePendulum": Known(
+        "Two poles, one on the other, stand on a cart. The episode ends when the tip is at 1 m or "
+        "lower.",
+        (
+            ("cart position", "m"),
+            ("sine of the lower pole's angle", ""),
+            ("sine of the upper pole's angle, relative to the lower", ""),
+            ("cosine of the lower pole's angle", ""),
+            ("cosine of the upper pole's angle, relative to the lower", ""),
+            ("cart velocity", "m/s"),
+            ("lower pole's angular velocity", "rad/s"),
+            ("upper pole's angular velocity", "rad/s"),
+            ("force of the rail's end on the cart", ""),
+        ),
+    ),
+    "MiniGrid": Known(
+        "Rooms of squares, of which you see those ahead of you. Left and right turn you where you "
+        "stand, forward goes one square ahead. Pickup takes the object right ahead of you, drop "
+        "puts it there, toggle opens a door or a box there; a locked door needs the key of its "
+        "colour."
+    ),
+    "Blackjack": Known("Cards against a dealer.", (), ("stick", "hit")),
+}
+_SAME = {
+    "BipedalWalkerHardcore": "BipedalWalker",
+    "FrozenLake8x8": "FrozenLake",
+    "CliffWalkingSlippery": "CliffWalking",
+}
+
+
+def name_of(env: Any) -> str:
+    """The name of an environment, without its version; empty where it has none."""
+    spec = env.unwrapped.spec
+    return "" if spec is None else str(spec.name)
+
+
+def known(env: Any) -> Known:
+    """What is known of an environment: by its name, from its model, or as it says itself.
+
+    Args:
+        env: A Gymnasium environment.
+    """
+    name = name_of(env)
+    if name == "LunarLander" and getattr(env.unwrapped, "continuous", False):
+        name = "LunarLanderContinuous"
+    name = "MiniGrid" if name.startswith(("MiniGrid-", "BabyAI-")) else _SAME.get(name, name)
+    found = _KNOWN.get(name, Known())
+    if name == "CarRacing" and not getattr(env.unwrapped, "continuous", True):
+        found = replace(found, actions=("nothing", "steer right", "steer left", "gas", "brake"))
+    return replace(
+        found,
+        numbers=found.numbers or number_names(env),
+        actions=found.actions or motor_names(env) or _own_meanings(env),
+        rewarded=REWARDED.get(name, ""),
+    )
+
+
+def most_steps(env: Any) -> int | None:
+    """The limit of an episode: Gymnasium's, or one that the environment keeps itself."""
+    limit: int | None = env.spec.max_episode_steps if env.spec is not None else None
+    own = getattr(env.unwrapped, "max_steps", None)
+    if isinstance(own, int) and own > 0:
+        return min(limit, own) if limit else own
+    return limit or None
+
+
+def _own_meanings(env: Any) -> tuple[str, ...]:
+    """What an environment itself calls its actions, as Atari's and MiniGrid's do."""
+    bare, count = env.unwrapped, getattr(env.action_space, "n", None)
+    names: list[str] = []
+    if callable(getattr(bare, "get_action_meanings", None)):
+        names = [str(name).lower() for name in bare.get_action_meanings()]
+    elif isinstance(getattr(bare, "actions", None), enum.EnumMeta):
+        members = cast("type[enum.Enum]", bare.actions)
+        names = [each.name.lower().replace("_", " ") for each in members]
+    return tuple(names) if len(names) == count else ()

@@ -1,0 +1,118 @@
+"""What an environment that is made turns out to be, and why one cannot be made."""
+
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from hud_mcp.errors import HudMcpError, InvalidEnvironment, did_you_mean
+from hud_mcp.plugins.gymnasium.world import libraries
+from hud_mcp.plugins.gymnasium.world.actions import ActionForm
+from hud_mcp.plugins.gymnasium.world.known import Known
+from hud_mcp.values.context import ContextSpace
+
+__all__ = ["Probe", "explained", "is_mujoco", "is_small", "spaces_to_json", "unknown"]
+
+_EXTRAS = {
+    "ConfigSpace": "gymnasium", "gymnasium": "gymnasium", "mujoco": "mujoco", "numpy": "gymnasium",
+    "pygame": "gymnasium",
+}  # fmt: skip
+"""From a module that is missing to the extra that brings it."""
+
+_SMALL = (
+    "gymnasium.envs.classic_control.",
+    "gymnasium.envs.toy_text.",
+    "hud_mcp.plugins.gymnasium.carl.classic",
+)
+"""Where environments are whose step is a few lines of arithmetic."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What one environment was seen to be."""
+
+    form: ActionForm
+    known: Known
+    context_space: ContextSpace
+    draws: bool
+    draws_steps: bool
+    is_quick: bool
+    replayable: bool
+    most_steps: int | None
+    spaces: dict[str, Any] | None
+    screen_fault: str | None
+
+
+def is_mujoco(env_id: str) -> bool:
+    """Whether an environment, maybe of somebody else, draws as Gymnasium's of MuJoCo do."""
+    creator: Any = libraries.gymnasium.registry[env_id].entry_point
+    if isinstance(creator, str):
+        creator = libraries.load_env_creator(creator)
+    kinds = getattr(creator, "__mro__", ())
+    return any(kind.__module__.startswith("gymnasium.envs.mujoco.") for kind in kinds)
+
+
+def spaces_to_json(env: Any) -> dict[str, Any] | None:
+    """The spaces of actions and observations as JSON; None without a way to say."""
+    seen: Any = env.observation_space
+    if isinstance(env, libraries.CARLEnv):
+        seen = libraries.spaces.Dict(
+            {**seen.spaces, env.state_key: libraries.unbounded(seen[env.state_key])}
+        )
+    try:
+        return {
+            "action": libraries.space_to_json(env.action_space),
+            "observation": libraries.space_to_json(seen),
+        }
+    except InvalidEnvironment:
+        return None
+
+
+def is_small(env: Any) -> bool:
+    """Whether an environment is one of Gymnasium's that compute a step in some microseconds.
+
+    What is wrapped around it must be Gymnasium's or ours too.
+    """
+    while (inner := getattr(env, "env", None)) is not None:
+        if not type(env).__module__.startswith(
+            ("gymnasium.wrappers.", "hud_mcp.plugins.gymnasium.carl.")
+        ):
+            return False
+        env = inner
+    return type(env).__module__.startswith(_SMALL)
+
+
+def unknown(env_id: str, known_ids: Iterable[str]) -> InvalidEnvironment:
+    """The error for an id that is not there, with what may have been meant."""
+    hint = did_you_mean(env_id, known_ids)
+    return InvalidEnvironment(
+        f"Gymnasium has no environment {env_id!r}.{hint} Name one that is registered, "
+        "`module:id` for one that a module registers, or a contextual one, such as CARLCartPole."
+    )
+
+
+@contextmanager
+def explained(env_id: str) -> Generator[None]:
+    """Say what to do where an environment cannot be made."""
+    try:
+        yield
+    except InvalidEnvironment:
+        raise
+    except HudMcpError as exc:
+        raise InvalidEnvironment(f"Gymnasium({env_id!r}): {exc}") from exc
+    except ModuleNotFoundError as exc:
+        extra = _EXTRAS.get(str(exc.name))
+        todo = f"pip install 'hud-mcp[{extra}]'" if extra else f"install {exc.name}"
+        raise InvalidEnvironment(
+            f"Gymnasium({env_id!r}): {exc.name} is not installed; {todo}."
+        ) from exc
+    except Exception as exc:
+        todo = ""
+        if type(exc).__name__ == "DependencyNotInstalled":
+            todo = (
+                " `pip install 'hud-mcp[box2d]'` installs Box2D and pygame, "
+                "`pip install 'hud-mcp[mujoco]'` MuJoCo."
+            )
+        raise InvalidEnvironment(
+            f"Gymnasium({env_id!r}) cannot be made: {type(exc).__name__}: {exc}.{todo}"
+        ) from exc

@@ -1,0 +1,362 @@
+"""The live environment of one session: what may block is done on a thread of its own."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+
+from hud_mcp.base.clipping import clip_text
+from hud_mcp.environment.world import World
+from hud_mcp.errors import ActionFailed, EnvironmentFailed
+from hud_mcp.plugins.gymnasium.world import libraries
+from hud_mcp.plugins.gymnasium.world.actions import MOST_ACTIONS
+from hud_mcp.plugins.gymnasium.world.episode import Episode
+from hud_mcp.plugins.gymnasium.world.frames import Frames, close_env, drawing
+from hud_mcp.plugins.gymnasium.world.known import most_steps
+from hud_mcp.plugins.gymnasium.world.legend import legend_of
+from hud_mcp.plugins.gymnasium.world.making import Probe
+from hud_mcp.plugins.gymnasium.world.thread import OwnThread, Pace
+from hud_mcp.plugins.gymnasium.world.words import in_words, plain
+from hud_mcp.values.action import Action, ActionEffect, CustomAction, ScreenshotFetch
+from hud_mcp.values.observation import Look, Observation, encode_picture
+
+if TYPE_CHECKING:
+    import gymnasium
+
+__all__ = ["MOST_ACTIONS", "GymnasiumWorld"]
+
+T = TypeVar("T")
+
+_CLOSE_BOUND_S = 5.0
+"""How long a step that is under way may take to end before the world is left to itself."""
+_NO_STEP = -1
+"""Where the rules were told apart from any look."""
+
+
+@dataclass
+class _Halt:
+    """Whether the caller of work on the thread has gone."""
+
+    asked: bool = False
+
+
+class GymnasiumWorld(World):
+    """One session's environment. Made by `Gymnasium.open`.
+
+    A template gets it by annotating a parameter with this class. It reads `episode`, and uses the
+    environment itself through `call`.
+
+    Attributes:
+        episode: What has happened since the last reset.
+    """
+
+    def __init__(
+        self,
+        env: "gymnasium.Env[Any, Any]",
+        thread: OwnThread,
+        probe: Probe,
+        episode: Episode,
+        *,
+        draws_asked: bool,
+        is_quick: bool,
+        keep: Callable[[Any, OwnThread], bool],
+    ) -> None:
+        self.episode = episode
+        self._env = env
+        self._thread = thread
+        self._probe = probe
+        self._form = probe.form
+        self._step: Callable[[Any], tuple[Any, Any, bool, bool, dict[str, Any]]] = env.step
+        if probe.draws_steps:
+            self._step = self._drawn_step
+        self._keep: Callable[[Any, OwnThread], bool] | None = keep
+        self._draws_asked = draws_asked
+        self._frames = Frames(env)
+        self._pace = Pace(thread, is_quick=is_quick)
+        self._most_steps = most_steps(env)
+        self._broken: str | None = None
+        self._closed = False
+        self._last: list[str] | None = None
+        self._explained_at: int | None = None
+        self._legend = legend_of(env, probe.known)
+
+    @property
+    def action_schema(self) -> dict[str, Any]:
+        """The JSON schema of one action."""
+        return self._form.schema
+
+    @property
+    def most_steps(self) -> int | None:
+        """How many steps this episode has at most; None where nothing says so.
+
+        Some environments choose it when they are reset.
+        """
+        return self._most_steps
+
+    @property
+    def example(self) -> str:
+        """One action, as JSON text."""
+        return self._form.example
+
+    async def call(self, work: "Callable[[gymnasium.Env[Any, Any]], T]") -> T:
+        """Use the environment itself, on its thread.
+
+        Args:
+            work: Given the environment; what it returns is returned.
+
+        Raises:
+            EnvironmentFailed: The world is broken or closed. What `work` raises is raised as it is.
+        """
+        self._check_open()
+        self._keep = None  # nobody knows what is done to it
+        try:
+            return await self._thread.do(partial(work, self._env))
+        finally:
+            self._most_steps = most_steps(self._env)
+
+    async def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin a new episode; for templates, agents cannot do it.
+
+        Raises:
+            EnvironmentFailed: The environment raised.
+        """
+        self._check_open()
+
+        def begin() -> Episode:
+            with drawing:
+                seen, info = self._env.reset(seed=seed, options=options)
+            return Episode(seen, info)
+
+        self.episode = await self._guarded(begin)
+        self._most_steps = most_steps(self._env)
+
+    def screen_size(self) -> tuple[int, int] | None:
+        """Width and height of the last frame that was drawn, in pixels; None before any."""
+        return self._frames.size
+
+    async def measure_screen(self) -> None:
+        """Draw a frame for nobody; where frames are drawn only when asked for, draw none.
+
+        Raises:
+            EnvironmentFailed: The world is closed or broken.
+        """
+        self._check_open()
+        if self._probe.draws and not self._draws_asked:
+            await self._thread.do(self._frames.draw)
+
+    async def act(self, action: Action) -> ActionEffect:
+        """Perform one action, or a list of the environment's actions in one go.
+
+        A `custom` action `step` holds `action`, or `actions`, and `repeat`; where actions have
+        names, a name stands for itself. A list stops at the end of the episode.
+
+        Returns:
+            The sum of the rewards, and whether the episode was `terminated` or `truncated`;
+            `info` has each reward, and the environment's own last info.
+
+        Raises:
+            ActionFailed: It is out of bounds, or the episode is over. Nothing happened.
+            EnvironmentFailed: The environment raised; only `close` may be called from now on.
+
+        If this call is cancelled, the step under way is the last of its list.
+        """
+        self._check_open()
+        if isinstance(action, ScreenshotFetch):
+            return ActionEffect()
+        plan = self._plan(action)
+        if self._pace.allows(len(plan)):
+            return self._do(partial(self._steps, plan))
+        halt = _Halt()
+        return await self._guarded(partial(self._steps, plan, halt), halt)
+
+    async def act_all(
+        self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]
+    ) -> ActionFailed | None:
+        """Perform several actions, in one hop to the thread if they need one.
+
+        Args:
+            actions: In order. Those after the end of the episode are not performed.
+            keep: Called with what each one did, once it is done, where it was done.
+
+        Returns:
+            Why the next action was refused; None where none was, or the episode ended.
+
+        Raises:
+            EnvironmentFailed: As for `act`.
+
+        If this call is cancelled, the step under way is the last.
+        """
+        self._check_open()
+        plans: list[Sequence[Any]] = []
+        refusal: ActionFailed | None = None
+        for action in actions:
+            try:
+                plans.append(() if isinstance(action, ScreenshotFetch) else self._plan(action))
+            except ActionFailed as exc:
+                refusal = exc
+                break
+        halt = None if self._pace.allows(sum(map(len, plans))) else _Halt()
+
+        def run() -> bool:
+            for plan in plans:
+                keep(self._steps(plan, halt) if plan else ActionEffect())
+                if self.episode.over or (halt is not None and halt.asked):
+                    return True
+            return False
+
+        ended = self._do(run) if halt is None else await self._guarded(run, halt)
+        return None if ended else refusal
+
+    async def observe(self, look: Look) -> Observation:
+        """Return what is seen now, in words and as a picture.
+
+        Where pictures are drawn when they alone are asked for, words come without one.
+
+        Raises:
+            EnvironmentFailed: The world is closed, or drawing failed.
+        """
+        self._check_open()
+        if self._draws_asked and (look.text or look.values):
+            look = look.model_copy(update={"image": None})
+        work = partial(self._look, look)
+        # Words alone are not worth a hop, unless a call that was cancelled is at its last step.
+        if look.image is None and self._thread.is_idle:
+            return self._do(work)
+        return await self._guarded(work)
+
+    async def close(self) -> None:
+        """End the environment and its thread. It may be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        is_sound = self._broken is None and self._thread.is_idle
+        if is_sound and self._keep is not None and self._keep(self._env, self._thread):
+            return
+        ended = self._thread.leave(partial(close_env, self._env))
+        with anyio.move_on_after(_CLOSE_BOUND_S):
+            while not ended.done():  # noqa: ASYNC110  # another thread ends it, or never does
+                await anyio.sleep(0.002)
+
+    def _plan(self, action: Action) -> Sequence[Any]:
+        """The environment's actions that an action stands for."""
+        if isinstance(action, CustomAction) and self.episode.over:
+            raise ActionFailed(f"{self._ended()} No more steps are possible; send your answer.")
+        return self._form.plan(action)
+
+    # On the thread, or at once.
+
+    def _steps(self, plan: Sequence[Any], halt: _Halt | None = None) -> ActionEffect:
+        """Take steps until the plan or the episode ends; this loop is what a step costs.
+
+        Args:
+            plan: The environment's actions.
+            halt: Says on the thread when to stop; None on the event loop.
+        """
+        step, episode = self._step, self.episode
+        if episode.over:  # while this waited for a call that was cancelled
+            raise ActionFailed(f"{self._ended()} No more steps are possible; send your answer.")
+        first = len(episode.rewards)
+        keep = episode.rewards.append
+        seen, info = episode.seen, episode.info
+        terminated = truncated = False
+        began_s = time.perf_counter()
+        try:
+            for action in plan:
+                seen, reward, terminated, truncated, info = step(action)
+                keep(float(reward))
+                if terminated or truncated or (halt is not None and halt.asked):
+                    break
+        finally:
+            episode.seen, episode.info = seen, info
+            episode.terminated, episode.truncated = bool(terminated), bool(truncated)
+            episode.over = episode.terminated or episode.truncated
+        rewards = episode.rewards[first:]
+        self._pace.note(len(rewards), time.perf_counter() - began_s, on_loop=halt is None)
+        left = len(plan) - len(rewards)
+        return ActionEffect(
+            text=f"{left} more actions of the list were not performed." if left else None,
+            reward=sum(rewards),
+            terminated=episode.terminated,
+            truncated=episode.truncated,
+            info={"first_step": first + 1, "rewards": rewards, "info": plain(info) if info else {}},
+        )
+
+    def _drawn_step(self, action: Any) -> Any:
+        with drawing:
+            return self._env.step(action)
+
+    def _look(self, look: Look) -> Observation:
+        image = None
+        if look.image is not None and self._env.render_mode is not None:
+            frame = self._frames.draw()
+            if frame is not None:
+                picture = libraries.Image.fromarray(frame)
+                image = encode_picture(picture, look.image, quality=look.quality)
+        text = self._words(look) if look.text else None
+        if text is not None and len(text) > look.max_text_chars:
+            text = clip_text(text, look.max_text_chars)
+        values = libraries.value_to_json(self.episode.seen) if look.values else None
+        return Observation(text=text, image=image, values=values)
+
+    def _do(self, work: Callable[[], T]) -> T:
+        """Do work on the event loop; what it raises breaks the world."""
+        try:
+            return work()
+        except ActionFailed:
+            raise
+        except Exception as exc:
+            self._broken = f"The environment raised {type(exc).__name__}: {exc}."
+            raise EnvironmentFailed(f"{self._broken} Start a new task.") from exc
+
+    async def _guarded(self, work: Callable[[], T], halt: _Halt | None = None) -> T:
+        """Do work on the thread; what it raises breaks the world."""
+        try:
+            return await self._thread.do(partial(self._do, work))
+        except anyio.get_cancelled_exc_class():
+            if halt is not None:
+                halt.asked = True
+            raise
+
+    # In words.
+
+    def _words(self, look: Look) -> str:
+        lines = in_words(self.episode.seen, self._env, self._probe.known.numbers)
+        shown = lines
+        if look.changes and self._last is not None:
+            shown = [line for line in lines if line not in self._last] or ["Nothing changed."]
+        self._last = lines
+        of_most = f" of at most {self._most_steps}" if self._most_steps else ""
+        over, count = self.episode.over, len(self.episode.rewards)
+        head = [self._ended() if over else f"Step {count}{of_most}."]
+        if not look.changes and self._explained_at in (None, count):
+            self._explained_at = count
+            head += self._explanation()
+            shown = shown if over else [*shown, self._form.how_to_act]
+        return "\n".join([*head, *shown])
+
+    def explain(self, prompt: str = "") -> str:
+        """The rules, the map, what actions mean and what is rewarded; looks omit them after this.
+
+        Args:
+            prompt: What the agent was told already; where it says what actions mean, this does not.
+        """
+        self._explained_at = _NO_STEP
+        how = [] if self._form.description in prompt else [self._form.how_to_act]
+        return "\n".join([*self._explanation(), *how])
+
+    def _explanation(self) -> list[str]:
+        fault = self._frames.fault or self._probe.screen_fault
+        return [*self._legend, *([f"There are no pictures: {fault}"] if fault else [])]
+
+    def _ended(self) -> str:
+        how = "terminated" if self.episode.terminated else "truncated by a limit"
+        return f"The episode ended after {self.episode.steps} steps: it was {how}."
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EnvironmentFailed("This environment is closed. Start a new task.")
+        if self._broken:
+            raise EnvironmentFailed(f"{self._broken} Start a new task.")

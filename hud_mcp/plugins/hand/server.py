@@ -1,0 +1,141 @@
+"""The server in the background: it holds the sessions of one store, and ends after the last one."""
+
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import anyio
+
+from hud_mcp import __version__
+from hud_mcp.base.serving.deadline import Deadline
+from hud_mcp.plugins.hand.place import Lock, Notes, Place
+from hud_mcp.server.app import build_server
+from hud_mcp.server.http import http_app
+from hud_mcp.server.web.listener import WebServer
+from hud_mcp.session.caller import digest_token
+from hud_mcp.session.finding import MOST
+from hud_mcp.session.registry import Sessions
+
+__all__ = ["USER", "notes_of", "serve_by_hand"]
+
+logger = logging.getLogger(__name__)
+
+USER = "by hand"
+"""The principal of everybody who reaches the socket: the user of this machine."""
+
+_LOOK_S = 0.1
+"""How often the server looks whether a session is left."""
+_BACKLOG = 128
+
+
+async def serve_by_hand(
+    sessions: Sessions, place: Place, notes: Notes, *, on_ready: Callable[[], None]
+) -> int:
+    """Serve until no session is left and no command is under way, or a signal says so.
+
+    Sessions that a signal leaves go on in the next server. Whoever calls this holds the lock of
+    the place, or starts this process for somebody who does.
+
+    Args:
+        sessions: What is served; closed at the end.
+        place: Where it is found.
+        notes: What is left for commands.
+        on_ready: Called once commands are answered.
+
+    Returns:
+        The status that the process ends with.
+    """
+    deadline = Deadline(sessions.kill)
+    listener = _listen(place)
+    lock = Lock(place.lock)
+
+    async def stop() -> None:
+        number = web.signal
+        deadline.begin(0 if number is None else 128 + number)
+        place.write_notes(replace(notes, holds=await _holds(sessions, place)))
+        await sessions.close()
+
+    web = WebServer(
+        http_app(
+            build_server(sessions, image="png"),
+            host="localhost",
+            port=0,
+            tokens={place.token(): USER},
+            max_body_bytes=4 * sessions.limits.argument_bytes,
+        ),
+        on_ready=on_ready,
+        on_stop=stop,
+        lifespan=True,
+    )
+    try:
+        place.write_notes(notes)
+        async with anyio.create_task_group() as group:
+            group.start_soon(_end_after_the_last, sessions, place, lock, web, notes)
+            await web.serve(sockets=[listener])
+            group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):  # bounded in itself
+            await sessions.close()
+        with suppress(FileNotFoundError):
+            _unlink(place, listener)
+        listener.close()
+    deadline.finish()
+    return 0 if web.signal in (None, signal.SIGTERM) else 128 + web.signal
+
+
+def notes_of(sources: tuple[str, ...], tasksets: tuple[str, ...]) -> Notes:
+    """What this process leaves for commands."""
+    return Notes(version=__version__, pid=os.getpid(), sources=sources, tasksets=tasksets)
+
+
+async def _end_after_the_last(  # all that ends
+    sessions: Sessions, place: Place, lock: Lock, web: Any, notes: Notes
+) -> None:
+    """End the server where nothing is held, and no command could be about to begin something."""
+    while True:
+        await anyio.sleep(_LOOK_S)
+        if sessions.roster.living() or not lock.take(alone=True):
+            continue
+        if sessions.roster.living():  # of the command that has just let go of the lock
+            lock.release()
+            continue
+        logger.info("no session is left; the server ends")
+        place.socket.unlink(missing_ok=True)
+        place.write_notes(replace(notes, holds=await _holds(sessions, place)))
+        web.end()
+        return
+
+
+async def _holds(sessions: Sessions, place: Place) -> bool:
+    """Whether a session is not over; one that an earlier server has left waits in the record."""
+    if sessions.roster.living():
+        return True
+    found = await sessions.store.list_own(digest_token(place.token()), MOST)
+    return any(not own.has_ended for own in found)
+
+
+def _listen(place: Place) -> socket.socket:
+    """A socket that its user alone may open, from its first moment on."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        place.socket.unlink(missing_ok=True)
+        listener.bind(os.fspath(place.socket))
+    finally:
+        os.umask(before)
+    listener.setblocking(False)
+    listener.listen(_BACKLOG)
+    return listener
+
+
+def _unlink(place: Place, listener: socket.socket) -> None:
+    """Remove the socket, if it is still this server's."""
+    del listener
+    notes = place.notes()
+    if notes is None or notes.pid == os.getpid():
+        place.socket.unlink()

@@ -1,0 +1,354 @@
+"""The session that one of ours has on the HUD side, through whatever connection leads to it.
+
+A connection that drops is made again and resumes the session by its id. What the server does
+not know any more is gone: it is never begun a second time here.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from hud_mcp.errors import EnvironmentFailed, GradingFailed
+from hud_mcp.plugins.hud.bridge.origin import Origin
+from hud_mcp.plugins.hud.wire.client import ChannelClient
+from hud_mcp.plugins.hud.wire.failures import ChannelFailed, ChannelRefused
+from hud_mcp.plugins.hud.wire.place import Place
+from hud_mcp.plugins.hud.wire.stream import open_stream
+
+__all__ = ["Control", "SessionGone"]
+
+logger = logging.getLogger(__name__)
+
+REPLY_S = 10.0
+"""How long the server may take to say that it is there."""
+_HELD_S = 10.0
+"""How long a session may seem to have another connection: the one that was just lost."""
+_BEAT_S = 60.0
+"""How often a sign of life is given: networks forget connections that are silent for minutes."""
+_CALL_S = 86_400.0
+"""A start and a grade are bounded by the session's limits, from outside."""
+_LEAVE_S = 1.0
+
+_KEEPALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+"""A machine that is gone says nothing: the system asks, and ends the connection."""
+
+
+class SessionGone(EnvironmentFailed):
+    """The HUD server does not have the session any more."""
+
+
+class _Client(ChannelClient):
+    """A connection that knows whether it has ended."""
+
+    def __init__(
+        self, place: Place, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        super().__init__(place, reader, writer)
+        self._reader = reader
+        sock: socket.socket | None = writer.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for name, value in _KEEPALIVE.items():
+                if hasattr(socket, name):
+                    sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether, as far as is known here, the other side is there."""
+        return not (self._writer.is_closing() or self._reader.at_eof())
+
+
+class Control:
+    """One HUD session. Made by `open`.
+
+    Attributes:
+        session_id: The HUD server's id for it.
+        bindings: The capabilities that it was told of, by name.
+        odd: Those that cannot be read, each with the reason.
+    """
+
+    def __init__(self, origin: Origin, log: Callable[[str], None]) -> None:
+        self.session_id = ""
+        self.environment: dict[str, str] = {}
+        self.bindings: dict[str, dict[str, Any]] = {}
+        self.odd: list[str] = []
+        self._origin = origin
+        self._log = log
+        self._client: _Client | None = None
+        self._place: Place | None = None
+        self._stack = AsyncExitStack()
+        self._lock = asyncio.Lock()
+        self._beat: asyncio.Task[None] | None = None
+        self._gone: EnvironmentFailed | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        origin: Origin,
+        *,
+        session_id: str | None = None,
+        log: Callable[[str], None] = lambda _line: None,
+    ) -> "Control":
+        """Begin a session, or take up the one with an id.
+
+        Raises:
+            EnvironmentFailed: The server cannot be reached.
+            SessionGone: It does not know the session.
+
+        If this call fails or is cancelled, no connection stays open.
+        """
+        control = cls(origin, log)
+        try:
+            await control._connect(session_id)
+        except BaseException:
+            await control.leave()
+            raise
+        control._beat = asyncio.get_running_loop().create_task(control._keep_alive())
+        return control
+
+    async def ready(self) -> None:
+        """See to it that there is a connection; one that has dropped is made again.
+
+        Raises:
+            EnvironmentFailed: There can be none, or the session is gone.
+        """
+        await self._connected()
+
+    async def check(self) -> None:
+        """Ask the server whether it is there.
+
+        Raises:
+            EnvironmentFailed: It is not, or the session is gone.
+        """
+        client = await self._connected()
+        try:
+            await client.hello(self.session_id, reply_s=REPLY_S)
+        except (ChannelFailed, ChannelRefused) as exc:
+            self._log(f"HUD: {exc}")
+            await self._again()
+
+    async def list_tasks(self) -> list[dict[str, Any]]:
+        """What can be started.
+
+        Raises:
+            EnvironmentFailed: The server does not tell.
+        """
+        client = await self._connected()
+        try:
+            return await client.list_tasks()
+        except (ChannelFailed, ChannelRefused) as exc:
+            raise EnvironmentFailed(f"The HUD server does not list its tasks: {exc}") from exc
+
+    async def start(self, task_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Start a task; a cancelled start is cancelled there too.
+
+        Raises:
+            EnvironmentFailed: It was not started. What the server says of it is in the log: it
+                may say what the agent must not know.
+        """
+        client = await self._connected()
+        starting = asyncio.ensure_future(client.start(task_id, args, within_s=_CALL_S))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await _briefly(client.cancel())
+            starting.cancel()
+            await asyncio.wait([starting])
+            if not starting.cancelled():
+                starting.exception()  # seen
+            raise
+        except ChannelRefused as exc:
+            self._log(f"HUD: {exc}")
+            raise EnvironmentFailed(
+                f"The HUD environment did not start {task_id!r} ({exc.code}); the session's log "
+                "says why. Look at the task's arguments, or start another one."
+            ) from exc
+        except ChannelFailed as exc:
+            self._log(f"HUD: {exc}")
+            raise EnvironmentFailed(
+                f"The HUD server ended while it started {task_id!r}. Start the task again."
+            ) from exc
+
+    async def grade(self, answer: str) -> dict[str, Any]:
+        """Submit the answer, and return the grade's frame.
+
+        Where the connection drops, the session is resumed and asked again: HUD's own server has
+        lost a task whose grading was cut off, and others give the same grade again.
+
+        Raises:
+            SessionGone, EnvironmentFailed: There is no grade, and nobody knows what it were.
+            GradingFailed: The environment failed to grade.
+        """
+        for _try in range(3):
+            try:
+                client = await self._connected()
+            except SessionGone as exc:
+                if (stored := _stored_grade(exc, answer)) is not None:
+                    return stored  # it was graded, and only its reply was lost
+                raise
+            try:
+                return await client.grade(answer, within_s=_CALL_S)
+            except ChannelFailed as exc:
+                self._log(f"HUD: {exc}")
+            except ChannelRefused as exc:
+                self._log(f"HUD: {exc}")
+                if exc.code == -32600:  # noqa: PLR2004  # invalid request: it holds no task
+                    self._gone = SessionGone(_LOST)
+                    raise self._gone from exc
+                raise GradingFailed(f"The HUD environment failed to grade. {exc}") from exc
+        raise EnvironmentFailed(
+            "The connection to the HUD server broke at each of three tries to grade."
+        )
+
+    async def bye(self) -> None:
+        """End the session there, with what it holds; within a bound, and whatever the server says.
+
+        Over a connection that has dropped, nothing is said: it is not made again for this.
+        """
+        client = self._client
+        if client is not None and client.is_connected and self._gone is None:
+            await _briefly(client.bye())
+
+    async def leave(self) -> None:
+        """Close the connection; what the session holds stays held there."""
+        if self._beat is not None:
+            self._beat.cancel()
+        self._client = None
+        await _briefly(self._stack.aclose())
+
+    @asynccontextmanager
+    async def forward(self, capability: str) -> AsyncGenerator[tuple[str, int]]:
+        """Listen on a loopback port whose connections are carried to a capability.
+
+        Yields:
+            The host and the port.
+        """
+        client = await self._connected()  # the streams have connections of their own
+        async with client.forward(capability) as address:
+            yield address
+
+    async def knock(self, capability: str) -> str | None:
+        """Open a stream to a capability and close it; return why there is none, None else."""
+        client = await self._connected()
+        try:
+            (_, writer), _ = await open_stream(client.place, capability)
+        except (ChannelFailed, ChannelRefused) as exc:
+            return str(getattr(exc, "message", exc))[:200]
+        writer.close()
+        return None
+
+    async def _connected(self) -> _Client:
+        if self._gone is not None:
+            raise self._gone
+        client = self._client
+        if client is not None and client.is_connected:
+            return client
+        return await self._again()
+
+    async def _again(self) -> _Client:
+        """Make the connection anew, and resume the session."""
+        async with self._lock:
+            if self._gone is not None:
+                raise self._gone
+            if self._client is not None and self._client.is_connected:
+                return self._client
+            try:
+                client = await self._connect(self.session_id)
+            except EnvironmentFailed as exc:
+                self._gone = exc
+                raise
+            self._log("HUD: the connection had dropped; the session was resumed")
+            return client
+
+    async def _connect(self, session_id: str | None) -> _Client:
+        place = await self._origin.place(anew=session_id is None)
+        old, self._stack = self._stack, AsyncExitStack()
+        await _briefly(old.aclose())
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _HELD_S
+        while True:
+            opened = _Client.connect(
+                place,
+                session_id=session_id,
+                take_over=session_id is not None,
+                connect_s=REPLY_S,
+                reply_s=REPLY_S,
+            )
+            try:
+                client = cast("_Client", await self._stack.enter_async_context(opened))
+                break
+            except ChannelFailed as exc:
+                self._log(f"HUD: {exc}")
+                raise EnvironmentFailed(
+                    "The HUD server cannot be reached any more. Start a new task."
+                    if session_id
+                    else "The HUD server cannot be reached; the server's log says more."
+                ) from exc
+            except ChannelRefused as exc:
+                if session_id and "live connection" in exc.message and loop.time() < end:
+                    await asyncio.sleep(0.1)  # until it notices that the old one has ended
+                    continue
+                self._log(f"HUD: {exc}")
+                raise SessionGone(
+                    _LOST if session_id else "The HUD server refused a session."
+                ) from exc
+        if client.graded is not None:
+            self._log(f"HUD: {client.graded}")
+            raise SessionGone(_LOST) from client.graded
+        if session_id is not None and client.session_id != session_id:
+            raise SessionGone(_LOST)  # a server that knows no resuming begins another one
+        self._client = client
+        self.session_id, self.environment = client.session_id, client.environment
+        self.bindings, self.odd = _read_bindings(client.bindings)
+        return client
+
+    async def _keep_alive(self) -> None:
+        while self._gone is None:
+            await asyncio.sleep(_BEAT_S)
+            with contextlib.suppress(EnvironmentFailed):  # the next call tells
+                await self.check()
+
+
+def _read_bindings(given: list[Any]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """The capabilities by name, and those that cannot be read, each with the reason."""
+    found: dict[str, dict[str, Any]] = {}
+    odd: list[str] = []
+    for item in given:
+        each = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+        name, url, params = each.get("name"), each.get("url"), each.get("params")
+        try:
+            if not isinstance(name, str) or not name:
+                raise ValueError("it has no name")  # noqa: TRY301  # as what urlsplit raises
+            if not isinstance(url, str) or not urlsplit(url).hostname:
+                raise ValueError("it has no address")  # noqa: TRY301  # the same
+            _ = urlsplit(url).port
+        except ValueError as exc:
+            shown = repr(name) if each else repr(cast("Any", item))
+            odd.append(f"The capability {shown:.80} cannot be bridged: {exc}")
+            continue
+        found[name] = {**each, "params": params if isinstance(params, dict) else {}}
+    return found, odd
+
+
+def _stored_grade(gone: SessionGone, answer: str) -> dict[str, Any] | None:
+    """The grade of a session that is gone because it was graded for this answer; else None."""
+    why = gone.__cause__
+    return why.grade_for(answer) if isinstance(why, ChannelRefused) else None
+
+
+_LOST = "The HUD server does not have this session any more, so its task cannot be graded."
+
+
+async def _briefly(work: Any) -> None:
+    """Wait for something of which nothing depends, for a moment, whatever becomes of it."""
+    task = asyncio.ensure_future(work)
+    await asyncio.wait([task], timeout=_LEAVE_S)
+    if not task.done():
+        task.cancel()
+    elif not task.cancelled() and (exc := task.exception()) is not None:
+        logger.debug("while leaving a HUD session: %s", exc)

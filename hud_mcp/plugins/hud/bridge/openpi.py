@@ -1,0 +1,167 @@
+"""The wire of `openpi/0`, the agent's side: MessagePack with arrays, over a WebSocket.
+
+A connection claims one robot, is sent what its sensors show, and then again after each action.
+HUD's server moves a robot only when an action comes, and gives a connection up that says
+nothing for half a minute. So one is made for each call, and the robot waits meanwhile.
+"""
+
+import asyncio
+import math
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, cast
+
+from hud_mcp.base.lazy import libraries
+from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.plugins.hud.endpoints.arrays import are_installed, pack, unpack
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Seen", "Wire", "claim", "is_installed"]
+
+_CONNECT_S = 20.0
+_CLOSE_S = 2.0
+_STEP_S = 600.0
+"""How long a simulator may take; the session's own limit is shorter, as a rule."""
+_FREE_S = 5.0
+"""How long a robot may seem to have another connection: the one before this."""
+_FREE_STEP_S = 0.05
+_FRAME_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a robot's sensors show.
+
+    Attributes:
+        data: Each one's array, by name.
+        is_over: Whether the episode has ended.
+        reward: Of the last step, where the server tells it.
+    """
+
+    data: "Mapping[str, NDArray[Any]]"
+    is_over: bool
+    reward: float | None = None
+
+
+class Wire:
+    """A connection that has claimed a robot. Made by `claim`.
+
+    Attributes:
+        seen: What was seen last.
+    """
+
+    def __init__(self, socket: Any, seen: Seen) -> None:
+        self._socket = socket
+        self.seen = seen
+
+    async def move(self, action: Sequence[float]) -> Seen:
+        """Send one action, and wait until it was done.
+
+        Raises:
+            EnvironmentFailed: The server reports an error, or sends what is not an observation.
+            OSError, websockets.WebSocketException, TimeoutError: The connection broke; whether
+                the robot moved is not known.
+        """
+        await self._socket.send(
+            pack({"actions": libraries.np.asarray(action, dtype=libraries.np.float32)})
+        )
+        self.seen = await _observation(self._socket, _STEP_S)
+        return self.seen
+
+
+def is_installed() -> bool:
+    """Whether what this wire needs is here."""
+    return are_installed() and find_spec("websockets") is not None
+
+
+@asynccontextmanager
+async def claim(url: str, token: str | None) -> AsyncGenerator[Wire]:
+    """Connect, claim a robot, and see what it sees; it waits once the body has ended.
+
+    Args:
+        url: Where the server is.
+        token: Which robot; None where it has one.
+
+    Raises:
+        EnvironmentFailed: There is none to claim; the text has what the server says.
+        OSError, websockets.WebSocketException, TimeoutError: Nothing answers there.
+    """
+    loop = asyncio.get_running_loop()
+    end = loop.time() + _FREE_S
+    while True:
+        socket = await _connect(url)
+        try:
+            first: Any = _read(await _frame(socket, _CONNECT_S))
+            asks = isinstance(first, dict) and bool(cast("Any", first).get("claim_required"))
+            if asks or token is not None:
+                await socket.send(pack({"claim": token}))
+            wire = Wire(socket, await _observation(socket, _STEP_S))
+        except EnvironmentFailed as exc:
+            await socket.close()
+            if "live connection" in str(exc) and loop.time() < end:
+                await asyncio.sleep(_FREE_STEP_S)  # until it notices that ours has ended
+                continue
+            raise
+        except BaseException:
+            socket.transport.abort()
+            raise
+        break
+    try:
+        yield wire
+    finally:
+        await socket.close()
+
+
+async def _connect(url: str) -> Any:
+    return await libraries.connect_websocket(
+        url,
+        max_size=_FRAME_BYTES,
+        open_timeout=_CONNECT_S,
+        close_timeout=_CLOSE_S,
+        ping_interval=None,  # a simulator may be busy for longer than any
+        compression=None,
+        proxy=None,
+    )
+
+
+async def _frame(socket: Any, within_s: float) -> bytes:
+    """The next frame; one of text is an error, by the protocol.
+
+    Raises:
+        EnvironmentFailed: The server reports an error.
+    """
+    async with asyncio.timeout(within_s):
+        frame: bytes | str = await socket.recv()
+    if isinstance(frame, str):
+        said = [line.strip() for line in frame.splitlines() if line.strip()] or ["nothing"]
+        raise EnvironmentFailed(f"its server reports an error: {said[-1][:300]}")
+    return frame
+
+
+async def _observation(socket: Any, within_s: float) -> Seen:
+    found: Any = _read(await _frame(socket, within_s))
+    if not isinstance(found, dict):
+        raise EnvironmentFailed("its server sends something other than an observation.")
+    rest = cast("dict[str, Any]", found)
+    data = {str(name): value for name, value in rest.items() if hasattr(value, "ndim")}
+    reward: Any = rest.get("reward")
+    told = isinstance(reward, int | float) and math.isfinite(reward)
+    over: Any = rest.get("terminated", False)
+    for name in ("terminated", "reward"):
+        data.pop(name, None)
+    return Seen(data, _is_true(over), float(reward) if told else None)
+
+
+def _is_true(given: Any) -> bool:
+    return bool(given.any()) if hasattr(given, "any") else bool(given)
+
+
+def _read(frame: bytes) -> Any:
+    try:
+        return unpack(frame)
+    except ValueError as exc:
+        raise EnvironmentFailed(f"its server does not speak openpi/0: {exc}") from exc

@@ -1,0 +1,252 @@
+"""Where a HUD environment is: at an address, or in a process that is ours to start and to end."""
+
+import asyncio
+import hashlib
+import logging
+import shutil
+from collections import deque
+from pathlib import Path
+from typing import Any, Protocol
+
+from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, SourceNotFound
+from hud_mcp.plugins.hud.bridge.child import Child
+from hud_mcp.plugins.hud.bridge.rows import read_rows
+from hud_mcp.plugins.hud.wire.place import Place, read_place
+
+__all__ = ["Address", "Origin", "Spawned", "read_origin"]
+
+logger = logging.getLogger(__name__)
+
+ANNOUNCEMENT = "HUD_SERVE_PORT="
+"""The start of the line on which a HUD server says its port."""
+
+_ANNOUNCE_S = 90.0
+_END_S = 1.0
+"""How long is waited for its end: hosts do not wait longer for us. It goes on without us."""
+
+_SUPERVISED = Path(__file__).with_name("supervised.py")
+
+
+class Origin(Protocol):
+    """Where the server of a HUD environment is."""
+
+    @property
+    def digest(self) -> str:
+        """What is known here of its source, hashed; empty where nothing is."""
+        ...
+
+    async def rows(self) -> list[dict[str, Any]] | str:
+        """The tasks that its source declares beside templates; or why they cannot be read."""
+        ...
+
+    async def place(self, *, anew: bool = True) -> Place:
+        """Return its address.
+
+        Args:
+            anew: Whether a server that has ended is started again; where not, it is gone.
+
+        Raises:
+            EnvironmentFailed: It has ended, or does not start.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End what was started here. It may be called twice."""
+        ...
+
+
+class Address:
+    """A HUD server that somebody else runs.
+
+    Args:
+        url: `tcp://[token@]host:port`.
+
+    Raises:
+        ChannelFailed: It is something else.
+    """
+
+    digest = ""
+
+    def __init__(self, url: str) -> None:
+        self._place = read_place(url)
+
+    def __str__(self) -> str:
+        return str(self._place)
+
+    async def rows(self) -> list[dict[str, Any]] | str:
+        """None: a server tells its templates alone."""
+        return []
+
+    async def place(self, *, anew: bool = True) -> Place:  # noqa: ARG002  # it is not ours to start
+        """Return its address, which is always the same."""
+        return self._place
+
+    async def close(self) -> None:
+        """Leave it alone: it is somebody else's."""
+
+
+class Spawned:
+    """A HUD server in a process of our own, in an interpreter that has `hud`.
+
+    It ends when this process does, in whatever way.
+
+    Args:
+        source: A Python file or a folder; `env.py:name` where it declares several.
+        python: The interpreter; by default, the one of the `hud` command on the PATH.
+
+    Raises:
+        SourceNotFound: There is no such file, or no interpreter.
+    """
+
+    def __init__(self, source: str, python: str | None = None) -> None:
+        self._path, self._name = _split(source)
+        self._python = _find_python(python)
+        self._child: Child | None = None
+        self._place: Place | None = None
+        self._lock = asyncio.Lock()
+        self._last: deque[str] = deque(maxlen=20)
+        self._closed = False
+
+    def __str__(self) -> str:
+        return f"hud:{self._path}"
+
+    @property
+    def digest(self) -> str:
+        """Of the file, or of the Python files of the folder."""
+        whole = hashlib.sha256()
+        files = sorted(self._path.rglob("*.py")) if self._path.is_dir() else [self._path]
+        for file in files:
+            whole.update(file.name.encode() + hashlib.sha256(file.read_bytes()).digest())
+        return whole.hexdigest()
+
+    async def rows(self) -> list[dict[str, Any]] | str:
+        """The tasks that the file declares, as HUD's own command finds them."""
+        return await read_rows(self._python, self._path, self._folder)
+
+    async def place(self, *, anew: bool = True) -> Place:
+        """Return its address; it is started where it does not run.
+
+        Raises:
+            EnvironmentFailed: It does not start, or has ended and is not to be started again.
+        """
+        async with self._lock:
+            if self._place is not None and self._runs:
+                return self._place
+            if self._closed or (self._place is not None and not anew):
+                raise EnvironmentFailed("The HUD server has ended. Start a new task.")
+            self._place = await self._start()
+            return self._place
+
+    async def close(self) -> None:
+        """Ask the process to end, with everything that it started. It may be called twice.
+
+        Where its shutdown hooks take longer than a host is patient, it ends without us.
+        """
+        self._closed = True
+        async with self._lock:
+            await self._end()
+
+    @property
+    def _folder(self) -> Path:
+        return self._path if self._path.is_dir() else self._path.parent
+
+    @property
+    def _runs(self) -> bool:
+        return self._child is not None and self._child.is_running
+
+    async def _start(self) -> Place:
+        await self._end()
+        self._last.clear()
+        named = ["--env", self._name] if self._name else []
+        port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def read(line: str) -> None:
+            told = line.removeprefix(ANNOUNCEMENT).strip()
+            if not port.done() and told != line and told.isdigit():
+                port.set_result(int(told))
+                return
+            self._last.append(line)
+            logger.debug("hud: %s", line)
+
+        def give_up() -> None:
+            if not port.done():
+                port.set_exception(EOFError())
+
+        command = [self._python, "-c", _SUPERVISED.read_text(), str(self._path), *named]
+        try:
+            self._child = await Child.start(
+                command, folder=self._folder, on_line=read, on_silence=give_up
+            )
+        except OSError as exc:
+            raise EnvironmentFailed(f"{self._python} cannot be run: {exc.strerror}.") from exc
+        try:
+            async with asyncio.timeout(_ANNOUNCE_S):
+                return Place("127.0.0.1", await port)
+        except TimeoutError:
+            await self._end()
+            raise EnvironmentFailed(
+                f"{self} announced no port within {_ANNOUNCE_S:g} s. {self._said()}"
+            ) from None
+        except EOFError:
+            await self._end()
+            raise EnvironmentFailed(f"{self} did not start. {self._said()}") from None
+        except BaseException:
+            port.cancel()
+            await self._end()
+            raise
+
+    async def _end(self) -> None:
+        child, self._child = self._child, None
+        if child is not None and not await child.leave(_END_S):
+            logger.info("the HUD server still runs its shutdown hooks, and ends by itself")
+
+    def _said(self) -> str:
+        last = next((line for line in reversed(self._last) if line.strip()), "")
+        if "No module named 'hud" in last:
+            return (
+                f"{self._python} has no `hud`; name an interpreter that has it with --python, "
+                "such as the one of a virtual environment in which `pip install hud` was "
+                "run."
+            )
+        return f"It said: {last[:500]}" if last else "It said nothing."
+
+
+def read_origin(source: str, python: str | None = None) -> Address | Spawned:
+    """Read `tcp://host:port` or `hud:path/to/env.py`.
+
+    Raises:
+        ChannelFailed, SourceNotFound: It is something else.
+    """
+    if source.startswith("hud:"):
+        return Spawned(source.removeprefix("hud:"), python)
+    return Address(source)
+
+
+def _split(source: str) -> tuple[Path, str | None]:
+    path, name = Path(source), None
+    if not path.exists() and ":" in source:
+        place, _, name = source.rpartition(":")
+        path = Path(place)
+    if not path.exists():
+        raise SourceNotFound(
+            f"There is no HUD environment at {source!r}. Name a Python file, such as "
+            "hud:path/to/env.py."
+        )
+    return path.resolve(), name
+
+
+def _find_python(python: str | None) -> str:
+    if python is not None:
+        found = shutil.which(python)
+        if found is None:
+            raise SourceNotFound(f"--python {python}: there is no such program.")
+        return str(Path(found).absolute())  # not resolved: a link is what makes it that venv's
+    command = shutil.which("hud")
+    beside = Path(command).resolve().parent / "python" if command else None
+    if beside is None or not beside.exists():
+        raise InvalidEnvironment(
+            "hud:… needs an interpreter that has `hud`. HUD's SDK needs another version of mcp, "
+            "so give it its own virtual environment. Name its interpreter with --python "
+            "path/to/venv/bin/python."
+        )
+    return str(beside)

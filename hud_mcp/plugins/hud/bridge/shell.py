@@ -1,0 +1,346 @@
+"""`ssh/2` as a shell: commands and files, all through commands, for servers without sftp.
+
+Nothing of this machine's user is used: no configuration, no keys, no agent.
+"""
+
+import asyncio
+import contextlib
+import posixpath
+import shlex
+import signal
+import stat as modes
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from hud_mcp.base.lazy import libraries
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, NotInstalled
+from hud_mcp.plugins.hud.bridge.control import Control
+from hud_mcp.sandbox import Entry, FileInfo
+from hud_mcp.sandbox.process import Excerpt, shell_status
+from hud_mcp.worlds.shell.actions import replace_text
+from hud_mcp.worlds.shell.command_result import CommandResult
+
+if TYPE_CHECKING:
+    import asyncssh
+
+__all__ = ["RemoteShell", "shell_problem"]
+
+MOST_READ_BYTES = 1024 * 1024
+_CONNECT_S = 20.0
+_PREPARE_S = 30.0
+_AGAIN_S = 0.2
+_FILE_S = 30.0
+_STOP_S = 2.0
+_KEPT_BYTES = 256 * 1024
+"""Of an output: so much of its beginning and of its end."""
+_CHUNK_BYTES = 64 * 1024
+
+
+def shell_problem(params: Mapping[str, Any]) -> str | None:
+    """Why an `ssh/2` capability cannot be bridged; None where it can."""
+    if params.get("shell") in ("cmd", "powershell"):
+        return "its shell is that of Windows"
+    return None if find_spec("asyncssh") else "it needs `pip install hud-mcp[ssh]`"
+
+
+class RemoteShell:
+    """One session's shell over ssh. Made by `open`."""
+
+    def __init__(self, stack: AsyncExitStack, connection: "asyncssh.SSHClientConnection") -> None:
+        self._stack = stack
+        self._connection = connection
+
+    @classmethod
+    async def open(cls, control: Control, name: str, binding: Mapping[str, Any]) -> "RemoteShell":
+        """Connect through a stream of the control channel.
+
+        Raises:
+            OSError, asyncssh.Error, TimeoutError: It cannot be reached, or refuses the key.
+            NotInstalled: asyncssh is missing.
+        """
+        asyncssh = _asyncssh()
+        params: dict[str, Any] = dict(binding["params"])
+        stack = AsyncExitStack()
+        try:
+            host, port = await stack.enter_async_context(control.forward(name))
+            async with asyncio.timeout(_CONNECT_S):
+                connection = await asyncssh.connect(
+                    host,
+                    port,
+                    username=str(params.get("user") or "agent"),
+                    client_keys=_keys(params),
+                    known_hosts=_known(params),
+                    config=None,
+                    agent_path=None,
+                    client_host_keysign=False,
+                    gss_host=None,
+                    keepalive_interval=15,
+                    keepalive_count_max=4,
+                )
+        except BaseException:
+            await stack.aclose()
+            raise
+        stack.push_async_callback(_disconnect, connection)
+        preparing = asyncio.create_task(_prepare(connection))
+        try:
+            await asyncio.shield(preparing)
+        except BaseException:
+            _leaving.add(leaving := asyncio.create_task(_leave(preparing, stack)))
+            leaving.add_done_callback(_leaving.discard)
+            raise
+        return cls(stack, connection)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection is there."""
+        return not self._connection.is_closed()
+
+    async def run(self, command: str, *, timeout_s: float | None = None) -> CommandResult:
+        """Run a command line to its end, or to the end of its time.
+
+        Raises:
+            OSError, asyncssh.Error: The connection broke; it may have run or not.
+
+        If this call is cancelled, the command is told to end.
+        """
+        code, output, stopped = await self._run(command, timeout_s=timeout_s or _FILE_S)
+        return CommandResult(shell_status(code), output.decode("utf-8", "replace"), stopped)
+
+    async def run_for_agent(self, command: str, *, timeout_s: float | None = None) -> CommandResult:
+        """The same: on the HUD side, only agents run commands."""
+        return await self.run(command, timeout_s=timeout_s)
+
+    async def read(self, path: str) -> str:
+        """A text file's content, of at most 1 MiB.
+
+        Raises:
+            ActionFailed: It is not there, is not text, or is too long.
+        """
+        return (await self._read_text(path)).decode("utf-8", "replace")
+
+    async def _read_text(self, path: str) -> bytes:
+        data = await self._read(path)
+        if b"\0" in data:
+            raise ActionFailed(f"{path} is not text: it has NUL bytes in it.")
+        return data
+
+    async def write(self, path: str, content: str | bytes) -> None:
+        """Write a whole file; folders on its way are made.
+
+        Raises:
+            ActionFailed: It cannot be written.
+        """
+        data = content.encode() if isinstance(content, str) else content
+        folder = posixpath.dirname(path)
+        make = f"mkdir -p -- {_quoted(folder)} && " if folder not in ("", "/") else ""
+        await self._do(f"{make}cat > {_quoted(path)}", path, stdin=data)
+
+    async def edit(self, path: str, old: str, new: str, *, every: bool = False) -> int:
+        """Replace a text in a file: there exactly once, unless `every` is set.
+
+        Raises:
+            ActionFailed: It is not there, or more than once, or the file has NUL. Nothing
+                changed.
+        """
+        before = await self._read_text(path)
+        data, count = replace_text(before, old, new, every=every, path=path)
+        await self.write(path, data)
+        return count
+
+    async def list(self, path: str = ".") -> "list[Entry]":
+        """What a folder has in it, by name.
+
+        Raises:
+            ActionFailed: It is not a folder, or not there.
+        """
+        data = await self._do(f"ls -1Ap -- {_quoted(path)}", path)
+        names = data.decode("utf-8", "replace").splitlines()
+        return [Entry(name.rstrip("/"), _info(is_folder=name.endswith("/"))) for name in names]
+
+    async def close(self) -> None:
+        """Disconnect. It may be called twice."""
+        await self._stack.aclose()
+
+    async def _read(self, path: str) -> bytes:
+        data = await self._do(f"head -c {MOST_READ_BYTES + 1} -- {_quoted(path)}", path)
+        if len(data) > MOST_READ_BYTES:
+            raise ActionFailed(
+                f"{path} has more than {MOST_READ_BYTES} bytes; read parts of it with a command."
+            )
+        return data
+
+    async def _do(self, command: str, path: str, *, stdin: bytes = b"") -> bytes:
+        """Run one of our own commands; what it says when it fails is why.
+
+        Raises:
+            ActionFailed: It failed.
+        """
+        errors = bytearray()
+        code, output, stopped = await self._run(
+            command, timeout_s=_FILE_S, stdin=stdin, errors=errors, most_bytes=2 * MOST_READ_BYTES
+        )
+        if stopped is not None:
+            raise ActionFailed(f"{path}: {stopped}.")
+        if code != 0:
+            said = errors.decode("utf-8", "replace").strip().splitlines()
+            raise ActionFailed(said[-1][:300] if said else f"{path}: exit code {code}.")
+        return output
+
+    async def _run(
+        self,
+        command: str,
+        *,
+        timeout_s: float,
+        stdin: bytes = b"",
+        errors: bytearray | None = None,
+        most_bytes: int = _KEPT_BYTES,
+    ) -> tuple[int, bytes, str | None]:
+        """Run a command; where `errors` is given, stderr goes there and not into the output."""
+        asyncssh = _asyncssh()
+        written = Excerpt(most_bytes)
+        stopped: str | None = None
+        process: Any = None
+        try:
+            async with asyncio.timeout(timeout_s):
+                process = await self._connection.create_process(
+                    command,
+                    stdin=asyncssh.PIPE if stdin else asyncssh.DEVNULL,
+                    stderr=asyncssh.PIPE if errors is not None else asyncssh.STDOUT,
+                    encoding=None,
+                )
+                reading = [_collect(process.stdout, written.add)]
+                if errors is not None:
+                    reading.append(_collect(process.stderr, _bounded(errors)))
+                if stdin:
+                    reading.append(_feed(process, stdin))
+                await asyncio.gather(*reading)
+                await process.wait_closed()
+        except TimeoutError:
+            stopped = f"it took longer than {timeout_s:g} s"
+            await _stop(process)
+        except asyncio.CancelledError:
+            await _stop(process)
+            raise
+        if process is None:
+            return 1, b"", stopped or "it did not begin"
+        code: int | None = process.returncode
+        if stopped is None and code is None:
+            raise asyncssh.ConnectionLost("the command ended without an exit status")
+        return -signal.SIGTERM if code is None else code, written.taken(), stopped
+
+
+def _bounded(into: bytearray) -> Any:
+    def add(chunk: bytes) -> None:
+        into.extend(chunk[: max(0, _CHUNK_BYTES - len(into))])
+
+    return add
+
+
+async def _collect(stream: Any, add: Any) -> None:
+    while chunk := await stream.read(_CHUNK_BYTES):
+        add(chunk)
+
+
+async def _feed(process: Any, data: bytes) -> None:
+    # It may end before it has read everything; its exit status tells.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(data)
+        await process.stdin.drain()
+        process.stdin.write_eof()
+
+
+async def _stop(process: Any) -> None:
+    """Tell a command to end, and leave its channel."""
+    if process is None:
+        return
+    asyncssh = _asyncssh()
+    with contextlib.suppress(OSError, asyncssh.Error):
+        process.kill()
+    process.close()
+    await asyncio.wait([asyncio.ensure_future(process.wait_closed())], timeout=_STOP_S)
+
+
+_leaving: set[asyncio.Task[None]] = set()
+
+
+async def _prepare(connection: "asyncssh.SSHClientConnection") -> None:
+    """Have the server make its sandbox, which HUD's does for the first command of all.
+
+    Whoever else asks meanwhile is refused, and where the first is cut off, everybody is from
+    then on: so nobody may cancel this, and who is refused asks again.
+    """
+    end = asyncio.get_running_loop().time() + _PREPARE_S
+    while True:
+        async with asyncio.timeout_at(end):
+            done = await connection.run("true", check=False, encoding=None)
+        said = done.stderr if isinstance(done.stderr, bytes) else b""
+        if b"cannot prepare shell" not in said or asyncio.get_running_loop().time() + 1 > end:
+            return
+        await asyncio.sleep(_AGAIN_S)
+
+
+async def _leave(preparing: asyncio.Task[None], stack: AsyncExitStack) -> None:
+    await asyncio.wait([preparing])
+    if not preparing.cancelled():
+        preparing.exception()  # who asked has gone
+    await stack.aclose()
+
+
+async def _disconnect(connection: "asyncssh.SSHClientConnection") -> None:
+    connection.abort()
+    await asyncio.wait([asyncio.ensure_future(connection.wait_closed())], timeout=_STOP_S)
+
+
+def _asyncssh() -> Any:
+    try:
+        return libraries.asyncssh
+    except ImportError:
+        raise NotInstalled(
+            "A shell over ssh needs `pip install hud-mcp[ssh]`. Nothing was done."
+        ) from None
+
+
+def _keys(params: Mapping[str, Any]) -> Any:
+    asyncssh = _asyncssh()
+    if params.get("client_key"):
+        try:
+            return [asyncssh.import_private_key(str(params["client_key"]))]
+        except asyncssh.KeyImportError as exc:
+            raise EnvironmentFailed(
+                f"The shell's client_key is not a private key: {exc}."
+            ) from None
+    return [str(params["client_key_path"])] if params.get("client_key_path") else []
+
+
+def _known(params: Mapping[str, Any]) -> Any:
+    """The one key that the server may have."""
+    asyncssh = _asyncssh()
+    try:
+        key = asyncssh.import_public_key(str(params.get("host_pubkey") or ""))
+    except asyncssh.KeyImportError:
+        raise EnvironmentFailed(
+            "The shell's host_pubkey is not a public key, so the server cannot be verified."
+        ) from None
+    return [key], [], []
+
+
+def _quoted(path: str) -> str:
+    """A path as a word of a command line.
+
+    Raises:
+        ActionFailed: It cannot be a path.
+    """
+    if not path or "\0" in path:
+        raise ActionFailed(f"{path!r} cannot be a path.")
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise ActionFailed(f"{path!r} cannot be a path: it is not Unicode.") from None
+    return shlex.quote(path)
+
+
+def _info(*, is_folder: bool) -> FileInfo:
+    mode = modes.S_IFDIR if is_folder else modes.S_IFREG
+    return FileInfo(mode, size=0, modified=0, accessed=0, uid=0, gid=0, links=1)

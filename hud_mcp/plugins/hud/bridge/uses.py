@@ -1,0 +1,67 @@
+"""What of a HUD environment's capabilities is used, and for what."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from hud_mcp.environment.world import Shared
+from hud_mcp.plugins.hud.bridge.control import Control
+from hud_mcp.values.action import Action, ActionEffect
+from hud_mcp.values.observation import Look, Observation
+
+__all__ = ["Binding", "OpenScreen", "Screen", "Service", "ServiceT", "Uses"]
+
+Binding = Mapping[str, Any]
+"""A capability as the wire has it: name, protocol, url, params."""
+
+
+class Service(Protocol):
+    """A connection to a capability."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be used."""
+        ...
+
+    async def close(self) -> None:
+        """Disconnect."""
+        ...
+
+
+class Screen(Service, Protocol):
+    """What `step`, `act` and `screenshot` work on."""
+
+    async def act(self, action: Action) -> ActionEffect: ...  # noqa: D102
+
+    async def observe(self, look: Look) -> Observation: ...  # noqa: D102
+
+    def screen_size(self) -> tuple[int, int] | None: ...  # noqa: D102
+
+    def remembered(self) -> dict[str, Any]: ...  # noqa: D102
+
+    def remember(self, told: Mapping[str, Any]) -> None: ...  # noqa: D102
+
+
+ServiceT = TypeVar("ServiceT", bound=Service)
+OpenScreen = Callable[[Control, str, Binding, Shared], Awaitable[Screen]]
+
+
+@dataclass(frozen=True)
+class Uses:
+    """What of a HUD environment's capabilities is used, and for what.
+
+    Attributes:
+        screen: The name of the one that actions work on, or None.
+        open_screen: What connects to it.
+        actions: The action types that it takes.
+        custom: What `custom` takes: from a name to the JSON schema of its arguments.
+        shows: Whether there is a picture to see.
+        shells: The names of those that are shells.
+    """
+
+    screen: str | None = None
+    open_screen: OpenScreen | None = None
+    actions: frozenset[str] = frozenset({"wait"})
+    custom: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    shows: bool = False
+    shells: tuple[str, ...] = ()

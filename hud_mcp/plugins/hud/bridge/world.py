@@ -1,0 +1,323 @@
+"""The world of a bridged session: a HUD session, and what its capabilities let an agent do."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar, cast
+
+import anyio
+
+from hud_mcp.base.clipping import clip_text
+from hud_mcp.environment.world import Opening, World, WorldSpec
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, sole_cause
+from hud_mcp.plugins.hud.bridge.control import Control
+from hud_mcp.plugins.hud.bridge.handle import Handle
+from hud_mcp.plugins.hud.bridge.origin import Origin
+from hud_mcp.plugins.hud.bridge.proxy import ToolServer
+from hud_mcp.plugins.hud.bridge.readable_prompt import readable_prompt
+from hud_mcp.plugins.hud.bridge.shell import RemoteShell
+from hud_mcp.plugins.hud.bridge.uses import Binding, Screen, Service, ServiceT, Uses
+from hud_mcp.values.action import Action, ActionEffect, CustomAction, WaitAction
+from hud_mcp.values.observation import Look, Observation
+from hud_mcp.worlds.shell.actions import run_action
+
+__all__ = ["BridgeSpec", "BridgeWorld"]
+
+_CLOSE_S = 1.0
+_SHOWN_ENTRIES = 60
+T = TypeVar("T")
+
+
+class BridgeSpec(WorldSpec):
+    """Declares that an environment's worlds are sessions of a HUD server.
+
+    A session that outlives our server goes on with the same HUD session, which waits there;
+    where the HUD server has dropped it, it is lost.
+
+    Args:
+        origin: Where the HUD server is.
+        uses: What its capabilities are used for.
+    """
+
+    name = "hud"
+
+    def __init__(self, origin: Origin, uses: Uses) -> None:
+        self._origin = origin
+        self._uses = uses
+        self.world_type = BridgeWorld
+        self.actions = uses.actions
+        self.custom_actions = uses.custom
+        self.has_screen = uses.shows
+        self.tools_suffice = uses.screen is None and bool(uses.shells)
+
+    async def open(self, opening: Opening) -> "BridgeWorld":
+        """Begin a HUD session, or take up the one that the session had before.
+
+        Raises:
+            EnvironmentFailed: The HUD server cannot be reached, or has dropped the session.
+        """
+        handle = None if opening.handle is None else Handle.read(opening.handle)
+        control = await Control.open(
+            self._origin, session_id=handle.session if handle else None, log=opening.log
+        )
+        return BridgeWorld(control, self._uses, opening, handle)
+
+
+class BridgeWorld(World):
+    """One session's HUD session. Made by `BridgeSpec.open`."""
+
+    def __init__(
+        self, control: Control, uses: Uses, opening: Opening, handle: Handle | None
+    ) -> None:
+        self._control = control
+        self._uses = uses
+        self._shared = opening.shared
+        self._log = opening.log
+        self._handle = handle
+        self._taken_up = handle is not None
+        self._services: dict[str, Service] = {}
+        self._last = ""
+        self._keeps = False
+        self._graded = False
+        self._closed = False
+
+    async def begin(self, task_id: str, args: Mapping[str, Any]) -> Any:
+        """Start the task on the HUD side, and return its prompt.
+
+        In a session that was taken up it runs already: what it asked is returned.
+
+        Raises:
+            EnvironmentFailed: It was not started.
+        """
+        if self._handle is None:
+            frame = await self._control.start(task_id, args)
+            bindings = frame.get("bindings")
+            overrides = cast("dict[str, Any]", bindings) if isinstance(bindings, dict) else {}
+            prompt = readable_prompt(frame.get("prompt"))
+            self._handle = Handle(self._control.session_id, prompt, overrides)
+        return {"prompt": self._handle.prompt}
+
+    async def grade(self, answer: str) -> dict[str, Any]:
+        """Submit the answer, and return the grade as the wire has it.
+
+        Raises:
+            EnvironmentFailed, GradingFailed: There is none.
+        """
+        try:
+            frame = await self._control.grade(answer)
+        except asyncio.CancelledError:
+            self.keep()  # a server that resumes it must not be told to drop it
+            raise
+        self._graded = True
+        return frame
+
+    def keep(self) -> None:
+        """Leave the HUD session as it is when this world closes."""
+        self._keeps = True
+
+    async def act(self, action: Action) -> ActionEffect:
+        """Perform one action, on the screen where there is one, else in the shell.
+
+        Raises:
+            ActionFailed: It was refused; the text says why.
+            EnvironmentFailed: The HUD server is gone, or has dropped the session.
+        """
+        self._check_open()
+        if self._uses.screen is not None:
+            return await self._on_screen(lambda screen: screen.act(action))
+        if isinstance(action, WaitAction):
+            await anyio.sleep(action.time / 1000)
+            return ActionEffect()
+        if isinstance(action, CustomAction) and self._uses.shells:
+            name, args = action.action, action.args or {}
+            return await self.in_shell(
+                self._uses.shells[0], lambda shell: run_action(shell, name, args)
+            )
+        raise ActionFailed(
+            f"There is nothing to {action.type!r} here: this HUD environment has no screen. Use "
+            "its tools, and finish with `response`."
+        )
+
+    async def observe(self, look: Look) -> Observation:
+        """Return the screen; of a shell, what its folder has in it; else nothing.
+
+        Where the capability does not answer, and the HUD server does, the text says so.
+
+        Raises:
+            EnvironmentFailed: The HUD server is gone, or has dropped the session.
+        """
+        self._check_open()
+        await self._control.ready()
+        try:
+            if self._uses.screen is not None:
+                return await self._on_screen(lambda screen: screen.observe(look))
+            if not self._uses.shells or not look.text:
+                return Observation()
+            text = await self.in_shell(self._uses.shells[0], _folder)
+        except ActionFailed as exc:  # an answer can be given even so
+            text = f"There is nothing to see: {exc}"
+        return Observation(text=clip_text(text, look.max_text_chars))
+
+    def screen_size(self) -> tuple[int, int] | None:
+        """Width and height of the screen, in pixels; None before it is connected to."""
+        screen = self._services.get(self._uses.screen or "")
+        return None if screen is None else cast("Screen", screen).screen_size()
+
+    async def measure_screen(self) -> None:
+        """Connect to the screen, as the first look does.
+
+        Raises:
+            HudMcpError: The capability does not answer, or the HUD server is gone.
+        """
+        if self._uses.screen is not None and self._uses.shows:
+            await self._on_screen(_nothing)
+
+    async def in_shell(self, name: str, do: Callable[[RemoteShell], Awaitable[T]]) -> T:
+        """Do something in a shell.
+
+        Raises:
+            ActionFailed: It was refused, or the shell does not answer.
+            EnvironmentFailed: The HUD server is gone, or has dropped the session.
+        """
+        return await self._with(name, RemoteShell.open, do)
+
+    async def call_tool(self, server: str, tool: str, args: Mapping[str, Any]) -> Observation:
+        """Call a tool of an MCP server among the capabilities.
+
+        Raises:
+            ActionFailed: The tool says so, or the server does not answer.
+            EnvironmentFailed: The HUD server is gone, or has dropped the session.
+        """
+
+        async def open_it(control: Control, name: str, binding: Binding) -> ToolServer:
+            return await ToolServer.open(control.forward, name, binding)
+
+        return await self._with(server, open_it, lambda found: found.call(tool, args))
+
+    async def handle(self) -> bytes:
+        """What another process finds the HUD session by."""
+        return await self.snapshot()
+
+    async def snapshot(self) -> bytes:
+        """The same, with what the screen needs to know; the state itself stays on the HUD side.
+
+        Raises:
+            EnvironmentFailed: No task runs in it.
+        """
+        if self._handle is None:
+            raise EnvironmentFailed("No task was started in this HUD session.")
+        screen = self._services.get(self._uses.screen or "")
+        if screen is not None:
+            self._handle.remember(cast("Screen", screen).remembered())
+        return self._handle.written()
+
+    async def restore(self, data: bytes) -> None:
+        """See to it that this is the session that `snapshot` was taken of.
+
+        Raises:
+            EnvironmentFailed: It is another one.
+        """
+        handle = Handle.read(data)
+        if not self._taken_up or handle.session != self._control.session_id:
+            raise EnvironmentFailed("The server returned a different HUD session.")
+        self._handle = handle
+
+    async def close(self) -> None:
+        """Disconnect, and end the HUD session unless it is to be kept. It may be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        services, self._services = list(self._services.values()), {}
+        if services:
+            await asyncio.wait(
+                [asyncio.ensure_future(service.close()) for service in services], timeout=_CLOSE_S
+            )
+        if not self._keeps:
+            await self._control.bye()
+        await self._control.leave()
+
+    async def _on_screen(self, do: Callable[[Screen], Awaitable[T]]) -> T:
+        name, opens = self._uses.screen, self._uses.open_screen
+        if name is None or opens is None:
+            raise ActionFailed("This HUD environment has no screen.")
+
+        async def open_it(control: Control, name: str, binding: Binding) -> Screen:
+            screen = await opens(control, name, binding, self._shared)
+            if self._handle is not None and self._handle.screen:
+                screen.remember(self._handle.screen)
+            return screen
+
+        return await self._with(name, open_it, do)
+
+    async def _with(
+        self,
+        name: str,
+        opens: Callable[[Control, str, Binding], Awaitable[ServiceT]],
+        do: Callable[[ServiceT], Awaitable[T]],
+    ) -> T:
+        """Do something with a capability; it is connected to where it is not."""
+        self._check_open()
+        await self._control.ready()
+        async with self._learning_of_end(name):
+            service = cast("ServiceT | None", self._services.get(name))
+            if service is not None and not service.is_open:
+                del self._services[name]
+                await service.close()
+                service = None
+            if service is None:
+                service = await opens(self._control, name, self._binding(name))
+                self._services[name] = service
+            return await do(service)
+
+    def _binding(self, name: str) -> Binding:
+        binding = self._control.bindings.get(name)
+        if binding is None:
+            raise ActionFailed(f"The HUD environment publishes no {name!r} in this session.")
+        override = (self._handle.overrides if self._handle else {}).get(name)
+        if not isinstance(override, dict):
+            return binding
+        return {**binding, "params": {**binding["params"], **override}}
+
+    @asynccontextmanager
+    async def _learning_of_end(self, name: str) -> AsyncGenerator[None]:
+        """Tell a capability that fails from a HUD server that has gone.
+
+        Raises:
+            ActionFailed: The capability failed, and the server is there.
+            EnvironmentFailed: The server is gone, or has dropped the session.
+        """
+        try:
+            yield
+        except EnvironmentFailed as exc:
+            # Of the capability: the session may go on without it.
+            await self._control.check()
+            raise ActionFailed(f"{name}: {exc}") from exc
+        except HudMcpError:
+            raise
+        except Exception as exc:
+            cause = sole_cause(exc)
+            self._log(f"{name}: {type(cause).__name__}: {cause}")
+            await self._control.check()
+            reason = f"{cause}".partition("\n")[0][:200].rstrip(". ") or type(cause).__name__
+            raise ActionFailed(
+                f"{name!r} of the HUD environment failed: {reason}. Try again."
+            ) from exc
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EnvironmentFailed("This HUD session is closed. Start a new task.")
+
+
+async def _nothing(screen: Screen) -> None:
+    """Do nothing with a screen, which is connected to by then."""
+
+
+async def _folder(shell: RemoteShell) -> str:
+    entries = await shell.list()
+    lines = [f"Folder .: {f'{len(entries)} entries' if entries else 'empty'}"]
+    lines += [
+        f"  {each.name}{'/' if each.info.is_folder else ''}" for each in entries[:_SHOWN_ENTRIES]
+    ]
+    if len(entries) > _SHOWN_ENTRIES:
+        lines.append(f"… {len(entries) - _SHOWN_ENTRIES} more; list them with a command.")
+    return "\n".join(lines)

@@ -1,0 +1,173 @@
+"""The world of a CustomGym: whatever its controller's functions act on."""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from hud_mcp.environment.function import Function
+from hud_mcp.environment.world import Opening, World, WorldSpec
+from hud_mcp.errors import ActionFailed, EnvironmentFailed
+from hud_mcp.plugins.hud.controller.places import Place
+from hud_mcp.values.action import INPUT_TYPES, Action, ActionEffect
+from hud_mcp.values.needs import Needs
+from hud_mcp.values.observation import Look, Observation
+
+__all__ = ["ControllerFailed", "ControllerSpec", "ControllerWorld"]
+
+CALL = (Path(__file__).parent / "inside" / "call.py").read_text(encoding="utf-8")
+
+
+class ControllerFailed(ActionFailed):
+    """A function of the controller raised; the text has its file and line."""
+
+
+class ControllerWorld(World):
+    """One session's place, and the controller in it.
+
+    Args:
+        place: Where it runs.
+        log: Takes what its functions print.
+    """
+
+    def __init__(self, place: Place, log: Callable[[str], None]) -> None:
+        self._place = place
+        self._log = log
+        self._seen: Observation | None = None
+        self._closed = False
+
+    async def invoke(self, function: str, args: Sequence[Any]) -> Any:
+        """Call a function of the controller, in a process of its own.
+
+        Args:
+            function: Its dotted path inside `hud_controller`.
+            args: JSON values.
+
+        Returns:
+            What it returns, as JSON.
+
+        Raises:
+            ControllerFailed: It raised, or its process ended without an answer.
+            EnvironmentFailed: Its place is gone.
+        """
+        if self._closed:
+            raise EnvironmentFailed("This world is closed. Start a new task.")
+        call = {"function": function, "args": list(args), "path": self._place.path}
+        answer, printed = await self._place.run(CALL, json.dumps(call).encode())
+        for line in printed.splitlines():
+            self._log(f"{function}: {line}")
+        try:
+            told = json.loads(answer)
+        except ValueError:
+            last = printed.strip().rpartition("\n")[2]
+            raise ControllerFailed(
+                f"The controller's {function!r} ended without a result: {last or 'nothing said'}."
+            ) from None
+        if "error" in told:
+            where = f"{told['where']}: " if told.get("where") else ""
+            raise ControllerFailed(f"{where}{function}: {told['error']}")
+        return told.get("result")
+
+    async def act(self, action: Action) -> ActionEffect:
+        """Perform one action; see `act_all`."""
+        effects: list[ActionEffect] = []
+        refusal = await self.act_all([action], effects.append)
+        if refusal is not None:
+            raise refusal
+        return effects[0]
+
+    async def act_all(
+        self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]
+    ) -> ActionFailed | None:
+        """Hand actions to the controller's `step`, all at once, as HUD's environments take them.
+
+        Raises:
+            EnvironmentFailed: As for `invoke`.
+        """
+        rows = [action.model_dump(mode="json", exclude_none=True) for action in actions]
+        try:
+            info = await self._step(rows)
+        except ControllerFailed as exc:
+            return exc
+        for i, _ in enumerate(actions):
+            keep(ActionEffect(info=info if i == len(actions) - 1 else {}))
+        return None
+
+    async def observe(self, look: Look) -> Observation:
+        """What the controller's `step` showed last; it is asked where nothing was done since.
+
+        Raises:
+            EnvironmentFailed: It shows nothing.
+        """
+        if self._seen is None:
+            try:
+                await self._step([])
+            except ControllerFailed as exc:
+                raise EnvironmentFailed(f"The environment cannot be looked at: {exc}") from exc
+        seen, self._seen = self._seen or Observation(), None
+        return Observation(
+            text=seen.text if look.text else None, image=seen.image if look.image else None
+        )
+
+    async def urls(self) -> dict[str, Any]:
+        """What the controller's `get_urls` returns; nothing where it has none."""
+        try:
+            told = await self.invoke("get_urls", [])
+        except ControllerFailed:
+            return {}
+        return _object(told) or {}
+
+    async def close(self) -> None:
+        """End its place. It may be called twice."""
+        if not self._closed:
+            self._closed = True
+            await self._place.close()
+
+    async def _step(self, actions: list[dict[str, Any]]) -> dict[str, Any]:
+        told = await self.invoke("step", [actions])
+        shown = _object(told) or {}
+        given = _object(shown.get("observation"))
+        if given is None:
+            raise EnvironmentFailed(
+                "The controller's `step` returns {'observation': {'text': …, 'screenshot': …}}, "
+                f"and returned {str(told)[:80]!r}."
+            )
+        try:
+            known = {name: given.get(name) for name in ("text", "screenshot")}
+            self._seen = Observation.model_validate(known)
+        except ValueError as exc:
+            raise EnvironmentFailed(f"What the controller's `step` shows: {exc}") from None
+        return _object(shown.get("info")) or {}
+
+
+def _object(told: Any) -> dict[str, Any] | None:
+    return cast("dict[str, Any]", told) if isinstance(told, dict) else None
+
+
+class ControllerSpec(WorldSpec):
+    """Declares a controller's worlds.
+
+    Args:
+        open_place: Opens where one session's controller runs.
+        functions: What tasks may name.
+    """
+
+    name = "controller"
+    needs = Needs(cpus=0.25, memory_mb=256)
+    world_type = ControllerWorld
+    actions = INPUT_TYPES
+    has_screen = True
+
+    def __init__(
+        self, open_place: Callable[[], Awaitable[Place]], functions: tuple[Function, ...]
+    ) -> None:
+        self._open_place = open_place
+        self.functions = functions
+
+    async def open(self, opening: Opening) -> ControllerWorld:
+        """Open a session's place.
+
+        Raises:
+            EnvironmentFailed: It cannot be opened.
+        """
+        return ControllerWorld(await self._open_place(), opening.log)

@@ -1,0 +1,271 @@
+"""The live desktop of one session: it acts, and it is looked at."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import chain, repeat
+
+import anyio
+import anyio.to_thread
+
+from hud_mcp.environment.world import World
+from hud_mcp.errors import ActionFailed
+from hud_mcp.plugins.hud.desktop.keys import keysym_of_character, keysyms
+from hud_mcp.plugins.hud.desktop.vnc import Vnc
+from hud_mcp.values.action import (
+    Action,
+    ActionEffect,
+    ClickAction,
+    DragAction,
+    KeyDownAction,
+    KeyUpAction,
+    MoveAction,
+    Point,
+    PositionFetch,
+    PressAction,
+    ScreenshotFetch,
+    ScrollAction,
+    Targeted,
+    TypeAction,
+    WaitAction,
+)
+from hud_mcp.values.observation import Look, Observation, encode_picture
+
+__all__ = ["DESKTOP_ACTIONS", "DesktopWorld"]
+
+DESKTOP_ACTIONS = frozenset({
+    "click", "move", "drag", "scroll", "type", "press", "keydown", "keyup", "wait", "screenshot",
+    "position",
+})  # fmt: skip
+
+_BUTTONS = {"left": 1, "middle": 2, "right": 4, "back": 128}
+_WHEEL_UP, _WHEEL_DOWN, _WHEEL_LEFT, _WHEEL_RIGHT = 8, 16, 32, 64
+_NOTCH_PX = 100
+"""RFB knows no pixels of a wheel; browsers scroll about this far at a notch."""
+_MOST_NOTCHES = 50
+_DRAG_STEPS = 10
+_DRAG_PAUSE_S = 0.02
+_QUIET_S = 0.15
+_SETTLE_BOUND_S = 1.5
+"""How long a screen that keeps changing is waited for."""
+
+
+class DesktopWorld(World):
+    """One session's desktop, over VNC.
+
+    Args:
+        vnc: The connection.
+    """
+
+    def __init__(self, vnc: Vnc) -> None:
+        self._vnc = vnc
+        self._pressed: list[int] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection is there."""
+        return self._vnc.is_open
+
+    def screen_size(self) -> tuple[int, int]:
+        """Width and height of the screen, in pixels."""
+        return self._vnc.size
+
+    async def act(self, action: Action) -> ActionEffect:
+        """Perform one action, and return when the screen has settled.
+
+        Raises:
+            ActionFailed: It was refused, and the text says why.
+            ConnectionError: The connection has ended.
+
+        If this call is cancelled, buttons and keys that it held are let go.
+        """
+        if isinstance(action, Targeted) and (action.ref or action.selector):
+            raise ActionFailed(
+                "A desktop has no refs and no selectors. Use x and y, pixels of its picture."
+            )
+        if isinstance(action, WaitAction):
+            await anyio.sleep(action.time / 1000)
+            return ActionEffect()
+        if isinstance(action, ScreenshotFetch):
+            return ActionEffect()
+        if isinstance(action, PositionFetch):
+            at = Point(x=self._vnc.x, y=self._vnc.y)
+            text = f"The pointer is at ({at.x:g}, {at.y:g})."
+            return ActionEffect(text=text, info={"point": {"x": at.x, "y": at.y}})
+        await self._perform(action)
+        await self._wait_until_idle()
+        return ActionEffect(place=action.point if isinstance(action, Targeted) else None)
+
+    async def observe(self, look: Look) -> Observation:
+        """Return the size of the screen in words, and its picture.
+
+        Raises:
+            ConnectionError: The connection has ended.
+            TimeoutError: The server sends nothing.
+        """
+        width, height = self._vnc.size
+        text = (
+            f"A desktop of {width} x {height} pixels; the pointer is at "
+            f"({self._vnc.x}, {self._vnc.y}). What it shows is in its picture."
+        )
+        if look.image is None:
+            return Observation(text=text if look.text else None)
+        await self._vnc.refresh()
+        picture = self._vnc.picture.copy()
+        encode = partial(encode_picture, picture, look.image, quality=look.quality)
+        image = await anyio.to_thread.run_sync(encode)
+        return Observation(text=text if look.text else None, image=image)
+
+    async def close(self) -> None:
+        """Let go of everything, and disconnect. It may be called twice."""
+        if self._vnc.is_open:
+            for keysym in reversed(self._pressed):
+                self._vnc.key(keysym, down=False)
+        self._pressed.clear()
+        self._vnc.close()
+
+    async def _perform(self, action: Action) -> None:
+        match action:
+            case ClickAction():
+                await self._click(action)
+            case MoveAction():
+                self._move(action)
+            case DragAction():
+                await self._drag(action)
+            case ScrollAction():
+                await self._scroll(action)
+            case TypeAction():
+                await self._type(action)
+            case PressAction():
+                async with self._holding(action.keys):
+                    pass
+            case KeyDownAction() | KeyUpAction():
+                self._hold(action)
+            case _:
+                raise ActionFailed(f"A desktop does not take {action.type!r}.")
+
+    def _hold(self, action: KeyDownAction | KeyUpAction) -> None:
+        down = isinstance(action, KeyDownAction)
+        for keysym in keysyms(action.keys):
+            self._vnc.key(keysym, down=down)
+            self._pressed = [held for held in self._pressed if held != keysym]
+            if down:
+                self._pressed.append(keysym)
+
+    async def _click(self, action: ClickAction) -> None:
+        mask = _BUTTONS.get(action.button)
+        if mask is None:
+            raise ActionFailed(
+                f"VNC knows no button {action.button!r}; there are {', '.join(_BUTTONS)}."
+            )
+        if action.point is not None:
+            self._go(action.point)
+        async with self._holding(action.hold_keys or ()):
+            for pause in (0, *(action.pattern or ())):
+                await anyio.sleep(pause / 1000)
+                with self._button(mask):
+                    pass
+
+    def _move(self, action: MoveAction) -> None:
+        if action.point is not None:
+            self._go(action.point)
+        elif action.offset is not None:
+            self._go(Point(x=self._vnc.x + action.offset.x, y=self._vnc.y + action.offset.y))
+
+    async def _drag(self, action: DragAction) -> None:
+        for point in action.path:
+            self._check(point)
+        first, *rest = action.path
+        pauses = action.pattern or (0,)
+        async with self._holding(action.hold_keys or ()):
+            self._go(first)
+            with self._button(_BUTTONS["left"]):
+                for point, pause in zip(rest, chain(pauses, repeat(pauses[-1])), strict=False):
+                    await anyio.sleep(pause / 1000)
+                    x, y = self._vnc.x, self._vnc.y
+                    for step in range(
+                        1, _DRAG_STEPS + 1
+                    ):  # what is dropped on wants to see it come
+                        part = step / _DRAG_STEPS
+                        self._vnc.point(x + (point.x - x) * part, y + (point.y - y) * part)
+                        await anyio.sleep(_DRAG_PAUSE_S)
+
+    async def _scroll(self, action: ScrollAction) -> None:
+        if action.point is not None:
+            self._go(action.point)
+        by = action.scroll or Point(x=0, y=0)
+        async with self._holding(action.hold_keys or ()):
+            self._turn(by.y, _WHEEL_DOWN, _WHEEL_UP)
+            self._turn(by.x, _WHEEL_RIGHT, _WHEEL_LEFT)
+
+    def _turn(self, distance: float, more: int, less: int) -> None:
+        for _ in range(min(_MOST_NOTCHES, round(abs(distance) / _NOTCH_PX) or bool(distance))):
+            with self._button(more if distance > 0 else less):
+                pass
+
+    async def _type(self, action: TypeAction) -> None:
+        if action.point is not None:
+            await self._click(ClickAction(point=action.point))
+        for sign in action.text.replace("\r\n", "\n"):
+            keysym = keysym_of_character(sign)
+            self._vnc.key(keysym, down=True)
+            self._vnc.key(keysym, down=False)
+        if action.enter_after:
+            async with self._holding(("enter",)):
+                pass
+
+    def _go(self, point: Point) -> None:
+        self._check(point)
+        self._vnc.point(point.x, point.y)
+
+    def _check(self, point: Point) -> None:
+        width, height = self._vnc.size
+        if not (0 <= point.x < width and 0 <= point.y < height):
+            # No numbers: the agent counts in pixels of its picture, which may be scaled.
+            raise ActionFailed(
+                "The point is beyond an edge of the screen. x goes from 0 to the picture's width, "
+                "y from 0 to its height."
+            )
+
+    def _button(self, mask: int) -> "_Pressed":
+        return _Pressed(self._vnc, mask)
+
+    @asynccontextmanager
+    async def _holding(self, names: Sequence[str]) -> AsyncGenerator[None]:
+        """Hold keys around something; they are let go however it ends."""
+        down: list[int] = []
+        wanted = keysyms(names)
+        try:
+            for keysym in wanted:
+                self._vnc.key(keysym, down=True)
+                down.append(keysym)
+            yield
+        finally:
+            if self._vnc.is_open:
+                for keysym in reversed(down):
+                    self._vnc.key(keysym, down=False)
+
+    async def _wait_until_idle(self) -> None:
+        """Wait until the screen has been still for a moment, within a bound."""
+        with anyio.move_on_after(_SETTLE_BOUND_S):
+            still = False
+            while not still:
+                still = True
+                with anyio.move_on_after(_QUIET_S):
+                    await self._vnc.refresh(incremental=True)
+                    still = False
+
+
+class _Pressed:
+    """Holds a button around something; it is let go however that ends."""
+
+    def __init__(self, vnc: Vnc, mask: int) -> None:
+        self._vnc = vnc
+        self._mask = mask
+
+    def __enter__(self) -> None:
+        self._vnc.point(self._vnc.x, self._vnc.y, self._vnc.buttons | self._mask)
+
+    def __exit__(self, *_exc: object) -> None:
+        if self._vnc.is_open:
+            self._vnc.point(self._vnc.x, self._vnc.y, self._vnc.buttons & ~self._mask)

@@ -1,0 +1,144 @@
+"""Direct access to the worlds of a channel's sessions, beside its own calls.
+
+An endpoint is one server for all sessions, on a loopback port that is reached through the channel's
+own. It is opened when the first peer says hello, and what lets a session in is that session's
+alone: a key, or an address that cannot be guessed.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from importlib import import_module
+
+from hud_mcp.environment import Environment
+from hud_mcp.environment.world import Endpoint, EndpointAccess, Publish
+from hud_mcp.errors import InvalidEnvironment
+from hud_mcp.plugins.hud.wire.hud_session import HudSession
+from hud_mcp.session.session import Session
+from hud_mcp.values.capability import Capability
+
+__all__ = ["Endpoints"]
+
+_CLOSE_S = 1.0
+
+
+class Endpoints:
+    """All endpoints of one channel.
+
+    Args:
+        environment: What the channel serves.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._endpoints = _endpoints_of(environment)
+        self._opening = asyncio.Lock()
+        self._is_open = False
+        self._closed = False
+        self._accesses: dict[HudSession, list[tuple[Endpoint, EndpointAccess]]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def check(self) -> None:
+        """Refuse an environment whose endpoints cannot be opened here.
+
+        Raises:
+            HudMcpError: Saying what to do.
+        """
+        for endpoint in self._endpoints:
+            endpoint.check()
+
+    async def admit(
+        self, hud: HudSession, attend: Callable[[HudSession], Awaitable[Session]]
+    ) -> list[Capability]:
+        """What a HUD session is given, the same each time it asks.
+
+        Args:
+            hud: The HUD session.
+            attend: Returns the session of the task that it holds.
+        """
+        if not await self._open():
+            return []
+        if hud not in self._accesses:
+            find_session = partial(attend, hud)
+            self._accesses[hud] = [
+                (endpoint, endpoint.admit(find_session)) for endpoint in self._endpoints
+            ]
+        taken = self._taken
+        return [
+            access.capability
+            for endpoint, access in self._accesses[hud]
+            if endpoint.name not in taken
+        ]
+
+    async def addresses(self) -> list[Capability]:
+        """Where each endpoint listens."""
+        if not await self._open():
+            return []
+        return [
+            endpoint.address for endpoint in self._endpoints if endpoint.name not in self._taken
+        ]
+
+    def find(self, name: str) -> Capability | None:
+        """What one session alone is given under a name of its own, which nobody else knows."""
+        for admitted in self._accesses.values():
+            for _endpoint, access in admitted:
+                if access.capability.name == name:
+                    return access.capability
+        return None
+
+    def dismiss(self, hud: HudSession) -> None:
+        """Close what a HUD session was given."""
+        for _endpoint, access in self._accesses.pop(hud, ()):
+            task = asyncio.get_running_loop().create_task(access.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    async def close(self) -> None:
+        """Close every endpoint, with whoever is in. It may be called twice."""
+        self._closed = True
+        for hud in list(self._accesses):
+            self.dismiss(hud)
+        if self._closing:
+            await asyncio.wait(self._closing, timeout=_CLOSE_S)
+        async with self._opening:
+            if self._is_open:
+                self._is_open = False
+                for endpoint in self._endpoints:
+                    await endpoint.close()
+
+    @property
+    def _taken(self) -> set[str]:
+        """Names under which the author publishes something else."""
+        return {capability.name for capability in self._environment.capabilities}
+
+    async def _open(self) -> bool:
+        """Open the endpoints, once; return whether they are."""
+        if not self._endpoints:
+            return False
+        async with self._opening:
+            if not self._is_open and not self._closed:
+                for endpoint in self._endpoints:
+                    await endpoint.open()
+                self._is_open = True
+            return self._is_open
+
+
+def _endpoints_of(environment: Environment) -> list[Endpoint]:
+    """What an environment's world declares, of what can be published here."""
+    world, name = environment.world, environment.name
+    made = [_find(declared)(world, name) for declared in world.endpoints]
+    return [endpoint for endpoint in made if endpoint is not None]
+
+
+def _find(declared: Publish | str) -> Publish:
+    """What makes an endpoint; `module:name` is loaded now, as a channel is served."""
+    if not isinstance(declared, str):
+        return declared
+    module, _, name = declared.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError) as exc:
+        raise InvalidEnvironment(
+            f"The world's endpoint {declared!r} cannot be loaded: {exc}. Write `module:name` of "
+            "what makes one, or the function itself."
+        ) from exc

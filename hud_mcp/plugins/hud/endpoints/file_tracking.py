@@ -1,0 +1,186 @@
+"""Direct access to the changes of a session's files: `filetracking/1`, which HUD's rollouts record.
+
+Lines of JSON-RPC over TCP, a request and its reply; nothing is written to the folder. The
+protocol knows no key: what lets a session in is the capability's name, which nobody guesses.
+A port is one session's, and answers programs of the server's own user alone.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any, NoReturn
+
+from hud_mcp.base.serving.listening import LOOPBACK, listen, port_of
+from hud_mcp.environment.world import EndpointAccess, FindSession
+from hud_mcp.errors import EnvironmentFailed, HudMcpError
+from hud_mcp.plugins.hud.wire.frames import BadFrame, FrameReader, encode_frame
+from hud_mcp.plugins.hud.workspace.spec import Workspace, WorkspaceWorld
+from hud_mcp.plugins.hud.workspace.tracking import FileTracker
+from hud_mcp.values.capability import Capability
+
+__all__ = ["FilesEndpoint", "publish"]
+
+logger = logging.getLogger(__name__)
+
+_PROTOCOL = "filetracking/1"
+_NAME = "filetracking"
+_LINE_BYTES = 64 * 1024
+_CLOSE_S = 1.0
+_SERVER_ERROR, _PARSE_ERROR = -32000, -32700
+_EXPECTED = f"expected a JSON object in one line of at most {_LINE_BYTES} bytes"
+
+_CALLS: Mapping[str, Callable[[FileTracker], Awaitable[dict[str, Any]]]] = {
+    "setup": FileTracker.setup,
+    "advance": FileTracker.advance,
+    "snapshot": FileTracker.snapshot,
+    "diff": FileTracker.diff,
+    "flush": FileTracker.flush,
+}
+
+
+def publish(world: Workspace, _environment: str) -> "FilesEndpoint | None":
+    """The endpoint of a workspace whose files are tracked; None where it has no name."""
+    return None if world.published_as is None else FilesEndpoint(world)
+
+
+class FilesEndpoint:
+    """A `Endpoint` to the changes of the files of an environment's sessions.
+
+    Args:
+        workspace: What the environment declares.
+    """
+
+    name = _NAME
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._nobody: _FilesAccess | None = None
+        self._accesses: set[_FilesAccess] = set()
+
+    def check(self) -> None:
+        """It can be opened anywhere."""
+
+    async def open(self) -> None:
+        """Take a port for the endpoint itself, which answers nobody."""
+        self._nobody = _FilesAccess(_NAME, self._workspace, _no_session, self._accesses.discard)
+
+    @property
+    def address(self) -> Capability:
+        """Where it listens."""
+        if self._nobody is None:
+            raise RuntimeError("the endpoint is not open")
+        return self._nobody.capability
+
+    def admit(self, find_session: FindSession) -> EndpointAccess:
+        """Take a port and a name for one session."""
+        name = f"{_NAME}-{secrets.token_hex(16)}"
+        access = _FilesAccess(name, self._workspace, find_session, self._accesses.discard)
+        self._accesses.add(access)
+        return access
+
+    async def close(self) -> None:
+        """Listen no more. It may be called twice."""
+        for access in [*self._accesses, *([self._nobody] if self._nobody else [])]:
+            await access.close()
+        self._nobody = None
+
+
+class _FilesAccess:
+    """One session's port. An `EndpointAccess`."""
+
+    def __init__(
+        self,
+        name: str,
+        workspace: Workspace,
+        find_session: FindSession,
+        forget: Callable[["_FilesAccess"], None],
+    ) -> None:
+        self._find_session = find_session
+        self._forget = forget
+        self._talks: set[asyncio.Task[None]] = set()
+        self._socket = listen(LOOPBACK, 0)
+        url = f"tcp://{LOOPBACK}:{port_of(self._socket)}"
+        params = {"root": str(workspace.root), "setup_diff": True}
+        self.capability = Capability(name=name, protocol=_PROTOCOL, url=url, params=params)
+        self._accepting = asyncio.get_running_loop().create_task(self._accept())
+
+    async def close(self) -> None:
+        """Listen no more, and drop who is there."""
+        self._forget(self)
+        tasks = {self._accepting, *self._talks}
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=_CLOSE_S)
+        self._socket.close()
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            peer, address = await loop.sock_accept(self._socket)
+            if _user_of(address[1]) not in (None, os.geteuid()):
+                logger.warning("another user of this machine was not let in to %s", _PROTOCOL)
+                peer.close()
+                continue
+            reader, writer = await asyncio.open_connection(sock=peer, limit=_LINE_BYTES)
+            talk = loop.create_task(self._talk(reader, writer))
+            self._talks.add(talk)
+            talk.add_done_callback(self._talks.discard)
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        frames = FrameReader(reader, limit=_LINE_BYTES)
+        try:
+            while (asked := await frames.read()) is not None:
+                if (reply := await self._answer(asked)) is not None:
+                    writer.write(encode_frame(reply))
+                    await writer.drain()
+        except BadFrame:
+            writer.write(encode_frame(_error(None, _PARSE_ERROR, _EXPECTED)))
+        except (OSError, TimeoutError) as exc:
+            logger.debug("a peer of %s has left: %s", _PROTOCOL, exc)
+        finally:
+            writer.close()
+
+    async def _answer(self, asked: dict[str, Any]) -> dict[str, Any] | None:
+        """The reply to a request; None to a notification."""
+        number, method = asked.get("id"), asked.get("method")
+        if not isinstance(number, int):
+            return None
+        call = _CALLS.get(method) if isinstance(method, str) else None
+        if call is None:
+            known = ", ".join(_CALLS)
+            return _error(number, _SERVER_ERROR, f"unknown method: {method!r}; there are: {known}")
+        try:
+            result = await call(await self._tracker())
+        except HudMcpError as exc:
+            return _error(number, _SERVER_ERROR, str(exc))
+        return {"jsonrpc": "2.0", "id": number, "result": result}
+
+    async def _tracker(self) -> FileTracker:
+        world = (await self._find_session()).direct_world()
+        if not isinstance(world, WorkspaceWorld) or world.tracker is None:
+            raise EnvironmentFailed("The files of this session are not tracked.")
+        return world.tracker
+
+
+def _error(number: int | None, code: int, message: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
+
+
+def _user_of(port: int) -> int | None:
+    """Whose socket of this machine's loopback has a port; None where nobody knows."""
+    there = f"{int.from_bytes(IPv4Address(LOOPBACK).packed, 'little'):08X}:{port:04X}"
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[1] == there:
+                return int(fields[7])
+    return None
+
+
+async def _no_session() -> NoReturn:
+    raise EnvironmentFailed("No task is in progress.")

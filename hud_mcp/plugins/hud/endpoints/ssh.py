@@ -1,0 +1,124 @@
+"""Direct access to a session's shell: `ssh/2` to its sandbox."""
+
+import importlib.util
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from hud_mcp.environment.world import DirectAccess, EndpointAccess, FindSession
+from hud_mcp.errors import EnvironmentFailed, NotInstalled
+from hud_mcp.plugins.hud.endpoints import libraries
+from hud_mcp.plugins.hud.workspace.spec import Workspace
+from hud_mcp.sandbox import Isolation, Sandbox
+from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
+from hud_mcp.values.capability import Capability
+from hud_mcp.worlds.shell import ShellWorld
+
+if TYPE_CHECKING:
+    from hud_mcp.plugins.hud.endpoints.ssh_server import SshServer
+
+__all__ = ["ShellEndpoint", "publish"]
+
+_PROTOCOL = "ssh/2"
+
+
+def publish(world: Workspace, _environment: str) -> "ShellEndpoint | None":
+    """The endpoint of a workspace; None where it has no name."""
+    name = world.published_as
+    return None if name is None else ShellEndpoint(name, world.options.isolation)
+
+
+class ShellEndpoint:
+    """A `Endpoint` to the sandboxes of an environment's sessions.
+
+    Args:
+        name: The capability's.
+        isolation: Whether commands run in a sandbox.
+    """
+
+    def __init__(self, name: str, isolation: Isolation) -> None:
+        self.name = name
+        self._isolation: Isolation = isolation
+        self._server: SshServer | None = None
+
+    def check(self) -> None:
+        """Refuse a machine without asyncssh.
+
+        Raises:
+            NotInstalled: Saying what to install.
+        """
+        if importlib.util.find_spec("asyncssh") is None:
+            raise NotInstalled(
+                "The environment has a workspace, which the channel publishes as ssh/2, and that "
+                "needs asyncssh: pip install 'hud-mcp[ssh]'. Or declare it as "
+                "Environment(world=Shell(…)), which publishes nothing."
+            )
+
+    async def open(self) -> None:
+        """Listen on a loopback port."""
+        try:
+            self._server = await libraries.SshServer.open()
+        except OSError as exc:
+            raise EnvironmentFailed(
+                f"There is no port for ssh on 127.0.0.1: {exc.strerror}. Free some, and try again."
+            ) from exc
+
+    @property
+    def address(self) -> Capability:
+        """Where it listens."""
+        return Capability(
+            name=self.name, protocol=_PROTOCOL, url=f"ssh://127.0.0.1:{self._opened.port}"
+        )
+
+    def admit(self, find_session: FindSession) -> EndpointAccess:
+        """Make a key for one session."""
+
+        @asynccontextmanager
+        async def open_use(what: Mapping[str, Any]) -> AsyncGenerator[_ShellUse]:
+            session = await find_session()
+            async with session.direct_access(_PROTOCOL, what) as access:
+                use = _ShellUse(access)
+                try:
+                    yield use
+                finally:
+                    use.leave()
+
+        # Without isolation it is another folder for each task.
+        cwd = GUEST_ROOT if self._isolation == "bwrap" else None
+        return self._opened.admit(self.name, open_use, cwd=cwd, isolation=self._isolation)
+
+    async def close(self) -> None:
+        """Listen no more. It may be called twice."""
+        if self._server is not None:
+            await self._server.close()
+
+    @property
+    def _opened(self) -> "SshServer":
+        if self._server is None:
+            raise RuntimeError("the endpoint is not open")
+        return self._server
+
+
+class _ShellUse:
+    """One use of a shell's sandbox."""
+
+    def __init__(self, access: DirectAccess) -> None:
+        self._access = access
+        self._world: ShellWorld | None = None
+
+    @property
+    def sandbox(self) -> Sandbox:
+        world = self._access.world
+        if not isinstance(world, ShellWorld):
+            raise EnvironmentFailed("This session's world is not a shell.")
+        self._world = world
+        world.note_change()
+        return world.sandbox
+
+    def tell(self, text: str, **info: Any) -> None:
+        self._access.tell(text, **info)
+
+    def leave(self) -> None:
+        """Note that it is over."""
+        if self._world is not None:
+            self._world.note_change()

@@ -1,0 +1,291 @@
+"""An `ssh/2` server whose users are sessions: a key opens one sandbox, and no other.
+
+The host key is made when the server opens and the users' keys when they are admitted; none
+is ever written anywhere. Whatever is run, is run in the sandbox; nothing is forwarded.
+"""
+
+import contextlib
+import logging
+import secrets
+from collections.abc import Generator
+from typing import Any, Literal
+
+import asyncssh
+from asyncssh.constants import DISC_TOO_MANY_CONNECTIONS
+
+from hud_mcp.base.serving.listening import LOOPBACK, shown_host, take_port
+from hud_mcp.errors import HudMcpError, LimitReached, SessionEnded
+from hud_mcp.plugins.hud.endpoints.sftp import OpenFiles, SandboxFiles
+from hud_mcp.plugins.hud.endpoints.ssh_command import Channel, SshCommand
+from hud_mcp.plugins.hud.endpoints.ssh_use import OpenUse
+from hud_mcp.plugins.hud.wire.words import in_hud_words
+from hud_mcp.values.capability import Capability
+
+__all__ = ["SshAccess", "SshServer"]
+
+logger = logging.getLogger(__name__)
+
+_ALGORITHM = "ssh-ed25519"
+_LOGIN_S = 20
+_SIGN_OF_LIFE_S = 30
+_MOST_CHANNELS = 64
+_MOST_SFTP = 16
+"""Sftp sessions of a key at once; each does one request after the other."""
+_MOST_CONNECTIONS = 16
+"""Connections of a key at once."""
+
+
+class SshAccess:
+    """One session's way in. Made by `SshServer.admit`.
+
+    Attributes:
+        capability: What the agent is given: address, user and keys.
+        open_use: Opens the sandbox for one use.
+        connections: Those of its key.
+        sftp_sessions: Those of all of them.
+        open_files: Counts what is open over sftp.
+    """
+
+    def __init__(
+        self,
+        server: "SshServer",
+        user: str,
+        key: asyncssh.SSHKey,
+        open_use: OpenUse,
+        capability: Capability,
+    ) -> None:
+        self.capability = capability
+        self.public_data = key.public_data
+        self._channels = 0
+        self.connections: set[asyncssh.SSHServerConnection] = set()
+        self.sftp_sessions: set[SandboxFiles] = set()
+        self._server = server
+        self._user = user
+        self.open_use = open_use
+        self.open_files = OpenFiles()
+
+    @contextlib.contextmanager
+    def one_more(self) -> Generator[None]:
+        """Count one command while it runs.
+
+        Raises:
+            LimitReached: There are too many at once.
+        """
+        if self._channels >= _MOST_CHANNELS:
+            raise LimitReached(f"{_MOST_CHANNELS} commands run at once; wait for one to end.")
+        self._channels += 1
+        try:
+            yield
+        finally:
+            self._channels -= 1
+
+    async def close(self) -> None:
+        """Let the key open nothing any more, and drop its connections. It may be called twice.
+
+        What runs in the sandbox in the back goes on, until the sandbox is closed.
+        """
+        self._server.dismiss(self._user)
+        connections = list(self.connections)
+        for connection in connections:
+            connection.abort()
+        for connection in connections:
+            await connection.wait_closed()
+
+
+class SshServer:
+    """One listening port for all sessions. Made by `open`."""
+
+    def __init__(self) -> None:
+        self._accesses: dict[str, SshAccess] = {}
+        self._host_key = _new_key()
+        self._acceptor: asyncssh.SSHAcceptor | None = None
+        self._host = ""
+
+    @classmethod
+    async def open(cls, host: str = LOOPBACK, port: int = 0) -> "SshServer":
+        """Listen.
+
+        Args:
+            host: The address.
+            port: The port; 0 for any.
+
+        Raises:
+            HudMcpError: It cannot be listened on.
+        """
+        server = cls()
+        server._host = shown_host(host)
+        server._acceptor = await asyncssh.listen(
+            sock=take_port(host, port),
+            server_factory=lambda: _Authentication(server),
+            server_host_keys=[server._host_key],
+            encoding=None,
+            line_editor=False,
+            allow_scp=False,
+            agent_forwarding=False,
+            x11_forwarding=False,
+            compression_algs=None,
+            login_timeout=_LOGIN_S,
+            keepalive_interval=_SIGN_OF_LIFE_S,
+            keepalive_count_max=3,
+            gss_host=None,
+            password_auth=False,
+            kbdint_auth=False,
+            host_based_auth=False,
+            config=(),
+        )
+        return server
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._acceptor.get_port() if self._acceptor is not None else 0
+
+    def admit(
+        self,
+        name: str,
+        open_use: OpenUse,
+        *,
+        cwd: str | None,
+        isolation: Literal["bwrap", "none"],
+    ) -> SshAccess:
+        """Make a key that opens a sandbox.
+
+        Args:
+            name: The capability's.
+            open_use: Called for each command, and while files are used over sftp.
+            cwd: Where commands start, as they name it, where that is known.
+            isolation: How commands are confined.
+        """
+        user = f"agent-{secrets.token_hex(8)}"
+        key = _new_key()
+        capability = Capability.ssh(
+            name=name,
+            url=f"ssh://{self._host}:{self.port}",
+            user=user,
+            host_pubkey=self._host_key.export_public_key().decode().strip(),
+            client_key=key.export_private_key().decode(),
+            cwd=cwd,
+            isolation=isolation,
+        )
+        access = SshAccess(self, user, key, open_use, capability)
+        self._accesses[user] = access
+        return access
+
+    def dismiss(self, user: str) -> None:
+        """Forget a user."""
+        self._accesses.pop(user, None)
+
+    def find(self, user: str) -> SshAccess | None:
+        """Who a user is, or None."""
+        return self._accesses.get(user)
+
+    async def close(self) -> None:
+        """Drop every connection, and listen no more. It may be called twice."""
+        for access in list(self._accesses.values()):
+            await access.close()
+        if self._acceptor is not None:
+            self._acceptor.close()
+            await self._acceptor.wait_closed()
+            self._acceptor = None
+
+    def serve_channel(self) -> Channel:
+        """What answers one channel of a connection."""
+        return Channel(self._serve, self._serve_files, self._has_room_for_files)
+
+    def _has_room_for_files(self, channel: Channel) -> bool:
+        """Whether one more sftp session may begin."""
+        access = self.find(str(channel.channel.get_connection().get_extra_info("username")))
+        return access is not None and len(access.sftp_sessions) < _MOST_SFTP
+
+    def _serve_files(
+        self, session: Channel, channel: asyncssh.SSHServerChannel[bytes]
+    ) -> SandboxFiles:
+        access = self._access_of(channel.get_connection())
+        files = SandboxFiles(
+            channel,
+            session.drained,
+            access.open_use,
+            access.open_files,
+            access.sftp_sessions.discard,
+        )
+        access.sftp_sessions.add(files)
+        return files
+
+    async def _serve(self, channel: Channel) -> None:
+        """Run what one channel asks for, and tell how it ended."""
+        try:
+            access = self._access_of(channel.channel.get_connection())
+            with access.one_more():
+                async with access.open_use(_described(channel)) as use:
+                    command = SshCommand(channel, use.sandbox)
+                    try:
+                        await command.run()
+                    finally:
+                        use.tell(command.written, exit_code=command.code)
+                command.tell_end()  # only now: what is told has been recorded
+        except (HudMcpError, OSError) as exc:
+            with contextlib.suppress(OSError, asyncssh.Error):
+                channel.stderr.write(f"{in_hud_words(str(exc))}\n".encode())
+                channel.exit(255)
+
+    def _access_of(self, connection: Any) -> SshAccess:
+        found = self.find(connection.get_extra_info("username"))
+        if found is None:
+            raise SessionEnded("This session has ended.")
+        return found
+
+
+def _described(channel: Channel) -> dict[str, Any]:
+    """What a channel asks for."""
+    what: dict[str, Any] = {} if channel.command is None else {"command": channel.command}
+    return what if channel.term_type is None else {**what, "terminal": channel.term_type}
+
+
+def _new_key() -> asyncssh.SSHKey:
+    return asyncssh.generate_private_key(_ALGORITHM)  # pyright: ignore[reportUnknownMemberType]  # partly typed
+
+
+class _Authentication(asyncssh.SSHServer):
+    """Lets a connection in by its user's own key."""
+
+    def __init__(self, server: SshServer) -> None:
+        self._server = server
+        self._connection: asyncssh.SSHServerConnection | None = None
+        self._access: SshAccess | None = None
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._connection = conn
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        if self._access is not None and self._connection is not None:
+            self._access.connections.discard(self._connection)
+
+    def session_requested(self) -> Channel:
+        return self._server.serve_channel()
+
+    def begin_auth(self, username: str) -> bool:
+        del username
+        return True
+
+    def public_key_auth_supported(self) -> bool:
+        return True
+
+    def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        access = self._server.find(username)
+        return access is not None and secrets.compare_digest(access.public_data, key.public_data)
+
+    def auth_completed(self) -> None:
+        connection = self._connection
+        if connection is None:
+            return
+        self._access = self._server.find(connection.get_extra_info("username"))
+        if self._access is None:  # dismissed meanwhile
+            connection.abort()
+        elif len(self._access.connections) >= _MOST_CONNECTIONS:
+            connection.disconnect(
+                DISC_TOO_MANY_CONNECTIONS,
+                f"{_MOST_CONNECTIONS} connections of this key are open; close one.",
+            )
+        else:
+            self._access.connections.add(connection)

@@ -1,0 +1,208 @@
+"""Which environment a gym's name means, and where a server of its own loads it from."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from hud_mcp.environment import Environment, declared_environment
+from hud_mcp.environment.gyms import CustomGym, why_remote
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.taskset import Taskset
+from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean, name_known
+from hud_mcp.loading.source import (
+    LISTING,
+    declared_tasks,
+    default_sources,
+    gymnasium_source,
+    load_environments,
+    shipped_environments,
+    shipped_folder,
+    shipped_name,
+)
+
+__all__ = ["Wanted", "find_environment", "find_source", "find_task", "read_wanted"]
+
+_ENV_FILE = "env.py"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What `gym.make` was asked for.
+
+    Attributes:
+        task: The task; one without a prompt and calls, where only a gym was named.
+        is_task: Whether a task was given.
+        name: The name of the gym.
+        environment: The declaration, where one was given.
+        custom: The gym of the user's own, where it is one.
+    """
+
+    task: Task
+    is_task: bool
+    name: str
+    environment: Environment | None = None
+    custom: CustomGym | None = None
+
+
+def read_wanted(given: Any) -> Wanted:
+    """Read what `gym.make` was given first.
+
+    Raises:
+        InvalidTask: It is not a task and no gym.
+    """
+    if isinstance(given, Task):
+        custom = given.gym if isinstance(given.gym, CustomGym) else None
+        return Wanted(task=given, is_task=True, name=given.env, custom=custom)
+    if isinstance(given, Environment):
+        return Wanted(
+            task=_bare_task(given.name), is_task=False, name=given.name, environment=given
+        )
+    if isinstance(given, CustomGym):
+        task = Task.model_validate({"prompt": "", "gym": given})
+        return Wanted(task=task, is_task=False, name=given.name, custom=given)
+    if isinstance(given, str | Path) and str(given).strip():
+        return Wanted(task=_bare_task(str(given)), is_task=False, name=str(given))
+    if inspect.iscoroutine(given):
+        given.close()  # it will not run, and need not say so
+        raise InvalidTask("a coroutine is not a gym; await it first, or pass what it returns")
+    raise InvalidTask(
+        f"{given!r:.80} is not a gym; pass a task, the name of a gym such as 'hud-browser', an "
+        "environment, or a CustomGym"
+    )
+
+
+def find_task(
+    source: str | Path | Environment, given: Task | Mapping[str, Any] | str | None
+) -> tuple[Wanted, str | None]:
+    """Read what `connect` was given: what is wanted, and where; None for this process.
+
+    Raises:
+        InvalidTask: There is no such task.
+        SourceNotFound: There is no such environment.
+    """
+    if isinstance(source, Environment):
+        task = _found_task([source], given)
+        wanted = read_wanted(source)
+        return (wanted if task is None else replace(wanted, task=task, is_task=True)), None
+    text = str(source)
+    scheme, _, rest = text.partition(":")
+    if scheme in ("http", "https", "tcp"):
+        if given is None or isinstance(given, str):
+            raise InvalidTask(
+                f"{text} is a server: give the task itself, such as "
+                "Task(env=…, template=…, args={…}), or its row."
+            )
+        return read_wanted(_read_task(given)), text
+    place = rest if scheme == "stdio" else text
+    environments = (
+        [] if not place and given is not None else load_environments([find_source(place)])
+    )
+    task = _found_task(environments, given)
+    if scheme == "stdio":
+        if task is None:
+            return read_wanted(place), "stdio:"
+        return read_wanted(task), f"stdio:{find_source(place)}" if place else "stdio:"
+    if task is None:
+        return read_wanted(find_environment(place)), None
+    named = next((e for e in environments if e.name == task.env), None)
+    if named is None:
+        names = ", ".join(e.name for e in environments)
+        raise InvalidTask(f"{text} has no environment {task.env!r} of this task. It has: {names}.")
+    return Wanted(task=task, is_task=True, name=named.name, environment=named), None
+
+
+def _found_task(
+    environments: Sequence[Environment], given: Task | Mapping[str, Any] | str | None
+) -> Task | None:
+    if not isinstance(given, str):
+        return None if given is None else _read_task(given)
+    names = {environment.name for environment in environments}
+    declared = declared_tasks(environments)
+    quickstart = shipped_folder("taskset_data") / "quickstart.jsonl"
+    shipped = Taskset.load(quickstart) if quickstart.is_file() else ()
+    known = {task.id: task for task in (*shipped, *declared) if task.env in names}
+    if given not in known:
+        raise InvalidTask(
+            f"{', '.join(names)} declares no task {given!r}.{did_you_mean(given, known)} Give the "
+            "task itself, such as Task(env=…, template=…, args={…})."
+        )
+    return known[given]
+
+
+def _read_task(given: Task | Mapping[str, Any]) -> Task:
+    if isinstance(given, Task):
+        return given
+    try:
+        return Task.model_validate(dict(given))
+    except ValidationError as exc:
+        raise InvalidTask(f"The row is not a task: {exc.errors()[0]['msg']}.") from exc
+
+
+def find_environment(name: str) -> Environment:
+    """Return the environment that a gym's name means, in this process.
+
+    A name is that of an environment that this program has declared, of one in `./env.py`, of a
+    shipped one, or of a Gymnasium environment; or it is a path to a file of one.
+
+    Raises:
+        SourceNotFound: There is none; the text lists what there is.
+        InvalidEnvironment, NotInstalled: It cannot be loaded.
+    """
+    declared = declared_environment(name)
+    if declared is not None:
+        return declared
+    source = find_source(name)
+    found = load_environments([source])
+    if len(found) == 1:
+        return found[0]
+    names = [environment.name for environment in found]
+    if name in names:
+        return found[names.index(name)]
+    raise SourceNotFound(
+        f"{source} has {len(found)} environments; name one, such as {source}:{names[0]}. It has: "
+        f"{', '.join(names)}."
+    )
+
+
+def find_source(name: str) -> str:
+    """Return what `hud-mcp serve` takes for the environment that a gym's name means.
+
+    Raises:
+        SourceNotFound: As for `find_environment`.
+    """
+    shipped = shipped_environments()
+    if (own_file := shipped_name(name)) is not None:
+        return name if own_file == name else f"{own_file}:{name}"
+    place, colon, _ = name.rpartition(":")
+    looks_like_path = "/" in name or "\\" in name or name.endswith(".py")
+    if looks_like_path or (colon and (name.startswith("gym:") or Path(place).exists())):
+        return name
+    own = _own_names()
+    if name in own:
+        return f"{_ENV_FILE}:{name}"
+    source = gymnasium_source(name)
+    if source is not None:
+        return source
+    if (remote := why_remote(name)) is not None:
+        raise SourceNotFound(remote)
+    known = name_known(name, [*own, *shipped], what="There are", listing=LISTING)
+    raise SourceNotFound(
+        f"There is no gym {name!r}.{known} A gym is also any Gymnasium id, such as CartPole-v1, or "
+        "the path of a file that declares an environment."
+    )
+
+
+def _own_names() -> list[str]:
+    """The environments that `./env.py` declares."""
+    if default_sources() != (_ENV_FILE,):
+        return []
+    return [environment.name for environment in load_environments([_ENV_FILE])]
+
+
+def _bare_task(name: str) -> Task:
+    """What stands for a task where only a gym is named: nothing is asked, set up or graded."""
+    return Task.model_validate({"prompt": "", "gym": name})

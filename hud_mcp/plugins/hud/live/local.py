@@ -1,0 +1,186 @@
+"""Sessions of this process for live environments: one registry for each event loop and store.
+
+It stays when the last environment is closed, for a while: another one need not wait for a
+browser again. With the loop it ends in order.
+"""
+
+import asyncio
+import weakref
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from hud_mcp.base.lazy import libraries
+from hud_mcp.base.serving.listening import LOOPBACK, base_url, listen, port_of
+from hud_mcp.environment import Environment
+from hud_mcp.errors import SessionEnded
+from hud_mcp.plugins.hud.live import surfaces
+from hud_mcp.plugins.hud.live.client import Client
+from hud_mcp.plugins.hud.operations import Operations
+from hud_mcp.record.trajectory import live_url
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.registry import Sessions
+from hud_mcp.store import Store
+
+__all__ = ["LOCAL_LIMITS", "LocalClient"]
+
+LOCAL_LIMITS = Limits(sessions=4096, sessions_per_caller=4096, idle_s=86_400, total_s=604_800)
+"""What a program of the user's own may do: it has no neighbours, and thinks as long as it likes."""
+
+_LINGER_S = 30.0
+"""How long a registry without environments keeps what they shared, such as a browser."""
+
+
+class Registry:
+    """The sessions of one event loop on one store, and what serves them.
+
+    Args:
+        store: Where they are recorded; it is closed with the registry.
+
+    Attributes:
+        sessions: The registry of sessions.
+        closed: Whether nobody may take it any more.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.sessions = Sessions((), store=store, limits=LOCAL_LIMITS, resumes=False)
+        self.closed = False
+        self._lives = _lives(self)
+        self._users = 0
+        self._pages: asyncio.Task[None] | None = None
+        self._base: str | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    async def take(self) -> None:
+        """Count one more user; from the first on, the loop ends it if nobody else does."""
+        self._users += 1
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._users == 1:
+            with suppress(StopAsyncIteration):
+                await anext(self._lives)
+
+    def leave(self) -> None:
+        """Count one user less; without any, it ends in a while."""
+        self._users -= 1
+        if self._users == 0 and not self.closed:
+            self.sessions.roster.close()
+            self._timer = asyncio.get_running_loop().call_later(_LINGER_S, self._end)
+
+    async def live_page(self, token: str) -> str | None:
+        """The live page of a session; a loopback port serves them once one is asked for."""
+        if self._base is None:
+            self._base = self._serve_pages()
+        return live_url(self._base, token)
+
+    async def close(self) -> None:
+        """End every session, what they shared, and the pages."""
+        self.closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._pages is not None:
+            self._pages.cancel()
+            await asyncio.wait({self._pages})
+        await self.sessions.close()
+
+    def _end(self) -> None:
+        self.closed = True
+        self._closing = asyncio.get_running_loop().create_task(self._lives.aclose())
+
+    def _serve_pages(self) -> str:
+        listener = listen(LOOPBACK, 0)
+        address = base_url(LOOPBACK, port_of(listener))
+        routes = surfaces.live_routes(self.sessions.store, hosts=surfaces.Hosts(LOOPBACK))
+
+        async def serve() -> None:  # in a task of its own, which a loop that ends cancels first
+            async with surfaces.serving(libraries.Router(routes), listener):
+                await anyio.sleep_forever()
+
+        self._pages = asyncio.get_running_loop().create_task(serve(), name="live pages")
+        return address
+
+
+async def _lives(registry: Registry) -> AsyncGenerator[None]:
+    """Lasts as long as the registry: a loop that is shut down in order ends its generators."""
+    try:
+        while True:
+            yield
+    finally:
+        with anyio.CancelScope(shield=True):
+            await registry.close()
+
+
+_registries: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[object, Registry]]" = (
+    weakref.WeakKeyDictionary()
+)
+
+
+async def _registry(place: Store | str | Path | None) -> Registry:
+    """The one registry of this loop on a store, taken."""
+    given = place if isinstance(place, Store) else Store(place)
+    key = (given.url, given.screenshots)
+    here = _registries.setdefault(asyncio.get_running_loop(), {})
+    found = here.get(key)
+    if found is None or found.closed:
+        found = here[key] = Registry(Store(given.url, screenshots=given.screenshots))
+    await found.take()
+    return found
+
+
+class LocalClient(Client):
+    """Sessions of this process. Made by `open`.
+
+    Args:
+        registry: Whose they are; it is left at the end.
+        environment: Whose tasks they are of.
+        on_close: Called at the end.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        environment: Environment,
+        on_close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._registry: Registry | None = registry
+        self._on_close = on_close
+        self._operations = Operations(
+            registry.sessions, environment=environment, live_page=registry.live_page
+        )
+
+    @classmethod
+    async def open(
+        cls,
+        environment: Environment,
+        *,
+        store: Store | str | Path | None = None,
+        on_close: Callable[[], Awaitable[None]] | None = None,
+    ) -> "LocalClient":
+        """Take part in this event loop's sessions.
+
+        Args:
+            environment: Whose tasks will be started.
+            store: Where they are recorded: a store, its path or URL; the default one by default.
+            on_close: Called when the client is closed.
+        """
+        return cls(await _registry(store), environment, on_close)
+
+    async def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Perform an operation here."""
+        if self._registry is None:
+            raise SessionEnded("This environment is closed. Make another one with gym.make.")
+        return await self._operations.perform(operation, params)
+
+    async def close(self) -> None:
+        """Leave the registry. It may be called twice."""
+        registry, self._registry = self._registry, None
+        if registry is None:
+            return
+        registry.leave()
+        if self._on_close is not None:
+            await self._on_close()

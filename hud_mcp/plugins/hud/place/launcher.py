@@ -1,0 +1,128 @@
+"""The server's side of the process that forks for templates: one for all of its sessions."""
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hud_mcp.environment.world import Shared
+from hud_mcp.errors import EnvironmentFailed
+
+__all__ = ["Launched", "Launcher"]
+
+logger = logging.getLogger(__name__)
+
+_KEY = "the launcher of templates"
+_CLOSE_S = 2.0
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from hud_mcp.plugins.hud.place.forks import main; main()"
+)
+
+
+class Launched:
+    """A template's process that was started; whoever has this closes it.
+
+    Attributes:
+        control: What it is told, and tells.
+        output: What it prints.
+        life: Its status, when it has ended; closing this ends it with all that it has started.
+    """
+
+    def __init__(self) -> None:
+        self.control, self._their_control = socket.socketpair()
+        self.life, self._their_life = socket.socketpair()
+        self.output, self._their_output = os.pipe()
+
+    @property
+    def theirs(self) -> list[int]:
+        """The descriptors that the process has."""
+        return [self._their_control.fileno(), self._their_output, self._their_life.fileno()]
+
+    def close_theirs(self) -> None:
+        """Close this process's copies of them."""
+        self._their_control.close()
+        self._their_life.close()
+        os.close(self._their_output)
+
+    def close(self) -> None:
+        """End it; `control` is closed by whoever uses it."""
+        self.life.close()
+        os.close(self.output)
+
+
+class Launcher:
+    """Starts templates' processes. A `SharedService`; made by `of`.
+
+    Args:
+        preload: Modules that every one of them needs.
+    """
+
+    def __init__(self, preload: Sequence[str]) -> None:
+        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603  # this interpreter
+                [sys.executable, "-P", "-c", _START, json.dumps(sys.path), json.dumps(preload)],
+                stdin=theirs.fileno(), stdout=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+
+    @classmethod
+    async def of(cls, shared: Shared, preload: Sequence[str]) -> "Launcher":
+        """The one of this process, which runs; one that has ended is replaced."""
+
+        async def open_one() -> Launcher:
+            return cls(preload)
+
+        found = await shared.get(_KEY, open_one)
+        if found._process.poll() is not None:  # noqa: SLF001  # its own class
+            logger.error("the launcher of templates has ended; another one is started")
+            shared.forget(_KEY, found)
+            await found.close()
+            found = await shared.get(_KEY, open_one)
+        return found
+
+    def launch(self, plan: Mapping[str, Any], namespaces: Sequence[int]) -> Launched:
+        """Start a process.
+
+        Args:
+            plan: What it is to run, as JSON.
+            namespaces: What it is to enter, open; they stay the caller's.
+
+        Raises:
+            EnvironmentFailed: It cannot be started.
+        """
+        plan_fd = os.memfd_create("hud-mcp")
+        launched = Launched()
+        try:
+            here = {"environ": dict(os.environ), "cwd": str(Path.cwd()), "path": sys.path}
+            whole = {**plan, **here}
+            with open(plan_fd, "wb", closefd=False) as file:
+                file.write(json.dumps(whole).encode())
+            os.lseek(plan_fd, 0, os.SEEK_SET)
+            socket.send_fds(self._ours, [b"1"], [plan_fd, *launched.theirs, *namespaces])
+        except OSError as exc:
+            launched.close()
+            launched.control.close()
+            raise EnvironmentFailed(
+                f"A template's process could not be started: {exc.strerror}. Start a new task."
+            ) from exc
+        finally:
+            os.close(plan_fd)
+            launched.close_theirs()
+        return launched
+
+    async def close(self) -> None:
+        """Start no more; those that run go on. It may be called twice."""
+        self._ours.close()
+        if self._process.poll() is None:
+            try:
+                await asyncio.wait_for(asyncio.to_thread(self._process.wait), _CLOSE_S)
+            except TimeoutError:
+                self._process.kill()
+        self._process.wait()

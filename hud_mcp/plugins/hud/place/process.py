@@ -1,0 +1,335 @@
+"""The server's side of a template that has a process of its own.
+
+It is a generator to whoever drives it: what the template yields, it yields; what the driver
+throws into it arrives there; what the template raises, it raises. A bound that cancels it is
+passed on; a process that does not listen is killed.
+"""
+
+import asyncio
+import contextvars
+import json
+import logging
+import os
+import shutil
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hud_mcp import errors
+from hud_mcp.environment.template import Answer, Template
+from hud_mcp.errors import EnvironmentFailed, HudMcpError
+from hud_mcp.plugins.hud.place import wire
+from hud_mcp.plugins.hud.place.launcher import Launched, Launcher
+from hud_mcp.session.log import pass_on
+from hud_mcp.session.session_end import RaisedApart, SessionOver
+from hud_mcp.values.grade import Grade
+from hud_mcp.worlds.shell.place import Place
+
+__all__ = ["TemplateProcess"]
+
+logger = logging.getLogger(__name__)
+
+_CANCEL_S = 0.7
+"""How long a template has to clean up when it is cancelled; a driver waits a second."""
+_END_S = 2.0
+_STATUS_S = 1.0
+_LINE_BYTES = 64 * 1024
+_CHUNK_BYTES = 256 * 1024
+
+
+class TemplateProcess(AsyncGenerator[Any, Any]):
+    """One template in its process. Nothing runs before its first step.
+
+    Args:
+        template: What to run.
+        source: Its environment's file.
+        args: Its arguments, as JSON.
+        context: Its session's context.
+        place: Where it runs.
+    """
+
+    def __init__(
+        self,
+        template: Template,
+        *,
+        source: Path,
+        args: Mapping[str, Any],
+        context: Mapping[str, Any],
+        place: Place,
+    ) -> None:
+        self._template = template
+        self._source = source
+        self._args = args
+        self._given_context = context
+        self._place = place
+        self._launched: Launched | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._outcome: asyncio.Future[dict[str, Any]] | None = None
+        self._early: dict[str, Any] | None = None
+        self._over: dict[str, Any] | None = None
+        self._owner: asyncio.Task[Any] | None = None
+        self._graded = False
+        self._calls: dict[int, asyncio.Task[None]] = {}
+        self._listening: asyncio.Task[None] | None = None
+        self._printed = b""
+        self._made: list[str] = []
+        self._closed = False
+        self._ended = asyncio.Event()
+
+    # What a generator does.
+
+    async def __anext__(self) -> Any:
+        """Go on to the next yield."""
+        return await self.asend(None)
+
+    async def asend(self, value: Any, /) -> Any:
+        """Begin; or hand over the answer; or go on after the grade."""
+        if self._launched is None:
+            await self._start()
+            return await self._next(None)
+        if self._graded:
+            return await self._next({"op": "finish"})
+        raw = value.raw if isinstance(value, Answer) else value
+        return await self._next({"op": "answer", "raw": raw})
+
+    async def athrow(
+        self,
+        typ: type[BaseException] | BaseException,
+        *_rest: Any,
+    ) -> Any:
+        """Tell the template that its session is over; or go on where it was cut off by itself."""
+        if isinstance(typ, SessionOver):
+            return await self._next({"op": "over", "text": str(typ)})
+        if isinstance(typ, asyncio.CancelledError):
+            return await self._next({"op": "go_on"})
+        raise typ
+
+    async def aclose(self) -> None:
+        """End the process, and whatever it has started. It may be called twice."""
+        if self._closed or self._launched is None:
+            self._closed = True
+            return
+        self._closed = True
+        for call in self._calls.values():
+            call.cancel()
+        try:
+            if self._over is not None and not self._ended.is_set():
+                await self._status(_END_S)  # it has a moment for what it does at its exit
+        finally:
+            await self._kill()
+
+    # The process.
+
+    async def _start(self) -> None:
+        if wire.is_inside():
+            raise EnvironmentFailed(
+                f"{self._source} starts sessions while it loads. Put that code under "
+                "`if __name__ == '__main__':`."
+            )
+        if not self._source.is_file():
+            raise EnvironmentFailed(
+                f"Environment {self._template.env!r} is in no file, but a template with a "
+                "workspace runs in another process, which loads it. Put it into a file, or "
+                "give the template a parameter annotated with ShellWorld."
+            )
+        place = self._place
+        launcher = await Launcher.of(place.shared, [place.stand_in.partition(":")[0]])
+        namespaces = list(place.namespaces()) if place.namespaces is not None else []
+        try:
+            self._launched = launcher.launch(
+                {
+                    "source": str(self._source),
+                    "environment": self._template.env,
+                    "template": self._template.id,
+                    "where": self._template.where,
+                    "args": dict(self._args),
+                    "context": dict(self._given_context),
+                    "root": str(place.root),
+                    "places": [str(each) for each in place.places],
+                    "owner": place.owner,
+                    "follow_links": place.follow_links,
+                    "stand_in": place.stand_in,
+                },
+                namespaces,
+            )
+        finally:
+            for fd in namespaces:
+                os.close(fd)
+        self._owner = asyncio.current_task()
+        reader, self._writer = await asyncio.open_connection(sock=self._launched.control)
+        loop = asyncio.get_running_loop()
+        os.set_blocking(self._launched.output, False)
+        context = contextvars.copy_context()
+        loop.add_reader(self._launched.output, context.run, self._read_output)
+        self._listening = loop.create_task(self._listen(reader))
+
+    async def _next(self, frame: Mapping[str, Any] | None) -> Any:
+        """Tell the process something, and return what its template yields next.
+
+        If this call is cancelled, so is the template; a process that does not end then, is
+        killed.
+        """
+        self._outcome = asyncio.get_running_loop().create_future()
+        early, self._early = self._early or self._over, None
+        if early is not None:
+            self._outcome.set_result(early)
+        elif frame is not None:
+            self._write(frame)
+        try:
+            outcome = await self._outcome
+        except asyncio.CancelledError:
+            await self._cancel()
+            raise
+        finally:
+            self._outcome = None
+        return self._read(outcome)
+
+    def _read(self, outcome: Mapping[str, Any]) -> Any:
+        """What an outcome is to a driver: a value, or something raised."""
+        if outcome["op"] == "prompt":
+            return wire.PROMPT.validate_python(outcome["prompt"])
+        if outcome["op"] == "grade":
+            self._graded = True
+            return outcome["grade"] and Grade.model_validate(outcome["grade"])
+        if outcome["op"] == "ended":
+            raise StopAsyncIteration
+        if outcome["op"] == "over":
+            raise SessionOver
+        if outcome["op"] == "cancelled":
+            raise asyncio.CancelledError
+        raised = RaisedApart(outcome["kind"], outcome["described"])
+        kind = getattr(errors, outcome["kind"], None) if outcome["known"] else None
+        if isinstance(kind, type) and issubclass(kind, HudMcpError):
+            raise kind(outcome["text"]) from raised
+        raise raised
+
+    async def _cancel(self) -> None:
+        """Cancel what the template does, and kill its process if that does not end it."""
+        ended = self._outcome = asyncio.get_running_loop().create_future()
+        self._write({"op": "cancel"})
+        for call in self._calls.values():
+            call.cancel()
+        try:
+            await asyncio.wait({ended}, timeout=_CANCEL_S)
+        finally:
+            self._outcome = None
+            if not ended.done():
+                logger.warning("a template that does not listen is killed")
+                await self._kill()
+
+    async def _kill(self) -> None:
+        self._over = self._over or self._lost(None)
+        launched = self._launched
+        if launched is None:
+            return
+        if not self._ended.is_set():
+            self._read_output()
+            self._ended.set()
+            asyncio.get_running_loop().remove_reader(launched.output)
+            if self._writer is not None:
+                self._writer.transport.abort()
+            launched.close()
+        if self._listening is not None:
+            self._listening.cancel()
+        while self._made:
+            await asyncio.to_thread(shutil.rmtree, self._made.pop(), ignore_errors=True)
+
+    def _write(self, frame: Mapping[str, Any]) -> None:
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.write(wire.pack(frame))
+
+    # What it says.
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        while (frame := await wire.read(reader)) is not None:
+            op = frame["op"]
+            if op == "call":
+                call = asyncio.create_task(self._call(frame))
+                self._calls[frame["id"]] = call
+                call.add_done_callback(lambda _, number=frame["id"]: self._calls.pop(number, None))
+            elif op == "uncall":
+                if (call := self._calls.get(frame["id"])) is not None:
+                    call.cancel()
+            elif op == "made":
+                self._made.append(frame["path"])
+            elif op == "cut_off":
+                self._cut_off()
+            else:
+                self._come_out(frame)
+        if self._over is None:
+            self._come_out(self._lost(await self._status(_STATUS_S)))
+
+    def _cut_off(self) -> None:
+        """Pass on that the template has ended its wait by itself: its owner waits for no answer."""
+        if self._outcome is None and self._over is None and self._owner is not None:
+            self._owner.cancel()
+
+    def _come_out(self, outcome: dict[str, Any]) -> None:
+        self._read_output()
+        if outcome["op"] not in ("prompt", "grade"):
+            self._over = outcome
+        if self._outcome is not None and not self._outcome.done():
+            self._outcome.set_result(outcome)
+        else:
+            self._early = outcome  # for the driver's next step
+
+    async def _call(self, frame: Mapping[str, Any]) -> None:
+        """Do what the process asks of the world."""
+        reply: dict[str, Any] = {"op": "result", "id": frame["id"]}
+        try:
+            reply["value"] = await self._place.calls[frame["name"]](**frame["arguments"])
+        except HudMcpError as exc:
+            reply["error"] = {"kind": wire.kind_of(exc), "text": str(exc)}
+        except (KeyError, TypeError) as exc:
+            reply["error"] = {"kind": "ActionFailed", "text": f"It cannot be called so: {exc}."}
+        self._write(reply)
+
+    async def _status(self, within_s: float) -> int | None:
+        """Wait for its end, and return how it ended; None where nobody knows."""
+        if self._launched is None or self._ended.is_set():
+            return None
+        life = self._launched.life
+        life.setblocking(False)
+        try:
+            async with asyncio.timeout(within_s):
+                said = await asyncio.get_running_loop().sock_recv(life, 1024)
+        except (TimeoutError, OSError):
+            return None
+        return int(json.loads(said)["code"]) if said else None
+
+    def _lost(self, code: int | None) -> dict[str, Any]:
+        how = "" if code is None else f" with exit code {code}"
+        if code is not None and code < 0:
+            how = f", killed by signal {-code}"
+        text = f"the template's process ended{how}"
+        described = f"{self._template.where}: {text}"
+        return {"op": "raised", "kind": "ProcessEnded", "described": described, "known": False}
+
+    # What it prints.
+
+    def _read_output(self) -> None:
+        """Log whole lines that were printed; the rest waits for its end, or for the process's."""
+        if self._launched is None:
+            return
+        while True:
+            try:
+                data = os.read(self._launched.output, _CHUNK_BYTES)
+            except BlockingIOError:
+                break
+            except OSError:
+                data = b""
+            if not data:
+                if not self._ended.is_set():
+                    asyncio.get_running_loop().remove_reader(self._launched.output)
+                lines, self._printed = [self._printed], b""
+                self._log(lines if lines[0] else [])
+                return
+            *lines, self._printed = (self._printed + data).split(b"\n")
+            self._log(lines)
+            if len(self._printed) > _LINE_BYTES:
+                self._log([self._printed])
+                self._printed = b""
+
+    def _log(self, lines: list[bytes]) -> None:
+        for line in lines:
+            pass_on(line.decode("utf-8", "replace"))

@@ -1,0 +1,1 @@
+"""Runs as HUD's SDK has them."""

@@ -1,0 +1,210 @@
+"""Where `Taskset.run` places its tasks: in this process, in one of its own, on a server.
+
+Whichever it is, the environment is on the control channel, so that an agent reaches its
+capabilities in one way.
+"""
+
+import os
+import secrets
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+import anyio.abc
+from anyio.streams.text import TextReceiveStream
+
+from hud_mcp.base.serving.listening import LOOPBACK, port_of
+from hud_mcp.environment import Environment
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.taskset import Taskset
+from hud_mcp.errors import EnvironmentFailed, InvalidTask
+from hud_mcp.loading.source import load_environments
+from hud_mcp.plugins.hud.live.finding import find_environment
+from hud_mcp.plugins.hud.wire.place import Place, read_place
+from hud_mcp.plugins.hud.wire.server import CHANNEL_LIMITS, Channel
+from hud_mcp.record.job import Job
+from hud_mcp.rollout.link import stopped_at_the_end
+from hud_mcp.session.registry import Sessions
+from hud_mcp.store import Store
+
+__all__ = ["LocalRuntime", "Placement", "Runtime", "SubprocessRuntime", "started_by"]
+
+_PORT_LINE = "HUD_SERVE_PORT="
+_READY_S = 120.0
+_STOP_S = 5.0
+
+
+class Placement(Protocol):
+    """Where tasks run."""
+
+    @property
+    def knows_rows(self) -> bool:
+        """Whether it can start every row by its id; else only what a template's arguments say."""
+        ...
+
+    def serve(self, tasks: Taskset, job: Job) -> AbstractAsyncContextManager[Mapping[str, Place]]:
+        """Have the environments of tasks on the channel while the block runs, by their names.
+
+        Raises:
+            HudMcpError: One cannot be had, or a task does not fit it. Nothing ran.
+        """
+        ...
+
+
+class LocalRuntime:
+    """Environments of this process.
+
+    Args:
+        source: A source as `hud-mcp serve` takes it, or an `Environment`; by default each task's
+            environment is found by its name.
+
+    Raises:
+        InvalidTask: The source is something else.
+    """
+
+    knows_rows = True
+
+    def __init__(
+        self,
+        source: str | Path | Environment | None = None,
+    ) -> None:
+        if source is not None and not isinstance(source, str | Path | Environment):  # pyright: ignore[reportUnnecessaryIsInstance]  # HUD's takes functions
+            raise InvalidTask(
+                f"LocalRuntime takes a source or an Environment, not {source!r:.60}; call a "
+                "function that builds one first, and give what it returns."
+            )
+        self._source = source
+
+    @asynccontextmanager
+    async def serve(self, tasks: Taskset, job: Job) -> AsyncGenerator[Mapping[str, Place]]:
+        """Serve them on loopback ports, with their own token; see `Placement`."""
+        sessions = Sessions(
+            self._environments(tasks),
+            store=_own_store(job),
+            tasksets=[tasks],
+            limits=CHANNEL_LIMITS,
+            job_id=job.id,
+            resumes=False,
+        )
+        token = secrets.token_hex(16)
+        places: dict[str, Place] = {}
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(sessions.close)
+            for name in tasks.environment_names:
+                channel = Channel(sessions.find_environment(name), sessions=sessions, token=token)
+                server = await channel.listen()
+                stack.push_async_callback(channel.close)
+                places[name] = Place(LOOPBACK, port_of(server), token)
+            yield places
+
+    def _environments(self, tasks: Taskset) -> list[Environment]:
+        if isinstance(self._source, Environment):
+            return [self._source]
+        if self._source is not None:
+            return load_environments([str(self._source)])
+        return [find_environment(name) for name in tasks.environment_names]
+
+
+class SubprocessRuntime:
+    """One environment in its own process, which ends with the run.
+
+    Args:
+        source: A source of one environment, as `hud-mcp serve` takes it.
+        ready_timeout: Seconds that it may take to start.
+    """
+
+    knows_rows = True
+
+    def __init__(
+        self,
+        source: str | Path,
+        *,
+        ready_timeout: float = _READY_S,
+    ) -> None:
+        self._source = str(source)
+        self._ready_s = ready_timeout
+
+    @asynccontextmanager
+    async def serve(self, tasks: Taskset, job: Job) -> AsyncGenerator[Mapping[str, Place]]:
+        """Start the process, and end it at the end; see `Placement`."""
+        if len(tasks.environment_names) != 1:
+            names = ", ".join(tasks.environment_names)
+            raise InvalidTask(
+                f"SubprocessRuntime has one environment, and these tasks are of: {names}. Run "
+                "them separately, or in a LocalRuntime()."
+            )
+        token = secrets.token_hex(16)
+        with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
+            rows = Path(folder) / "tasks.jsonl"
+            tasks.save(rows)
+            command = [
+                sys.executable, "-P", "-m", "hud_mcp.channel", self._source, "--env",
+                tasks.environment_names[0], "--taskset", str(rows), "--store", _own_store(job).url,
+                "--job", job.id,
+            ]  # fmt: skip
+            async with _process(command, token) as process:
+                port = await self._read_port(process)
+                yield {tasks.environment_names[0]: Place("127.0.0.1", port, token)}
+
+    async def _read_port(self, process: anyio.abc.Process) -> int:
+        if process.stdout is None:
+            raise EnvironmentFailed(f"{self._source} has no standard output.")
+        lines: TextReceiveStream = TextReceiveStream(process.stdout)
+        read = ""
+        with anyio.move_on_after(self._ready_s):
+            async for text in lines:
+                read += text
+                if read.startswith(_PORT_LINE) and "\n" in read:
+                    return int(read.splitlines()[0].removeprefix(_PORT_LINE))
+        raise EnvironmentFailed(
+            f"{self._source} did not start within {self._ready_s:g} s; what it wrote to standard "
+            "error says why. `hud-mcp serve` of it shows the same."
+        )
+
+
+class Runtime:
+    """A running server of the control channel: one of this package, or HUD's own.
+
+    It keeps its own record. A row with a prompt, a context or a seed must exist there under its id.
+
+    Args:
+        url: `tcp://[token@]host:port`.
+    """
+
+    knows_rows = False
+
+    def __init__(self, url: str) -> None:
+        self._place = read_place(url)
+
+    @asynccontextmanager
+    async def serve(self, tasks: Taskset, job: Job) -> AsyncGenerator[Mapping[str, Place]]:  # noqa: ARG002  # as in Placement
+        """Name the server for every environment; see `Placement`."""
+        yield dict.fromkeys(tasks.environment_names, self._place)
+
+
+def started_by(task: Task, *, knows_rows: bool) -> tuple[str, dict[str, object]]:
+    """What starts a task on a channel: an id, and arguments."""
+    plain = task.prompt is None and not task.context and task.seed is None
+    if not knows_rows and plain:
+        return task.template, task.args
+    return task.id, {}
+
+
+def _own_store(job: Job) -> Store:
+    place = job.place
+    if isinstance(place, Store):
+        return Store(place.url, screenshots=place.screenshots)
+    return Store(place)
+
+
+@asynccontextmanager
+async def _process(command: list[str], token: str) -> AsyncGenerator[anyio.abc.Process]:
+    """A process that is asked to end at the end, and then made to."""
+    environment = {**os.environ, "HUD_MCP_CHANNEL_TOKEN": token}
+    process = await anyio.open_process(command, stderr=None, env=environment)
+    async with stopped_at_the_end(process, within_s=_STOP_S):
+        yield process

@@ -1,0 +1,136 @@
+"""`Task.run` and `Taskset.run`: an agent through tasks, as the HUD SDK's newer releases have it.
+
+Such an agent is an object that is called with a live `Run`: it reads `run.prompt`, works through
+`run.client`, and leaves its answer in `run.trace.content`.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from hud_mcp.base.contention import Contention
+from hud_mcp.environment.taskset import Taskset
+from hud_mcp.errors import InvalidTask
+from hud_mcp.plugins.hud.runs.channel_try import ChannelTry
+from hud_mcp.plugins.hud.runs.runtime import LocalRuntime, Placement, Runtime
+from hud_mcp.record.job import Job
+from hud_mcp.rollout.plan import PlannedRun, plan_runs
+from hud_mcp.rollout.recorded import recorded_runs
+from hud_mcp.rollout.runs import Run
+from hud_mcp.rollout.signs import FirstSigns
+from hud_mcp.rollout.trusted import TrustedJob, plan_trusted, resume_trusted
+from hud_mcp.store import Store
+
+__all__ = ["run_tasks"]
+
+
+async def run_tasks(
+    tasks: Taskset,
+    agent: Callable[[Run], Awaitable[Any]],
+    *,
+    runtime: Placement | None = None,
+    group: int | None = None,
+    max_concurrent: int | None = None,
+    job: Job | None = None,
+    rollout_timeout: float | None = None,
+    retries: int = 0,
+    resume: Job | str | None = None,
+) -> Job:
+    """Run an agent through tasks; one that fails is data, and no exception.
+
+    Args:
+        tasks: What is worked on.
+        agent: An object that is called with each run; it keeps nothing between them. It works in
+            this process, and is trusted.
+        runtime: Where; in this process by default.
+        group: How many runs each task has; the job's by default, else 1.
+        max_concurrent: How many at once; None for all.
+        job: The job that they belong to; a new one by default.
+        rollout_timeout: Seconds after which a run is cancelled, and has no grade.
+        retries: How often a run is tried again that failed for infrastructure.
+        resume: A job of this function, or its id: what is missing of it, or failed for
+            infrastructure, is run.
+
+    Returns:
+        The job: `runs` in the tasks' order, `results` by task, `reward`, their mean.
+
+    Raises:
+        InvalidTask: A task does not fit its environment, or asks for what is not run here.
+            Nothing ran.
+        HudMcpError: The environments cannot be had, or the job cannot be resumed so. Nothing ran.
+
+    If this call is cancelled, an answer that is being graded has a moment to get its grade, and
+    tasks that are under way end as cancelled. The job can be resumed.
+    """
+    _check(tasks, runtime, group, max_concurrent, retries)
+    placed = runtime or LocalRuntime()
+    trusted = await _trusted(tasks, agent, group=group, job=job, resume=resume, runtime=placed)
+    job, played = trusted.job, dict[tuple[str, int], Run]()
+    async with trusted.recorded() as (store, begun), placed.serve(tasks, job) as places:
+
+        def begin(planned: PlannedRun, _signs: FirstSigns, contention: Contention) -> ChannelTry:
+            place = places[planned.task.env]
+            run = Run(planned.task, runtime=f"tcp://{place.host}:{place.port}")
+            played[planned.task.id, planned.place] = run
+            return ChannelTry(
+                run, planned, contention, agent=agent, place=place, job=job, store=store,
+                knows_rows=placed.knows_rows, bound_s=rollout_timeout,
+            )  # fmt: skip
+
+        await trusted.run(begin, begun, max_concurrent=max_concurrent, retries=retries)
+        if resume is not None:
+            job.runs[:] = await _all_runs(store, job, played.values())
+            return job
+    order = {task.id: place for place, task in enumerate(tasks)}
+    job.runs.extend(played[key] for key in sorted(played, key=lambda key: (order[key[0]], key[1])))
+    return job
+
+
+async def _trusted(
+    tasks: Taskset,
+    agent: Any,
+    *,
+    group: int | None,
+    job: Job | None,
+    resume: Job | str | None,
+    runtime: Placement,
+) -> TrustedJob:
+    """The job that is meant: a new one, one that gathers runs, or one that goes on."""
+    if resume is not None:
+        if isinstance(runtime, Runtime):
+            raise InvalidTask(
+                "Runtime(…) is a server that keeps its own record, so no job of it can be resumed."
+            )
+        if job is not None or group is not None:
+            raise InvalidTask("A resumed job has its group in its record; leave job and group out.")
+        return await resume_trusted(tasks, agent, resume)
+    if job is None:
+        return plan_trusted(tasks, agent, name=tasks.name, group=group or 1)
+    planned = plan_runs(list(tasks), [], group=group or job.group, seed=None)
+    return TrustedJob(job, tasks, planned)
+
+
+async def _all_runs(store: Store, job: Job, played: Iterable[Run]) -> list[Run]:
+    """The runs of a job that went on: those of now as they are, others as they are recorded."""
+    now = {run.trajectory: run for run in played}
+    return [now.get(run.trajectory, run) for run in await recorded_runs(store, job.id)]
+
+
+def _check(
+    tasks: Taskset, runtime: Any, group: int | None, max_concurrent: int | None, retries: int
+) -> None:
+    for name, number in (("group", group), ("max_concurrent", max_concurrent)):
+        if number is not None and number < 1:
+            raise InvalidTask(f"{name} is {number}; give 1 or more.")
+    if retries < 0:
+        raise InvalidTask(f"retries is {retries}; give 0 or more.")
+    if runtime is not None and not hasattr(runtime, "serve"):
+        raise InvalidTask(
+            f"{runtime!r:.60} is not a runtime of this package; give LocalRuntime(…), "
+            "SubprocessRuntime(…) or Runtime('tcp://host:port')."
+        )
+    verified = [task.id for task in tasks if "verifier" in task.metadata.get("hud", {})]
+    if verified:
+        raise InvalidTask(
+            f"The task {verified[0]!r} has a verifier, which this command does not run. Leave "
+            "it out of the row, or run it with HUD's SDK on this server's channel."
+        )

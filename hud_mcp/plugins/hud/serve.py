@@ -1,0 +1,59 @@
+"""Serving an environment on the HUD control channel, where HUD's documents look for it.
+
+`python -m hud_mcp.environment.server SOURCE` is what a container runs. The server itself is
+`hud_mcp.channel`, which lies above declarations and loads when it is called.
+"""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import hud_mcp.plugins.hud.wire
+
+if TYPE_CHECKING:
+    from hud_mcp.environment.environment import Environment
+    from hud_mcp.plugins.hud.wire.bound import BoundChannel
+
+__all__ = ["bind", "serve"]
+
+
+async def serve(env: "Environment", host: str = "127.0.0.1", port: int = 0, **options: Any) -> int:
+    """Run the initialize hooks, and serve until a signal says to stop or this is cancelled.
+
+    The port is announced on standard output as `HUD_SERVE_PORT=…`, for whoever started this.
+
+    Args:
+        env: What is served.
+        host: Where it listens.
+        port: 0 for any free one.
+        options: As for `hud_mcp.plugins.hud.wire.serve`.
+
+    Returns:
+        The exit status: 128 and the signal's number.
+    """
+    options.setdefault("announce", _announce)
+    return await hud_mcp.plugins.hud.wire.serve(env, host, port, **options)
+
+
+async def bind(
+    env: "Environment", host: str = "127.0.0.1", port: int = 0, **options: Any
+) -> "BoundChannel":
+    """Listen, and return the server at once; `serve_forever` waits, `close` ends it.
+
+    Args:
+        env: What is served; its initialize hooks have run when this returns.
+        host: Where it listens.
+        port: 0 for any free one.
+        options: As for `hud_mcp.plugins.hud.wire.bind`.
+    """
+    return await hud_mcp.plugins.hud.wire.bind(env, host, port, **options)
+
+
+def _announce(port: int) -> None:
+    sys.stdout.write(f"HUD_SERVE_PORT={port}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    from hud_mcp.cli.channel import serve_command
+
+    serve_command(prog_name="python -m hud_mcp.environment.server")

@@ -1,0 +1,20 @@
+"""The HUD control channel: newline-delimited JSON-RPC over TCP, and streams through it.
+
+`server.py` serves an environment on it; `frames.py` is its framing, `connection.py` one peer's
+conversation, `hud_sessions.py` which task a peer holds, `tunnel.py` a stream to a capability, and
+`client.py` the other side. `endpoints/` gives sessions ways into their worlds beside its own
+calls, such as `ssh.py`, whose server is `ssh_server.py`.
+"""
+
+from typing import TYPE_CHECKING
+
+from hud_mcp.base.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hud_mcp.plugins.hud.wire.server import bind, serve
+else:
+    __getattr__ = lazy_names(
+        __name__, "hud_mcp.plugins.hud.wire.server:bind", "hud_mcp.plugins.hud.wire.server:serve"
+    )
+
+__all__ = ["bind", "serve"]

@@ -1,0 +1,376 @@
+"""Which task each peer of the channel holds: HUD's session ids, on the sessions of the process.
+
+A HUD session runs one task after the other; each of ours runs one. So a HUD session's
+first task is the session of the same id, and each later one has an id derived from it:
+whoever has the HUD id reaches them all, after a restart too, and nobody else does.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+
+from hud_mcp.environment import Environment
+from hud_mcp.errors import (
+    HudMcpError,
+    InvalidContext,
+    InvalidTask,
+    LimitReached,
+    SessionEnded,
+)
+from hud_mcp.plugins.hud.endpoints.endpoints import Endpoints
+from hud_mcp.plugins.hud.wire.hud_session import (
+    PRINCIPAL,
+    HudSession,
+    Speaker,
+    new_session_id,
+)
+from hud_mcp.plugins.hud.wire.startable import Startable
+from hud_mcp.plugins.hud.wire.stored_tasks import find_stored, waiting_records
+from hud_mcp.record.trajectory import Receipt
+from hud_mcp.session.receipts import digest, ended_how, ended_text
+from hud_mcp.session.registry import Sessions
+from hud_mcp.session.session import Caller, Session
+from hud_mcp.session.session_end import SessionEnd, read_cancellation
+from hud_mcp.values.grade import Cause, Outcome
+
+__all__ = ["HudSessions", "NoHudSession"]
+
+_UNTOLD = 256
+"""How many grades that nobody received are kept for who asks without an id."""
+
+_SWEEP_S = 10.0
+
+
+class NoHudSession(HudMcpError):
+    """There is no such session, or not one to take; the text is what HUD's clients know.
+
+    Attributes:
+        receipt: Of the session that was named, where it has ended.
+    """
+
+    def __init__(self, text: str, receipt: Receipt | None = None) -> None:
+        super().__init__(text)
+        self.receipt = receipt
+
+
+class HudSessions:
+    """All HUD sessions of one channel.
+
+    Args:
+        sessions: The registry.
+        environment: The environment that the channel serves.
+        takes_parked: Whether a peer that names no session may take over the only parked one.
+        endpoints: Told of each session that is over for good, or that only the store
+            knows from then on.
+
+    Attributes:
+        listed: What can be started, as `Startable.listed` has it.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        environment: Environment,
+        *,
+        takes_parked: bool,
+        endpoints: Endpoints,
+    ) -> None:
+        self._sessions = sessions
+        self._environment = environment
+        self._startable = Startable(sessions, environment)
+        self.listed = self._startable.listed
+        self._takes_parked = takes_parked
+        self._endpoints = endpoints
+        self._by_id: dict[str, HudSession] = {}
+        self._caller = Caller(principal=PRINCIPAL)
+        self._taking = anyio.Lock()
+        self._sweep_at_s = 0.0
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def open(self, speaker: Speaker) -> HudSession:
+        """A new HUD session, spoken for by its connection."""
+        hud = HudSession(new_session_id())
+        hud.speak(speaker)
+        self._by_id[hud.id] = hud
+        return hud
+
+    def find(self, named: str) -> HudSession | None:
+        """The HUD session whose id has this digest; None where this process knows none."""
+        return next((hud for hud in self._by_id.values() if digest(hud.id) == named), None)
+
+    def park(self, hud: HudSession, speaker: Speaker) -> None:
+        """Note that a connection is gone; what its session holds stays.
+
+        Where another connection speaks for it by now, nothing happens.
+        """
+        if not hud.park(speaker):
+            return
+        if not hud.goes_on and not hud.is_untold:
+            self._remove(hud)  # the store knows how it ended
+        if time.monotonic() >= self._sweep_at_s:
+            self._sweep_at_s = time.monotonic() + _SWEEP_S
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Forget parked sessions whose tasks have ended meanwhile."""
+        ended = [h for h in self._by_id.values() if h.speaker is None and not h.goes_on]
+        untold = sorted((h for h in ended if h.is_untold), key=lambda h: h.untold_s)
+        kept = {h.id for h in untold[-_UNTOLD:]}
+        for hud in ended:
+            if hud.id not in kept:
+                self._remove(hud)
+
+    def _remove(self, hud: HudSession) -> None:
+        self._by_id.pop(hud.id, None)
+        self._endpoints.dismiss(hud)
+
+    def forget(self, hud: HudSession) -> None:
+        """Note that a session is over for good."""
+        hud.drop()
+        self._remove(hud)
+
+    async def attend(self, hud: HudSession) -> Session:
+        """The session of the task that a HUD session holds, for what reaches its world directly.
+
+        Raises:
+            NoHudSession: No task is held, or it is being started.
+            SessionEnded, SessionBusy: It has ended, or cannot be resumed here now.
+        """
+        if hud.starting.locked():
+            raise NoHudSession("The task is being started; wait for its prompt, then try again.")
+        session = await self._current(hud)
+        if session is not None:
+            await session.back()
+            return session
+        if hud.receipt is not None:
+            raise SessionEnded(ended_text(hud.receipt))
+        raise NoHudSession("No task is in progress; start one with tasks.start, then try again.")
+
+    async def resume(
+        self, session_id: str, speaker: Speaker, *, take_over: bool = False
+    ) -> HudSession:
+        """Let a connection speak for a session that has none.
+
+        Args:
+            session_id: What `hello` returned.
+            speaker: The connection.
+            take_over: Whether to take it from a connection that may be dead.
+
+        Raises:
+            NoHudSession: It is unknown, has a live connection, or has nothing that goes on: its
+                last task has ended, and the error has the receipt.
+            StoreFailed: It has ended, and that cannot be recorded.
+        """
+        hud = self._by_id.get(session_id)
+        if hud is None:
+            found = await find_stored(self._sessions.store, session_id)
+            hud = self._by_id.get(session_id) or found  # another one may have asked meanwhile
+        if hud is None:
+            raise NoHudSession(f"unknown session: {session_id!r}")
+        receipt = await _written_receipt(hud)
+        other = None if hud.speaker is speaker else hud.speaker
+        if other is not None and not take_over:
+            raise NoHudSession(f"session {session_id!r} has a live connection")
+        if receipt is not None:
+            raise NoHudSession(_unknown(session_id, receipt), receipt)
+        if other is not None:
+            other.lose()
+        hud.speak(speaker)
+        self._by_id[hud.id] = hud
+        hud.touch()
+        return hud
+
+    async def start(self, hud: HudSession, task_id: str, args: Mapping[str, Any]) -> Session:
+        """Start a task, in place of the one that the session holds.
+
+        Raises:
+            InvalidTask, InvalidContext: Nothing was started, and what was held still is.
+            HudMcpError: It could not be started.
+
+        If this call is cancelled, the half-made task ends as cancelled.
+        """
+        task = self._startable.mint(task_id, args)
+        async with hud.starting:
+            await self._end_current(hud, _cancelled())
+            hud.drop()
+            try:
+                session = await self._sessions.start(
+                    task,
+                    caller=self._caller,
+                    session_id=hud.next_task_id(),
+                    drawn=True,
+                )
+            except (InvalidTask, InvalidContext, LimitReached):
+                hud.return_task_id()  # nothing is recorded under it
+                raise
+            hud.assign(session)
+            return session
+
+    async def grade(self, hud: HudSession, answer: str, *, max_bytes: int | None = None) -> Receipt:
+        """Submit the answer of the task that a session holds, or of the only parked one.
+
+        A session whose own grade was told holds nothing, as with HUD: it may take the only
+        parked one. Where none is parked, the same answer again gives the same receipt.
+
+        Raises:
+            NoHudSession: No task is held, or it is not clear which.
+            HudMcpError: It was not graded; the text says why.
+
+        If this call is cancelled, an answer that was submitted stays so, and is graded.
+        """
+        async with hud.starting:
+            pass  # one that is being started is graded, not another one in its place
+        if hud.session is None and hud.stored is None and hud.receipt is None:
+            if hud.count or not self._takes_parked:
+                raise NoHudSession("no task in progress")
+            if not await self._take_parked(hud, answer):
+                raise NoHudSession("no task in progress")
+        elif self._takes_parked and hud.is_told:
+            await self._take_parked(hud)
+        session = await self._current(hud)
+        if session is None:
+            return _same_answer(hud.receipt, answer)
+        hud.ask_grade()
+        try:
+            receipt = await session.respond(answer, max_bytes=max_bytes)
+        except SessionEnded:
+            receipt = session.receipt
+            if receipt is None or receipt.reward is None or receipt.answer_digest is not None:
+                raise
+            await session.flush_end()  # its own deadline had it graded, without any answer
+        if receipt is None:
+            raise SessionEnded("The task was not graded.")
+        return receipt
+
+    async def cancel(self, hud: HudSession, said: Mapping[str, Any]) -> None:
+        """End the task that a session holds, whatever it does; without one, nothing happens.
+
+        Args:
+            hud: The session.
+            said: What came with the call; see `read_cancellation`.
+        """
+        reason, cause = await read_cancellation(
+            said,
+            secret_digest=digest(hud.task_id),
+            store=self._sessions.store,
+        )
+        end = _cancelled(reason, cause)
+        if hud.starting.locked() and (begun := self.begun(hud)) is not None:
+            await begun.finish(end, abort=True)
+        async with hud.starting:
+            await self._end_current(hud, end)
+            hud.drop()
+
+    def begun(self, hud: HudSession) -> Session | None:
+        """The session of a task that is being started, while its setup runs; else None."""
+        found = self._sessions.here(hud.task_id, self._caller)
+        return None if found is None or found.state.is_closed else found
+
+    async def _end_current(self, hud: HudSession, end: SessionEnd) -> None:
+        try:
+            session = await self._current(hud)
+        except HudMcpError:
+            return  # it cannot be resumed, or another server runs it
+        if session is not None and not session.state.is_over:
+            await session.finish(end, abort=True)
+
+    async def _current(self, hud: HudSession) -> Session | None:
+        """The session of the task that is held; None where it ended before this process began."""
+        found: Session | Receipt | None = None
+        if hud.stored is not None:
+            found = await self._sessions.find(hud.stored, self._caller)
+        elif hud.session is not None and hud.session.state.is_let_go:
+            found = await self._sessions.current(hud.session)
+        if found is not None:
+            hud.assign(found)
+        return hud.session
+
+    async def _take_parked(self, hud: HudSession, answer: str | None = None) -> bool:
+        """Let a session hold what the only parked one holds; return whether there was one.
+
+        Args:
+            hud: The session.
+            answer: Where it is given, a grade for it that nobody was told of counts too.
+
+        Raises:
+            NoHudSession: It is not clear which one is meant.
+        """
+        async with self._taking:
+            parked = [h for h in self._by_id.values() if h.speaker is None and h.goes_on]
+            known = {h.session.trajectory_id for h in parked if h.session is not None}
+            stored = await waiting_records(self._sessions.store, self._environment.name)
+            waiting = [each for each in stored if each not in known]
+            count = len(parked) + len(waiting)
+            if count > 1:
+                raise NoHudSession(
+                    f"{count} parked sessions; resume one by sending hello with its session_id"
+                )
+            if count == 0 and answer is not None:
+                parked = self._untold(answer)
+            if parked:
+                await self._take(hud, parked[0])
+            elif waiting:
+                hud.assign(await self._sessions.resume(waiting[0]))
+            return bool(parked or waiting)
+
+    async def _take(self, hud: HudSession, other: HudSession) -> None:
+        async with other.starting:
+            pass
+        hud.take(other)
+        self.forget(other)
+
+    def _untold(self, answer: str) -> list[HudSession]:
+        """The one session that was graded for this answer and whose peer did not learn of it."""
+        found = [
+            h
+            for h in self._by_id.values()
+            if h.speaker is None
+            and h.is_untold
+            and h.session is not None
+            and h.session.receipt is not None
+            and h.session.receipt.answer_digest == digest(answer)
+        ]
+        return found if len(found) == 1 else []
+
+
+async def _written_receipt(hud: HudSession) -> Receipt | None:
+    """The receipt of what a session held last; None where that goes on.
+
+    Raises:
+        StoreFailed: It is not recorded, and cannot be.
+    """
+    if hud.goes_on:
+        return None
+    if hud.session is not None:
+        await hud.session.flush_end()
+        return hud.session.receipt
+    return hud.receipt
+
+
+def _unknown(session_id: str, receipt: Receipt) -> str:
+    """HUD's words for a session that is over; without a grade, with how it ended."""
+    text = f"unknown session: {session_id!r}"
+    return text if receipt.outcome is Outcome.GRADED else f"{text}: it {ended_how(receipt)}"
+
+
+def _cancelled(reason: str | None = None, cause: Cause = Cause.AGENT) -> SessionEnd:
+    told = "It was cancelled by the client."
+    return SessionEnd(Outcome.CANCELLED, error=reason, told=told, cause=cause)
+
+
+def _same_answer(receipt: Receipt | None, answer: str) -> Receipt:
+    """The receipt again for the same answer.
+
+    Raises:
+        SessionEnded: It was another one, or there is no grade.
+        NoHudSession: There is none.
+    """
+    if receipt is None:
+        raise NoHudSession("no task in progress")
+    if receipt.outcome is Outcome.GRADED and receipt.answer_digest in (None, digest(answer)):
+        return receipt
+    raise SessionEnded(ended_text(receipt))

@@ -1,0 +1,320 @@
+"""Serving an environment on the control channel: one port for conversations and for streams."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+import anyio
+
+from hud_mcp.base.serving.listening import is_loopback, port_of, take_port
+from hud_mcp.base.serving.signals import stop_signals
+from hud_mcp.environment import Environment
+from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.hud.endpoints.endpoints import Endpoints
+from hud_mcp.plugins.hud.operations import Operations
+from hud_mcp.plugins.hud.wire.bound import BoundChannel
+from hud_mcp.plugins.hud.wire.connection import Connection, Service
+from hud_mcp.plugins.hud.wire.frames import FRAME_BYTES, FrameReader, encode_frame
+from hud_mcp.plugins.hud.wire.guest import Guest
+from hud_mcp.plugins.hud.wire.hud_sessions import HudSessions
+from hud_mcp.plugins.hud.wire.peer import Conversation, Peer, PeerBounds
+from hud_mcp.plugins.hud.wire.publishing import Publishing
+from hud_mcp.plugins.hud.wire.replies import RpcError
+from hud_mcp.plugins.hud.wire.tunnel import TunnelRefused, dial, splice
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.registry import Sessions
+from hud_mcp.store import Store
+
+__all__ = ["CHANNEL_LIMITS", "Channel", "bind", "serve"]
+
+logger = logging.getLogger(__name__)
+
+CHANNEL_LIMITS = Limits(sessions=4096, sessions_per_caller=4096)
+"""What a channel allows unless it is told otherwise: its peers are programs, many at once."""
+
+_CONNECTIONS = 4096
+_IDLE_S = 3600.0
+_FIRST_S = 30.0
+_TOUCH_S = 30.0
+_CLOSE_S = 1.0
+_SMALL_BYTES = 64 * 1024
+_BACKLOG = 1024
+_TUNNEL = "tunnel.open"
+
+
+class Channel:
+    """An environment on the control channel.
+
+    Args:
+        environment: What is served.
+        sessions: The registry of the process; one of its own, on the user's store, by default.
+        token: What peers must send first. They are HUD's own clients where it is None.
+        operator_token: What the operator sends with each of its calls; nobody is where it is None.
+        closes_sessions: Whether closing it closes the sessions too, so that what is under way
+            is answered before its connection ends; always where they are its own.
+        idle_s: How long a connection may say nothing; HUD's clients speak every 120 s.
+        first_s: How long it may wait with its first frame.
+        frame_bytes: The longest frame; four times what arguments may have by default, and never
+            more than HUD's own limit. Arguments and answers may be as long as a frame, unless
+            the limits of the sessions say otherwise: what they are by default is MCP's.
+        connections: How many there may be at once, streams included.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        *,
+        sessions: Sessions | None = None,
+        token: str | None = None,
+        operator_token: str | None = None,
+        closes_sessions: bool = False,
+        idle_s: float = _IDLE_S,
+        first_s: float = _FIRST_S,
+        frame_bytes: int | None = None,
+        connections: int = _CONNECTIONS,
+    ) -> None:
+        if token is not None and token == operator_token:
+            raise HudMcpError("Clients have the operator's token; give them another one.")
+        self.environment = environment
+        self._sessions = sessions
+        self._closes_sessions = closes_sessions or sessions is None
+        self._token = token
+        self._operator_token = operator_token
+        self._idle_s = idle_s
+        self._first_s = first_s
+        self._frame_bytes = frame_bytes
+        self._most = connections
+        self._server: asyncio.Server | None = None
+        self._endpoints = Endpoints(environment)
+        self._publishing = Publishing(environment, self._endpoints)
+        self._service: Service | None = None
+        self._bounds: PeerBounds | None = None
+
+    async def listen(self, host: str = "127.0.0.1", port: int = 0) -> asyncio.Server:
+        """Bind the port and accept peers; what they need is started before the first `hello`.
+
+        Returns:
+            The listening server; its first socket has the port that was chosen where it is 0.
+
+        Raises:
+            HudMcpError: The port cannot be had, or what the environment publishes cannot be
+                served here.
+            Exception: What an initialize hook raised; nothing listens then.
+        """
+        self._endpoints.check()
+        if self._sessions is None:
+            self._sessions = Sessions([self.environment], store=Store(), limits=CHANNEL_LIMITS)
+        limits = self._sessions.limits
+        is_given = "argument_bytes" in limits.model_fields_set
+        argument_bytes = limits.argument_bytes if is_given else FRAME_BYTES
+        if self._frame_bytes is None:
+            self._frame_bytes = min(FRAME_BYTES, max(_SMALL_BYTES, 4 * argument_bytes))
+        loopback = is_loopback(host)
+        if not loopback and self._token is None:
+            logger.warning("%s can be reached from other machines, and no token is asked for", host)
+        hud_sessions = HudSessions(
+            self._sessions,
+            self.environment,
+            takes_parked=loopback or self._token is not None,
+            endpoints=self._endpoints,
+        )
+        self._service = Service(
+            environment=self.environment,
+            hud_sessions=hud_sessions,
+            token=self._token,
+            bindings=partial(self._publishing.bindings, hud_sessions.attend),
+            argument_bytes=argument_bytes,
+            idle_s=self._idle_s,
+            operations=self._operations(self._sessions),
+        )
+        bounds = self._bounds = PeerBounds(
+            frame_bytes=self._frame_bytes,
+            first_s=self._first_s,
+            idle_s=self._idle_s,
+            touch_s=min(_TOUCH_S, limits.idle_s / 3, self._idle_s),
+            most=self._most,
+        )
+        begin = partial(self._begin, self._service, bounds)
+        listener = take_port(host, port)
+        try:
+            await self._sessions.initialize(self.environment)
+            self._sessions.begin()
+            self._server = await asyncio.get_running_loop().create_server(
+                lambda: Peer(bounds, begin), sock=listener, backlog=_BACKLOG
+            )
+        except BaseException:
+            listener.close()
+            raise
+        return self._server
+
+    def _operations(self, sessions: Sessions) -> Operations | None:
+        if self._operator_token is None:
+            return None
+        return Operations(sessions, token=self._operator_token)
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open, streams included."""
+        return 0 if self._bounds is None else self._bounds.count
+
+    async def close(self) -> None:
+        """Stop listening, leave what is held to the next server on the store, and end."""
+        if self._server is not None:
+            self._server.close()
+        if self._sessions is not None and self._closes_sessions:
+            await self._sessions.close([self._endpoints])
+        await self._endpoints.close()
+        if self._service is not None and self._service.calls:
+            await asyncio.wait(self._service.calls, timeout=_CLOSE_S)  # their replies are sent
+        if self._bounds is not None:
+            for task in self._bounds.streams:
+                task.cancel()
+            ending = [*self._bounds.streams, *(peer.close() for peer in self._bounds.peers)]
+            if ending:
+                await asyncio.wait(ending, timeout=_CLOSE_S)
+
+    def _begin(
+        self, service: Service, bounds: PeerBounds, peer: Peer, first: dict[str, Any]
+    ) -> Conversation | None:
+        """What answers a connection that begins with this frame; None of a stream."""
+        is_tunnel = first.get("method") == _TUNNEL
+        session = None if is_tunnel else service.session_of(_params(first))
+        if not is_tunnel and session is None:
+            return Connection(service, peer)
+        task = asyncio.get_running_loop().create_task(
+            self._stream(service, bounds, first, peer.take_over(), guest_of=session)
+        )
+        bounds.streams.add(task)
+        task.add_done_callback(bounds.streams.discard)
+        return None
+
+    async def _stream(
+        self,
+        service: Service,
+        bounds: PeerBounds,
+        first: dict[str, Any],
+        stream: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        *,
+        guest_of: str | None,
+    ) -> None:
+        """Serve a guest of a session, or a tunnel."""
+        reader, writer = stream
+        frames = FrameReader(reader, limit=bounds.frame_bytes, budget=bounds.budget)
+        try:
+            if guest_of is None:
+                await self._tunnel(service, first, frames, reader, writer)
+            else:
+                await Guest(service, frames, writer, session=guest_of).run(first)
+        except (OSError, TimeoutError, EOFError) as exc:
+            logger.debug("a connection ended: %s", exc)
+        except asyncio.CancelledError:
+            pass  # the server closes; the peer's task is done either way
+        finally:
+            frames.close()
+            with contextlib.suppress(OSError):
+                writer.close()
+
+    async def _tunnel(
+        self,
+        service: Service,
+        first: dict[str, Any],
+        frames: FrameReader,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        request_id = first.get("id")
+        given = _params(first)
+        try:
+            if service.session_of(given) is None:
+                service.check_token(given)
+            capability = await self._publishing.find(given.get("capability"))
+            far = await dial(capability)
+        except RpcError as exc:
+            await _refuse(writer, request_id, exc.code, str(exc))
+            return
+        except TunnelRefused as exc:
+            await _refuse(writer, request_id, -32000, str(exc))
+            return
+        if request_id is not None:
+            result = {"capability": capability.name}
+            writer.write(encode_frame({"jsonrpc": "2.0", "id": request_id, "result": result}))
+        await splice((reader, writer), far, frames.rest)
+
+
+def _params(frame: dict[str, Any]) -> dict[str, Any]:
+    params = frame.get("params")
+    return cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+
+
+async def bind(
+    env: Environment, host: str = "127.0.0.1", port: int = 0, **options: Any
+) -> BoundChannel:
+    """Bind an environment's channel, and return it without waiting on it.
+
+    Args:
+        env: What is served.
+        host: Where it listens.
+        port: 0 for any free one.
+        options: As for `Channel`.
+
+    Raises:
+        HudMcpError: The port cannot be had, or something cannot be served here.
+        Exception: What an initialize hook raised; nothing listens then.
+    """
+    channel = Channel(env, **options)
+    return BoundChannel(await channel.listen(host, port), channel.close)
+
+
+async def serve(
+    env: Environment,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    announce: Callable[[int], None] | None = None,
+    **options: Any,
+) -> int:
+    """Serve an environment on the channel until a signal says to stop, or for ever.
+
+    On another thread than the main one, nothing listens to signals: the dependency that owns
+    the main thread does, and cancels this.
+
+    Args:
+        env: What is served.
+        host: Where it listens.
+        port: 0 for any free one.
+        announce: Called with the port once peers are accepted.
+        options: As for `Channel`.
+
+    Returns:
+        The exit status: 128 and the signal's number.
+    """
+    channel = Channel(env, **options)
+    caught: list[signal.Signals] = []
+    scope = anyio.CancelScope()
+
+    def stop(number: signal.Signals) -> None:
+        caught.append(number)
+        scope.cancel()
+
+    with scope, stop_signals(stop):
+        try:
+            server = await channel.listen(host, port)
+            if announce is not None:
+                announce(port_of(server))
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await channel.close()
+    return 128 + caught[0]
+
+
+async def _refuse(writer: asyncio.StreamWriter, request_id: Any, code: int, text: str) -> None:
+    error = {"code": code, "message": text}
+    writer.write(encode_frame({"jsonrpc": "2.0", "id": request_id, "error": error}))
+    with contextlib.suppress(OSError, TimeoutError):
+        async with asyncio.timeout(_FIRST_S):
+            await writer.drain()

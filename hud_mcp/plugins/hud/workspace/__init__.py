@@ -1,0 +1,1 @@
+"""HUD's workspace: a shell with a folder."""

@@ -1,0 +1,1 @@
+"""Set hud-mcp up: in clients, and on a machine."""

@@ -1,0 +1,169 @@
+"""An MCP bundle: one file that a client installs, with this package and what it is to serve.
+
+Source: MANIFEST.md of github.com/modelcontextprotocol/mcpb, version 0.4: a server of the type
+`uv` has its requirements in a `pyproject.toml`, and the client brings Python and installs them.
+"""
+
+import json
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+from hud_mcp import __version__
+from hud_mcp.errors import LimitReached, OutputExists
+from hud_mcp.plugins.install.clients.entry import serve_arguments
+
+__all__ = ["Bundle"]
+
+_HERE = "${__dirname}"
+_MOST_BYTES = 100 * 2**20
+_LEFT_OUT = frozenset({"__pycache__", "node_modules", "dist", "build"})
+_PYTHON = ">=3.11"
+_PLATFORMS = ("darwin", "win32", "linux")
+_STARTER = '''"""Starts hud-mcp on what this bundle is to serve."""
+
+import sys
+from pathlib import Path
+
+from hud_mcp.__main__ import main
+
+ARGUMENTS = {arguments}
+
+if __name__ == "__main__":
+    here = str(Path(__file__).resolve().parent)
+    sys.argv = ["hud-mcp", *(each.replace("{here}", here) for each in ARGUMENTS)]
+    main()
+'''
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What goes into one file.
+
+    Attributes:
+        name: What clients call it.
+        wheel: The wheel of this package.
+        sources: What is served, as `serve` takes it; what is a file goes in, with its folder.
+        tasksets: Files of tasks, which go in, or names of sets.
+        extras: Extras of this package that are needed.
+    """
+
+    name: str
+    wheel: Path
+    sources: Sequence[str]
+    tasksets: Sequence[str] = ()
+    extras: Sequence[str] = ()
+    _files: dict[str, Path] = field(default_factory=dict[str, Path], init=False)
+    _folders: dict[Path, str] = field(default_factory=dict[Path, str], init=False)
+
+    def write(self, path: Path, *, force: bool = False) -> list[str]:
+        """Write the file; return the names of what is in it.
+
+        Raises:
+            OutputExists: There is one, and nobody has forced it.
+            LimitReached: A folder with a source holds more than a bundle should.
+        """
+        if path.exists() and not force:
+            raise OutputExists(
+                f"{path} exists already. Choose another -o, or replace it with --force."
+            )
+        arguments = [self._placed(each) for each in serve_arguments(self.sources, self.tasksets)]
+        wheel = f"wheels/{self.wheel.name}"
+        texts = {
+            "manifest.json": json.dumps(self._manifest(), indent=2, ensure_ascii=False) + "\n",
+            "pyproject.toml": tomlkit.dumps(self._project(wheel)),
+            "server.py": _STARTER.format(arguments=json.dumps(arguments), here=_HERE),
+        }
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, text in texts.items():
+                archive.writestr(name, text)
+            for name, file in {wheel: self.wheel, **self._files}.items():
+                archive.write(file, name)
+            return archive.namelist()
+
+    def _placed(self, argument: str) -> str:
+        """An argument as it is where the bundle is; the files that it names go in."""
+        place, colon, name = argument.rpartition(":")
+        whole = Path(argument)
+        if whole.is_absolute() and whole.exists():
+            return f"{_HERE}/{self._take(whole)}"
+        if colon and Path(place).is_absolute() and Path(place).is_file():
+            return f"{_HERE}/{self._take(Path(place))}:{name}"
+        return argument
+
+    def _take(self, path: Path) -> str:
+        """Where a source or a taskset is in the bundle."""
+        if path.is_file() and path.suffix != ".py":
+            inside = self._free(f"tasksets/{path.stem}") + path.suffix
+            self._files[inside] = path
+            return inside
+        folder = path if path.is_dir() else path.parent
+        inside = self._folders.setdefault(folder, self._free(f"sources/{folder.name or 'source'}"))
+        size = 0
+        for file in _files_of(folder):
+            size += file.stat().st_size
+            if size > _MOST_BYTES:
+                raise LimitReached(
+                    f"{folder} holds more than {_MOST_BYTES >> 20} MB. Move the environment "
+                    "into its own folder."
+                )
+            self._files[f"{inside}/{file.relative_to(folder).as_posix()}"] = file
+        return inside if path.is_dir() else f"{inside}/{path.name}"
+
+    def _free(self, name: str) -> str:
+        """A name that nothing in the bundle begins with."""
+        number, found = 1, name
+        while any(each.startswith((f"{found}/", f"{found}.")) for each in self._files):
+            number += 1
+            found = f"{name}-{number}"
+        return found
+
+    def _project(self, wheel: str) -> dict[str, Any]:
+        extras = f"[{','.join(self.extras)}]" if self.extras else ""
+        return {
+            "project": {
+                "name": f"{self.name}-bundle",
+                "version": __version__,
+                "requires-python": _PYTHON,
+                "dependencies": [f"hud-mcp{extras}"],
+            },
+            "tool": {"uv": {"package": False, "sources": {"hud-mcp": {"path": wheel}}}},
+        }
+
+    def _manifest(self) -> dict[str, Any]:
+        served = ", ".join(self.sources) or "the quickstart environments"
+        return {
+            "manifest_version": "0.4",
+            "name": self.name,
+            "display_name": self.name,
+            "version": __version__,
+            "description": f"Tasks in environments, graded once and recorded: {served}.",
+            "author": {"name": "The authors of hud-mcp"},
+            "license": "MIT",
+            "server": {
+                "type": "uv",
+                "entry_point": "server.py",
+                "mcp_config": {
+                    "command": "uv",
+                    "args": ["run", "--directory", _HERE, "server.py"],
+                },
+            },
+            "tools_generated": True,
+            "prompts_generated": True,
+            "compatibility": {"platforms": list(_PLATFORMS), "runtimes": {"python": _PYTHON}},
+        }
+
+
+def _files_of(folder: Path) -> Iterator[Path]:
+    """The files of a folder, without hidden ones, environments of Python, and what was built."""
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or path.name in _LEFT_OUT or path.suffix == ".mcpb":
+            continue
+        if path.is_dir() and not (path / "pyvenv.cfg").exists():
+            yield from _files_of(path)
+        elif path.is_file():
+            yield path

@@ -1,0 +1,180 @@
+"""One change of one file: shown first, kept a backup of, undone where it turns out wrong."""
+
+import difflib
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from hud_mcp.errors import HudMcpError, InvalidConfiguration
+from hud_mcp.plugins.install.clients import jsonc, toml
+from hud_mcp.plugins.install.clients.client import Client
+from hud_mcp.plugins.install.clients.entry import Entry
+
+__all__ = ["Change", "Configuration"]
+
+_AROUND = 2
+"""Lines shown before and after what changes; others may hold secrets."""
+_LINE_CHARS = 160
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one file is to hold instead of what it holds.
+
+    Attributes:
+        path: The file; where that is a link, what it leads to.
+        before: What it holds; None where it is not there.
+        after: What it is to hold.
+    """
+
+    path: Path
+    before: bytes | None
+    after: bytes
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing would change."""
+        return self.before == self.after
+
+    def lines(self) -> Iterator[str]:
+        """The change as `diff -u` shows it."""
+        before, after = (_text(each or b"").splitlines() for each in (self.before, self.after))
+        name = str(self.path)
+        for line in difflib.unified_diff(before, after, name, name, n=_AROUND, lineterm=""):
+            yield line if len(line) <= _LINE_CHARS else f"{line[: _LINE_CHARS - 1]}…"
+
+    def write(self) -> Path | None:
+        """Keep a backup, then put the new content in place whole; return where the backup is.
+
+        Raises:
+            HudMcpError: The file is no longer as it was read, and stays as it is.
+        """
+        if _content(self.path) != self.before:
+            raise HudMcpError(f"{self.path} changed during the command. Run it again.")
+        backup = None
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.before is not None:
+            backup = _free(self.path, f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+            _replace(backup, self.before, like=self.path)
+        _replace(self.path, self.after, like=self.path)
+        return backup
+
+    def undo(self, backup: Path | None = None) -> None:
+        """Put back what was there, unless somebody else has changed the file since.
+
+        Args:
+            backup: What `write` gave; it is needed no longer.
+        """
+        if self.is_empty or _content(self.path) != self.after:
+            return
+        if self.before is None:
+            self.path.unlink()
+        else:
+            _replace(self.path, self.before, like=self.path)
+        if backup is not None:
+            backup.unlink(missing_ok=True)
+
+
+class Configuration:
+    """What one client starts.
+
+    Args:
+        client: Whose it is.
+        path: Where it is.
+
+    Raises:
+        InvalidConfiguration: It cannot be read; the text has its path, the line and the column.
+    """
+
+    def __init__(self, client: Client, path: Path) -> None:
+        self._client = client
+        self._language = toml if client.style == "toml" else jsonc
+        self.path = path.resolve()
+        self.content = _content(self.path)
+        try:
+            text = _text(self.content or b"")
+            self._mark = "\ufeff" if text.startswith("\ufeff") else ""
+            self._text = text.removeprefix("\ufeff")
+            self._value = self._language.read(self._text)
+        except UnicodeDecodeError as exc:
+            raise InvalidConfiguration(
+                f"{self.path} is not UTF-8: byte {exc.start}. It stays as it was."
+            ) from None
+        except InvalidConfiguration as exc:
+            raise InvalidConfiguration(f"{self.path}, {exc} It stays as it was.") from None
+
+    def find(self, name: str) -> Any:
+        """The entry of a name, as it is written; None where there is none."""
+        value: Any = self._value
+        for key in (*self._client.keys, name):
+            value = cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
+        return value
+
+    def with_entry(self, name: str, entry: Entry) -> Change:
+        """The change that adds a server, or gives one of that name another command.
+
+        What a person has added to an entry stays in it.
+        """
+        path = (*self._client.keys, name)
+        value = entry.value(self._client)
+        former = self.find(name)
+        text = self._text
+        try:
+            if isinstance(former, dict) and "command" in former:
+                for key, each in value.items():
+                    text = self._language.put(text, (*path, key), each)
+            else:
+                text = self._language.put(text, path, value)
+        except InvalidConfiguration as exc:
+            raise InvalidConfiguration(f"{self.path}, {exc} It stays as it was.") from None
+        return self._change(text)
+
+    def without_entry(self, name: str) -> Change:
+        """The change that takes a server away, and nothing else."""
+        return self._change(self._language.drop(self._text, (*self._client.keys, name)))
+
+    def _change(self, text: str) -> Change:
+        if text == self._text:
+            return Change(self.path, self.content, self.content or b"")
+        return Change(self.path, self.content, f"{self._mark}{text}".encode())
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8")
+
+
+def _free(path: Path, mark: str) -> Path:
+    """A name beside a file that nothing has."""
+    number = 0
+    while (
+        found := path.with_name(f"{path.name}.{mark}{f'-{number}' * bool(number)}.bak")
+    ).exists():
+        number += 1
+    return found
+
+
+def _replace(path: Path, content: bytes, *, like: Path) -> None:
+    """Write a file whole or not at all; who may read it is as for another one."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if like.exists():
+            Path(name).chmod(like.stat().st_mode & 0o777)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,230 @@
+"""JSON with comments: one member is put into a text or taken out, and the rest stays as it is.
+
+Editors let people write comments and trailing commas into their settings. An edit here is a few
+characters at one place; what was not to change is compared afterwards.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from hud_mcp.errors import InvalidConfiguration
+from hud_mcp.plugins.install.clients.jsonc_text import Member, Node, comments_of, parse
+
+__all__ = ["drop", "put", "read"]
+
+_UNIT = "  "
+
+
+def read(text: str) -> Any:
+    """The value of a text; an empty one is an empty object.
+
+    Raises:
+        InvalidConfiguration: It is not JSON, even with comments; the text has line and column.
+    """
+    node = parse(text)
+    return {} if node is None else node.value
+
+
+def put(text: str, path: Sequence[str], value: Any) -> str:
+    """Put a value at a path of objects, which are made where they are not there.
+
+    Args:
+        text: What the file holds.
+        path: The names of the members, from the outermost one.
+        value: What is to be there; a value that is there already is replaced.
+
+    Raises:
+        InvalidConfiguration: The text is not JSON, or something on the path is not an object.
+    """
+    before = read(text)
+    root = parse(text)
+    edited = _put_first(text, path, value) if root is None else _put(text, root, path, value)
+    wanted = _with(before, path, value)
+    if read(edited) != wanted:
+        raise InvalidConfiguration(f"{path[-1]!r} cannot be added without changing other settings.")
+    return edited
+
+
+def drop(text: str, path: Sequence[str]) -> str:
+    """Take the member at a path away; a text without it stays as it is.
+
+    Raises:
+        InvalidConfiguration: The text is not JSON.
+    """
+    node = parse(text)
+    for name in path[:-1]:
+        member = node.member(name) if node is not None else None
+        node = member.node if member is not None else None
+    if node is None or node.member(path[-1]) is None:
+        return text
+    edited = text
+    while (found := parse(edited)) is not None and (holder := _holder(found, path)) is not None:
+        edited = _without_member(edited, *holder)
+    if read(edited) != _without(read(text), path):
+        raise InvalidConfiguration(f"{path[-1]!r} cannot be taken away without other settings.")
+    return edited
+
+
+def _holder(root: Node, path: Sequence[str]) -> tuple[Node, int] | None:
+    """The object that holds the last member of a path, and which of its members it is."""
+    node = root
+    for name in path[:-1]:
+        member = node.member(name)
+        if member is None:
+            return None
+        node = member.node
+    numbers = [n for n, each in enumerate(node.members) if each.name == path[-1]]
+    return (node, numbers[-1]) if numbers else None
+
+
+def _put_first(text: str, path: Sequence[str], value: Any) -> str:
+    """Put a value into a text that has none yet, and perhaps comments."""
+    nested = _nested(path, value)
+    eol = _line_end(text)
+    lead = "" if not text.strip() or text.endswith("\n") else eol
+    body = json.dumps(nested, indent=_UNIT, ensure_ascii=False).replace("\n", eol)
+    return (text if text.strip() else "") + lead + body + eol
+
+
+def _put(text: str, node: Node, path: Sequence[str], value: Any) -> str:
+    if not node.is_object:
+        line, column = _place(text, node.start)
+        raise InvalidConfiguration(
+            f"line {line}, column {column}: {{…}} is expected there, with {path[0]!r} in it."
+        )
+    member = node.member(path[0])
+    if member is None:
+        return _add(text, node, path[0], _nested(path[1:], value))
+    if len(path) > 1:
+        return _put(text, member.node, path[1:], value)
+    old = member.node
+    if old.value == value:
+        return text
+    rendered = _render(text, value, _indent_at(text, member.start))
+    return text[: old.start] + rendered + text[old.end :]
+
+
+def _add(text: str, node: Node, name: str, value: Any) -> str:
+    """Add a member at the end of an object, behind the comments of the line before."""
+    eol = _line_end(text)
+    if not node.members:
+        indent = _indent_at(text, node.start) + _unit(text)
+        at = _end_of_line(text, node.start + 1, node.end - 1)
+        rest = text[at : node.end - 1]
+        close = rest if "\n" in rest else eol + _indent_at(text, node.start)
+        rendered = f"{json.dumps(name)}: {_render(text, value, indent)}"
+        return f"{text[:at]}{eol}{indent}{rendered}{close}{text[node.end - 1 :]}"
+    last = node.members[-1]
+    key = json.dumps(name, ensure_ascii=False)
+    if "\n" not in text[node.start : node.end]:
+        end = last.node.end if last.comma is None else last.comma + 1
+        member = f" {key}: {json.dumps(value, ensure_ascii=False)}"
+        if last.comma is None:
+            return f"{text[:end]},{member}{text[end:]}"
+        return f"{text[:end]}{member},{text[end:]}"
+    indent = _member_indent(text, node)
+    end = last.node.end if last.comma is None else last.comma + 1
+    at = _end_of_line(text, end, node.end - 1)
+    member = f"{eol}{indent}{key}: {_render(text, value, indent)}"
+    if last.comma is None:
+        return f"{text[:end]},{text[end:at]}{member}{text[at:]}"
+    return f"{text[:at]}{member},{text[at:]}"
+
+
+def _without_member(text: str, node: Node, number: int) -> str:
+    member = node.members[number]
+    end = member.node.end if member.comma is None else member.comma + 1
+    start = _start_of_lead(text, member, end)
+    comma = node.members[number - 1].comma if number and member.comma is None else None
+    if comma is None:
+        kept = text[:start] + text[end:]
+        closing = node.end - (end - start)
+    else:
+        kept = text[:comma] + text[comma + 1 : start] + text[end:]
+        closing = node.end - (end - start) - 1
+    inside = kept[node.start + 1 : closing - 1]
+    if not inside.strip():
+        return f"{kept[: node.start + 1]}{kept[closing - 1 :]}"
+    return kept
+
+
+def _start_of_lead(text: str, member: Member, end: int) -> int:
+    """Where a member's own white space begins; another's line keeps its end."""
+    start = member.start
+    while start and text[start - 1] in " \t":
+        start -= 1
+    if not start or text[start - 1] != "\n":
+        return start
+    line_end = start - (2 if text[start - 2 : start] == "\r\n" else 1)
+    # What follows on the member's line would become part of such a comment.
+    in_comment = any(
+        stop == line_end and text.startswith("//", begin) for begin, stop in comments_of(text)
+    )
+    rest = text[end:].split("\n", 1)[0]
+    return start if in_comment and rest.strip() else line_end
+
+
+def _end_of_line(text: str, at: int, limit: int) -> int:
+    """Behind the comments that stand on the same line after a place."""
+    for start, end in comments_of(text):
+        if start < at or end > limit or text[at:start].strip(" \t"):
+            continue
+        if "\n" in text[at:start]:
+            break
+        at = end
+    return at
+
+
+def _render(text: str, value: Any, indent: str) -> str:
+    lines = json.dumps(value, indent=_unit(text), ensure_ascii=False).split("\n")
+    return f"{_line_end(text)}{indent}".join(lines)
+
+
+def _member_indent(text: str, node: Node) -> str:
+    """What stands before the members of an object that begin a line."""
+    for member in node.members:
+        line = text[text.rfind("\n", 0, member.start) + 1 : member.start]
+        if not line.strip():
+            return line
+    return _indent_at(text, node.start) + _unit(text)
+
+
+def _indent_at(text: str, at: int) -> str:
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _unit(text: str) -> str:
+    """By how much the first line that is indented is; two blanks where none is."""
+    for line in text.splitlines():
+        blank = line[: len(line) - len(line.lstrip(" \t"))]
+        if blank and line.lstrip().startswith('"'):
+            return blank
+    return _UNIT
+
+
+def _line_end(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _place(text: str, at: int) -> tuple[int, int]:
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+
+
+def _nested(path: Sequence[str], value: Any) -> Any:
+    for name in reversed(path):
+        value = {name: value}
+    return value
+
+
+def _with(value: Any, path: Sequence[str], new: Any) -> Any:
+    if not path:
+        return new
+    return {**value, path[0]: _with(value.get(path[0], {}), path[1:], new)}
+
+
+def _without(value: Any, path: Sequence[str]) -> Any:
+    if len(path) > 1:
+        return {**value, path[0]: _without(value[path[0]], path[1:])}
+    return {name: each for name, each in value.items() if name != path[0]}

@@ -1,0 +1,169 @@
+"""The system's package manager, asked for what is missing."""
+
+import os
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterable
+
+from hud_mcp.plugins.install.machine.need import Need
+
+__all__ = ["PackageManager", "Progress"]
+
+Progress = Callable[[float, str], None]
+"""Told how far something is, from 0 to 100, and what is done just now."""
+
+_BOUND_S = 1800
+_ASK_BOUND_S = 60
+_MIB = 1024 * 1024
+_COMPLAINTS = ("E:", "W: Failed to fetch", "Error", "sudo:")
+"""How the lines begin that tell what went wrong; apt-get update warns, and goes on."""
+
+_APT_STATUS = re.compile(r"(?:dl|pm)status:[^:]*:(?P<percent>[\d.]+):(?P<what>.*)")
+_DNF_SIZE = re.compile(r"[Dd]ownload size: ([\d.]+ ?\w+)")
+_OPTIONS = {
+    # Through sudo, no descriptor but the standard ones is kept.
+    "apt-get": ("-y", "-qq", "--no-install-recommends", "-o", "APT::Status-Fd=1"),
+    "dnf": ("-y", "-q", "--setopt=install_weak_deps=False"),
+}
+
+
+class PackageManager:
+    """The system's package manager.
+
+    Args:
+        name: Its command.
+
+    Attributes:
+        complaint: The first thing that it complained of; empty while there is none.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._is_root = name == "brew" or (hasattr(os, "geteuid") and os.geteuid() == 0)
+        self._has_sudo = shutil.which("sudo") is not None
+        self.complaint = ""
+
+    @classmethod
+    def find(cls) -> "PackageManager | None":
+        """The one of this machine."""
+        return next((cls(n) for n in ("apt-get", "dnf", "brew") if shutil.which(n)), None)
+
+    @property
+    def may_install(self) -> bool:
+        """Whether it is worth asking: who is not root may still be one of sudo's."""
+        return self._is_root or self._has_sudo
+
+    def choose(self, needs: Iterable[Need]) -> list[str]:
+        """The packages to install, each once."""
+        wanted = [p for need in needs for p in need.packages.get(self.name, ())]
+        return list(dict.fromkeys(self._first_known(p.split("|")) for p in wanted))
+
+    def size(self, packages: list[str]) -> str | None:
+        """How much would be downloaded, for people; None where it cannot tell."""
+        if self.name == "apt-get":
+            said = self._ask("install", "--print-uris", *_OPTIONS["apt-get"][:3], *packages)
+            sizes = [line.split()[2] for line in said.splitlines() if line.startswith("'")]
+            return f"{sum(map(int, sizes)) / _MIB:.0f} MB" if sizes else None
+        if self.name == "dnf":
+            found = _DNF_SIZE.search(self._ask("install", "--assumeno", *packages))
+            return found[1] if found else None
+        return None
+
+    def update(self) -> None:
+        """Learn which packages there are, where that is a step of its own."""
+        if self.name == "apt-get":
+            self._run("update", "-qq")
+
+    def install(self, packages: list[str], progress: Progress | None = None) -> None:
+        """Install them; what does not work is found out by whoever looks for them.
+
+        Args:
+            packages: From `choose`.
+            progress: Told how far it is, where the package manager tells that.
+        """
+        # One that it has not heard of would keep it from installing the others.
+        known = [name for name in packages if self._is_known(name)]
+        if len(known) < len(packages):
+            unknown = ", ".join(name for name in packages if name not in known)
+            self.complaint = self.complaint or f"{self.name} has no {unknown}"
+        if known:
+            self._run("install", *_OPTIONS.get(self.name, ()), *known, progress=progress)
+
+    def command(self, packages: list[str]) -> str:
+        """What a person types instead."""
+        sudo = "sudo " if self._has_sudo and not self._is_root else ""
+        if self.name == "apt-get":
+            return f"{sudo}apt-get update && {sudo}apt-get install -y {' '.join(packages)}"
+        return f"{sudo}{self.name} install {' '.join(packages)}"
+
+    def advice(self, packages: list[str]) -> str:
+        """What a person does instead, in a sentence."""
+        who = "" if self._is_root or self._has_sudo else " as root"
+        return f"Run this{who}, then try again:\n    {self.command(packages)}"
+
+    def _first_known(self, names: list[str]) -> str:
+        return next((name for name in names if self._is_known(name)), names[-1])
+
+    def knows(self, packages: list[str]) -> bool:
+        """Whether it has heard of each."""
+        return bool(packages) and all(self._is_known(name) for name in packages)
+
+    def _is_known(self, name: str) -> bool:
+        if self.name != "apt-get" or not shutil.which("apt-cache"):
+            return True
+        asked = ["apt-cache", "show", "--no-all-versions", name]
+        done = subprocess.run(asked, capture_output=True, check=False)  # noqa: S603  # the system's
+        return done.returncode == 0
+
+    def _ask(self, *arguments: str) -> str:
+        try:
+            done = subprocess.run(  # noqa: S603  # the system's
+                [self.name, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                errors="replace", check=False, timeout=_ASK_BOUND_S,
+                env={**os.environ, "LC_ALL": "C"},
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        return done.stdout
+
+    def _run(self, *arguments: str, progress: Progress | None = None) -> None:
+        """Call it, and note the first thing that it complains of."""
+        if not self.may_install:
+            self.complaint = "only root may install them"
+            return
+        as_root = [] if self._is_root else ["sudo", "-n"]
+        told: list[str] = []
+        try:
+            with subprocess.Popen(  # noqa: S603  # the system's
+                [*as_root, self.name, *arguments], stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+            ) as process:  # fmt: skip
+                bound = threading.Timer(_BOUND_S, process.kill)
+                bound.start()
+                try:
+                    for line in process.stdout or ():
+                        _take(line.strip(), told, progress)
+                    status = process.wait()
+                finally:
+                    bound.cancel()
+        except OSError as exc:
+            self.complaint = self.complaint or str(exc)
+            return
+        errors = [line for line in told if line.startswith(_COMPLAINTS)]
+        if status and not errors:
+            errors = told[-1:] or [f"status {status}"]
+        if errors and not self.complaint:
+            self.complaint = f"{self.name} said: {errors[0]}"
+
+
+def _take(line: str, told: list[str], progress: Progress | None) -> None:
+    """Keep a line that people may read; tell of one that says how far it is."""
+    status = _APT_STATUS.match(line)
+    if status is None:
+        if line:
+            told.append(line)
+    elif progress is not None:
+        progress(float(status["percent"]), status["what"])

@@ -1,0 +1,1 @@
+"""Models as agents: their providers, their tools and their prices."""

@@ -1,0 +1,189 @@
+"""Anthropic's computer use: `computer_20250124`, `computer_20251124`, `computer_toolset_20260801`.
+
+Follows https://platform.claude.com/docs/en/agents-and-tools/tool-use/computer-use-tool and the
+schemas of the tools' inputs in Anthropic's SDK for Python 2.12 (`BetaComputer…Input`,
+`BetaToolComputerUse20251124Param`). The first two are one tool whose input names an `action`; of
+the toolset, each action is a tool of its own, whose `tool_use` has `toolset_name: "computer"`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from hud_mcp.errors import InvalidAction, did_you_mean
+from hud_mcp.plugins.models.computer_use.anthropic_input import (
+    POINTED,
+    clicked,
+    hold_keys,
+    looked,
+    modifiers,
+    refusal,
+    typed,
+    waited,
+    wheel,
+)
+from hud_mcp.plugins.models.computer_use.frame import Frame, Wanted, picture, press, take
+from hud_mcp.plugins.models.computer_use.results import block_of, pointer_in
+from hud_mcp.values.action import Action, DragAction, MoveAction, Point, PositionFetch, ScrollAction
+from hud_mcp.values.observation import Observation
+
+__all__ = [
+    "ANTHROPIC_ACTIONS",
+    "ANTHROPIC_BETAS",
+    "AnthropicComputer",
+    "anthropic_computer_result",
+    "anthropic_computer_tool",
+    "read_anthropic_computer",
+]
+
+AnthropicComputer = Literal["computer_20250124", "computer_20251124", "computer_toolset_20260801"]
+"""The versions of the tool."""
+
+ANTHROPIC_BETAS: Mapping[str, str | None] = {
+    "computer_20250124": "computer-use-2025-01-24",
+    "computer_20251124": "computer-use-2025-11-24",
+    "computer_toolset_20260801": None,
+    "browser_toolset_20260801": None,
+}
+"""The beta header that each version needs; None for none."""
+
+_MISSING = ("left_mouse_down", "left_mouse_up")
+"""A button cannot be held down here beyond one action."""
+
+
+def anthropic_computer_tool(version: AnthropicComputer, frame: Frame) -> dict[str, Any]:
+    """The entry of `tools` that gives a model the computer.
+
+    Args:
+        version: Of the tool.
+        frame: Its `shown` is the size that the model is told. A toolset is told none: its points
+            are in pixels of the pictures that it is sent.
+    """
+    if version == "computer_toolset_20260801":
+        return {"type": version, "configs": {name: {"enabled": False} for name in _MISSING}}
+    tool: dict[str, Any] = {
+        "type": version,
+        "name": "computer",
+        "display_width_px": round(frame.shown[0]),
+        "display_height_px": round(frame.shown[1]),
+    }
+    return {**tool, "enable_zoom": True} if version == "computer_20251124" else tool
+
+
+def read_anthropic_computer(block: Mapping[str, Any], frame: Frame) -> Wanted:
+    """What a `tool_use` block of any of the versions comes to.
+
+    Args:
+        block: As the provider sent it: `name` and `input`.
+        frame: The two sizes of the screen.
+
+    Raises:
+        InvalidAction: There is no such action here, or it lacks something. Nothing is to be done.
+    """
+    given: Mapping[str, Any] = block.get("input") or {}
+    action = given.get("action") if block.get("name") == "computer" else block.get("name")
+    reader = _READERS.get(str(action))
+    if reader is None:
+        why = (
+            " A button cannot be held down here; use left_click_drag." if action in _MISSING else ""
+        )
+        hint = did_you_mean(action, _READERS)
+        raise InvalidAction(f"There is no action {action!r}.{why or hint} Nothing was done.")
+    return reader(str(action), given, frame)
+
+
+def anthropic_computer_result(
+    block: Mapping[str, Any],
+    observation: Observation,
+    frame: Frame,
+    *,
+    error: str | None = None,
+) -> dict[str, Any]:
+    """The `tool_result` block for what was done.
+
+    Args:
+        block: The `tool_use` that asked for it.
+        observation: What there was to see afterwards.
+        frame: The two sizes of the screen.
+        error: Why it was refused, or None.
+    """
+    if error is not None:
+        return refusal(block, error)
+    wanted = read_anthropic_computer(block, frame)
+    content: list[dict[str, Any]] = []
+    if wanted.shows == "pointer":
+        at = pointer_in(observation)
+        x, y = frame.back(at) if at is not None else (0, 0)
+        content.append({"type": "text", "text": f"X={x},Y={y}" if at else "It is not known."})
+    elif (shot := picture(observation, frame, wanted)) is not None:
+        content.append(block_of(shot))
+    elif observation.text:
+        content.append({"type": "text", "text": observation.text})
+    return {"type": "tool_result", "tool_use_id": block["id"], "content": content}
+
+
+def _at(given: Mapping[str, Any], frame: Frame, name: str = "coordinate") -> Point | None:
+    if given.get(name) is None:
+        return None
+    pair: Any = take(given, name, (list, tuple))
+    if len(pair) != 2:  # noqa: PLR2004  # x and y
+        raise InvalidAction(f"{name} is [x, y], not {pair!r}.")
+    return frame.point(*pair)
+
+
+def _click(action: str, given: Mapping[str, Any], frame: Frame) -> Wanted:
+    return clicked(action, {"point": _at(given, frame)}, given.get("text"))
+
+
+def _drag(_action: str, given: Mapping[str, Any], frame: Frame) -> Wanted:
+    start, end = _at(given, frame, "start_coordinate"), _at(given, frame)
+    if start is None or end is None:
+        raise InvalidAction("left_click_drag needs start_coordinate and coordinate.")
+    return Wanted((DragAction(path=(start, end), hold_keys=modifiers(given.get("text"))),))
+
+
+def _scroll(_action: str, given: Mapping[str, Any], frame: Frame) -> Wanted:
+    far = wheel(given, take(given, "scroll_amount", (int, float)))
+    keys = modifiers(given.get("text"))
+    return Wanted((ScrollAction(point=_at(given, frame), scroll=far, hold_keys=keys),))
+
+
+def _move(_action: str, given: Mapping[str, Any], frame: Frame) -> Wanted:
+    at = _at(given, frame)
+    if at is None:
+        raise InvalidAction("mouse_move needs coordinate.")
+    return Wanted((MoveAction(point=at),))
+
+
+def _press(_action: str, given: Mapping[str, Any], _frame: Frame) -> Wanted:
+    return Wanted(press(given.get("text"), given.get("repeat") or 1))
+
+
+def _look(_action: str, _given: Mapping[str, Any], _frame: Frame) -> Wanted:
+    return looked()
+
+
+def _zoom(_action: str, given: Mapping[str, Any], frame: Frame) -> Wanted:
+    return looked(frame.box(given.get("region")))
+
+
+def _position(_action: str, _given: Mapping[str, Any], _frame: Frame) -> Wanted:
+    fetch: Action = PositionFetch()
+    return Wanted((fetch,), "pointer")
+
+
+_READERS: Mapping[str, Callable[[str, Mapping[str, Any], Frame], Wanted]] = {
+    **dict.fromkeys(POINTED, _click),
+    "left_click_drag": _drag,
+    "scroll": _scroll,
+    "mouse_move": _move,
+    "type": typed,
+    "key": _press,
+    "hold_key": hold_keys,
+    "wait": waited,
+    "screenshot": _look,
+    "zoom": _zoom,
+    "cursor_position": _position,
+}
+
+ANTHROPIC_ACTIONS = frozenset(_READERS)
+"""Every action, which is a tool of its own in a toolset."""

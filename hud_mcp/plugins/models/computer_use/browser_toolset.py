@@ -1,0 +1,274 @@
+"""Anthropic's browser use: `browser_toolset_20260801`.
+
+Follows https://platform.claude.com/docs/en/agents-and-tools/tool-use/browser-use-tool and the
+schemas of its members' inputs in Anthropic's SDK for Python 2.12 (`BetaBrowser…Input`,
+`BetaBrowserStateBlockParam`). Each member is a tool of its own, whose `tool_use` has
+`toolset_name: "browser"`. Its refs are those of our text; its tabs are numbered from 1, as ours.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hud_mcp.errors import InvalidAction, did_you_mean
+from hud_mcp.plugins.models.computer_use.anthropic_input import (
+    POINTED,
+    clicked,
+    hold_keys,
+    looked,
+    refusal,
+    typed,
+    waited,
+    wheel,
+)
+from hud_mcp.plugins.models.computer_use.frame import Frame, Wanted, picture, press, take
+from hud_mcp.plugins.models.computer_use.results import block_of, matching_lines
+from hud_mcp.values.action import (
+    Action,
+    ClickAction,
+    CustomAction,
+    DragAction,
+    MoveAction,
+    ScrollAction,
+    TypeAction,
+)
+from hud_mcp.values.observation import Observation
+
+__all__ = [
+    "Tab",
+    "anthropic_browser_result",
+    "anthropic_browser_tool",
+    "read_anthropic_browser",
+]
+
+_MISSING = ("left_mouse_down", "left_mouse_up", "new_tab")
+"""What no world does."""
+_OFF = ("file_upload", "javascript_exec", "read_console", "read_network")
+"""What the provider leaves out unless it is asked for, and no world does either."""
+_HISTORY = ("back", "forward", "reload")
+_NOTCHES = 3
+_DONE = {"left_click": "Clicked.", "type": "Typed.", "hover": "Hovered.", "scroll": "Scrolled."}
+
+
+@dataclass(frozen=True)
+class Tab:
+    """One open tab.
+
+    Attributes:
+        title: Of its page.
+        url: The same.
+        active: Whether it is the one that is shown.
+    """
+
+    title: str = ""
+    url: str = ""
+    active: bool = False
+
+
+def anthropic_browser_tool() -> dict[str, Any]:
+    """The entry of `tools` that gives a model the browser, without what no world here does."""
+    off = {name: {"enabled": False} for name in _MISSING}
+    return {"type": "browser_toolset_20260801", "configs": off}
+
+
+def read_anthropic_browser(
+    block: Mapping[str, Any], frame: Frame, *, text: str = "", active_tab: int = 1
+) -> Wanted:
+    """What a `tool_use` block of the toolset comes to.
+
+    Args:
+        block: As the provider sent it: `name` and `input`.
+        frame: The two sizes of the screen.
+        text: What the page's text was last, which says what a ref is.
+        active_tab: Which tab is shown, from 1.
+
+    Raises:
+        InvalidAction: There is no such member here, or it lacks something. Nothing is to be done.
+    """
+    name = str(block.get("name"))
+    given: Mapping[str, Any] = block.get("input") or {}
+    reader = _READERS.get(name)
+    if reader is None:
+        why = " It is not offered here." if name in (*_MISSING, *_OFF) else ""
+        raise InvalidAction(
+            f"There is no {name!r}.{why or did_you_mean(name, _READERS)} Nothing was done."
+        )
+    wanted = reader(name, given, _Place(frame, text))
+    tab_id = given.get("tab_id")
+    if tab_id is None or name in ("switch_tab", "close_tab") or _tab(tab_id) == active_tab:
+        return wanted
+    shown = (_switch(tab_id), *wanted.actions)
+    return Wanted(shown, wanted.shows, wanted.region, wanted.query)
+
+
+def anthropic_browser_result(
+    block: Mapping[str, Any],
+    observation: Observation,
+    frame: Frame,
+    tabs: Sequence[Tab],
+    *,
+    error: str | None = None,
+) -> dict[str, Any]:
+    """The `tool_result` block for what was done.
+
+    Args:
+        block: The `tool_use` that asked for it.
+        observation: What there was to see afterwards.
+        frame: The two sizes of the screen.
+        tabs: Every tab that is open then, in order.
+        error: Why it was refused, or None.
+    """
+    if error is not None:
+        return refusal(block, error)
+    wanted = read_anthropic_browser(block, frame, text=observation.text or "")
+    content: list[dict[str, Any]] = []
+    if wanted.shows == "picture" and (shot := picture(observation, frame, wanted)) is not None:
+        content.append(block_of(shot))
+    elif wanted.shows == "text":
+        seen = observation.text or "(empty)"
+        shown = seen if wanted.query is None else matching_lines(seen, wanted.query)
+        content.append({"type": "text", "text": shown})
+    elif wanted.shows == "done":
+        content.append({"type": "text", "text": _DONE.get(str(block["name"]), "Done.")})
+    shown = [*content, _state(tabs)]
+    return {"type": "tool_result", "tool_use_id": block["id"], "content": shown}
+
+
+def _state(tabs: Sequence[Tab]) -> dict[str, Any]:
+    listed: list[dict[str, Any]] = []
+    for number, tab in enumerate(tabs, start=1):
+        entry: dict[str, Any] = {"tab_id": str(number), "title": tab.title, "url": tab.url}
+        listed.append({**entry, "active": True} if tab.active else entry)
+    return {"type": "browser_state", "tabs": listed}
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The screen, and what its refs are."""
+
+    frame: Frame
+    text: str
+
+    def line_of(self, ref: str) -> str:
+        return next((x for x in self.text.splitlines() if f"[ref={ref}]" in x), "")
+
+    def at(self, given: Mapping[str, Any], name: str = "target") -> dict[str, Any]:
+        """A target as our actions take it."""
+        target: Any = take(given, name, Mapping)
+        if target.get("type") == "ref" and isinstance(target.get("ref"), str):
+            return {"ref": target["ref"]}
+        return {"point": self.frame.point(target.get("x"), target.get("y"))}
+
+
+def _tab(tab_id: Any) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,3}", str(tab_id)):
+        raise InvalidAction(f"There is no tab {tab_id!r}; list_tabs shows their ids.")
+    return int(tab_id)
+
+
+def _switch(tab_id: Any) -> Action:
+    return CustomAction(action="switch_tab", args={"index": _tab(tab_id)})
+
+
+def _navigate(_name: str, given: Mapping[str, Any], _place: _Place) -> Wanted:
+    url: str = take(given, "url", str)
+    if url in _HISTORY:
+        return Wanted((CustomAction(action=url),))
+    return Wanted((CustomAction(action="goto", args={"url": url}),))
+
+
+def _click(name: str, given: Mapping[str, Any], place: _Place) -> Wanted:
+    return clicked(name, place.at(given), given.get("modifiers"))
+
+
+def _move(_name: str, given: Mapping[str, Any], place: _Place) -> Wanted:
+    return Wanted((MoveAction(**place.at(given)),))
+
+
+def _drag(_name: str, given: Mapping[str, Any], place: _Place) -> Wanted:
+    ends = [place.at(given, name).get("point") for name in ("from", "target")]
+    if None in ends:
+        raise InvalidAction("left_click_drag needs two coordinates.")
+    return Wanted((DragAction(path=tuple(end for end in ends if end is not None)),))
+
+
+def _scroll(_name: str, given: Mapping[str, Any], place: _Place) -> Wanted:
+    far = wheel(given, given.get("scroll_amount") or _NOTCHES)
+    return Wanted((ScrollAction(**place.at(given), scroll=far),))
+
+
+def _press(_name: str, given: Mapping[str, Any], _place: _Place) -> Wanted:
+    chords = take(given, "text", str).split() or [" "]
+    times: Any = given.get("repeat") or 1
+    once = tuple(action for chord in chords for action in press(chord))
+    if not isinstance(times, int) or not 1 <= times * len(once) <= 50:  # noqa: PLR2004  # a step's
+        raise InvalidAction("One step cannot press so many keys.")
+    return Wanted(once * times)
+
+
+def _fill(_name: str, given: Mapping[str, Any], place: _Place) -> Wanted:
+    """Set a field: by what the text says that it is, as a select, a checkbox or a text."""
+    target: Any = take(given, "target", Mapping)
+    ref, value = target.get("ref"), given.get("value")
+    if not isinstance(ref, str):
+        raise InvalidAction("form_input needs the ref of an element.")
+    line = place.line_of(ref)
+    if isinstance(value, bool):
+        is_checked = "[checked]" in line
+        return Wanted(() if is_checked is value else (ClickAction(ref=ref),))
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    if re.match(r"\s*-?\s*(combobox|listbox)\b", line):
+        chosen = {"ref": ref, "values": [text]}
+        return Wanted((CustomAction(action="select_option", args=chosen),))
+    return Wanted((TypeAction(ref=ref, text=text),))
+
+
+def _read(_name: str, _given: Mapping[str, Any], _place: _Place) -> Wanted:
+    return Wanted(shows="text")
+
+
+def _find(_name: str, given: Mapping[str, Any], _place: _Place) -> Wanted:
+    return Wanted(shows="text", query=take(given, "query", str))
+
+
+def _look(_name: str, _given: Mapping[str, Any], _place: _Place) -> Wanted:
+    return looked()
+
+
+def _zoom(_name: str, given: Mapping[str, Any], place: _Place) -> Wanted:
+    return looked(place.frame.box(given.get("region")))
+
+
+def _tabs(_name: str, _given: Mapping[str, Any], _place: _Place) -> Wanted:
+    return Wanted(shows="tabs")
+
+
+def _show_tab(_name: str, given: Mapping[str, Any], _place: _Place) -> Wanted:
+    return Wanted((_switch(given.get("tab_id")),), "tabs")
+
+
+def _close_tab(_name: str, given: Mapping[str, Any], _place: _Place) -> Wanted:
+    shown = _switch(given.get("tab_id"))
+    return Wanted((shown, CustomAction(action="close_tab")), "tabs")
+
+
+_READERS: Mapping[str, Callable[[str, Mapping[str, Any], _Place], Wanted]] = {
+    "navigate": _navigate,
+    **dict.fromkeys(POINTED, _click),
+    **dict.fromkeys(("hover", "mouse_move", "scroll_to"), _move),
+    "left_click_drag": _drag,
+    "scroll": _scroll,
+    "type": typed,
+    "key": _press,
+    "hold_key": hold_keys,
+    "wait": waited,
+    "form_input": _fill,
+    **dict.fromkeys(("read_page", "get_page_text"), _read),
+    "find": _find,
+    "screenshot": _look,
+    "zoom": _zoom,
+    "list_tabs": _tabs,
+    "switch_tab": _show_tab,
+    "close_tab": _close_tab,
+}

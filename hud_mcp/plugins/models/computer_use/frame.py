@@ -1,0 +1,225 @@
+"""What all adapters share: how points are scaled, how keys are named, what an action comes to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from hud_mcp.errors import InvalidAction, clipped
+from hud_mcp.values.action import (
+    MAX_WAIT_MS,
+    Action,
+    KeyDownAction,
+    KeyUpAction,
+    Point,
+    PressAction,
+    WaitAction,
+)
+from hud_mcp.values.observation import Observation, Screenshot, crop_screenshot, resize_screenshot
+
+__all__ = [
+    "BUTTONS",
+    "CLICKS",
+    "NOTCH_PX",
+    "WAYS",
+    "Box",
+    "Frame",
+    "Wanted",
+    "hold",
+    "key_names",
+    "pause",
+    "picture",
+    "press",
+    "take",
+]
+
+NOTCH_PX = 100
+"""What one notch of a wheel scrolls, in CSS pixels, as Chromium has it on most systems."""
+
+Box = tuple[float, float, float, float]
+"""Left, top, right and bottom, in pixels of our picture."""
+
+BUTTONS = {"left_click": "left", "right_click": "right", "middle_click": "middle"}
+"""What a click is called with each button."""
+
+CLICKS = {"double_click": (100,), "triple_click": (100, 100)}
+"""What several clicks are called, and the pauses between them, ms."""
+
+WAYS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
+"""The directions of a wheel."""
+
+_MS = 1000
+
+_NAMES = {
+    "period": ".", "comma": ",", "minus": "-", "plus": "+", "equal": "=", "slash": "/",
+    "backslash": "\\", "semicolon": ";", "apostrophe": "'", "grave": "`", "underscore": "_",
+    "bracketleft": "[", "bracketright": "]", "kpenter": "enter", "superl": "winleft",
+    "superr": "winright", "controll": "ctrlleft", "controlr": "ctrlright", "shiftl": "shiftleft",
+    "shiftr": "shiftright", "altl": "altleft", "altr": "altright", "metal": "winleft",
+    "prior": "pageup", "next": "pagedown",
+}  # fmt: skip
+"""X11's names of keys that are none of ours, in lower case and without underscores."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Two sizes of one screen: as a model is told it, and as our pictures have it.
+
+    Attributes:
+        shown: Width and height that the model's points are in.
+        screen: Width and height of our pictures, in whose pixels our actions are.
+    """
+
+    shown: tuple[float, float]
+    screen: tuple[float, float]
+
+    @classmethod
+    def same(cls, width_px: int, height_px: int) -> "Frame":
+        """The frame of a model that is shown our pictures as they are."""
+        return cls((width_px, height_px), (width_px, height_px))
+
+    def point(self, x: Any, y: Any) -> Point:
+        """A model's point, in pixels of our picture.
+
+        Raises:
+            InvalidAction: It is none, or outside of what the model is shown.
+        """
+        numbers = isinstance(x, int | float) and isinstance(y, int | float)
+        if not numbers or not (0 <= x <= self.shown[0] and 0 <= y <= self.shown[1]):
+            raise InvalidAction(
+                f"({x}, {y}) is not a point of a screen of {self.shown[0]:g} x "
+                f"{self.shown[1]:g}. Nothing was done."
+            )
+        return Point(
+            x=min(x * self.screen[0] / self.shown[0], self.screen[0] - 1),
+            y=min(y * self.screen[1] / self.shown[1], self.screen[1] - 1),
+        )
+
+    def back(self, point: Point) -> tuple[int, int]:
+        """A point of our picture, where the model sees it."""
+        return (
+            round(point.x * self.shown[0] / self.screen[0]),
+            round(point.y * self.shown[1] / self.screen[1]),
+        )
+
+    def box(self, given: Any) -> Box:
+        """A model's region, in pixels of our picture.
+
+        Raises:
+            InvalidAction: It is none.
+        """
+        corners = cast("Sequence[Any]", given) if isinstance(given, list | tuple) else ()
+        if len(corners) != 4:  # noqa: PLR2004  # two points
+            raise InvalidAction(f"A region is [x0, y0, x1, y1], not {clipped(corners)}.")
+        first, last = self.point(*corners[:2]), self.point(*corners[2:])
+        if last.x <= first.x or last.y <= first.y:
+            raise InvalidAction(f"The region {clipped(corners)} has nothing in it.")
+        return (first.x, first.y, last.x, last.y)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a model's action comes to here.
+
+    Attributes:
+        actions: What is to be done, in order; none where it only looks.
+        shows: What the reply is to show.
+        region: The part of the picture that is to be shown, larger; None for all of it.
+        query: What is to be looked for in the text; None for all of it.
+        asks: What a person has to agree to first, as the provider says it; None for nothing.
+    """
+
+    actions: tuple[Action, ...] = ()
+    shows: Literal["done", "picture", "text", "pointer", "tabs"] = "done"
+    region: Box | None = None
+    query: str | None = None
+    asks: str | None = None
+
+
+def key_names(chord: str) -> tuple[str, ...]:
+    """The keys of a chord such as `ctrl+Page_Down`, by our names."""
+    stem = chord.removesuffix("++")
+    parts = [part for part in stem.split("+") if part] + (["+"] if stem != chord else [])
+    if not parts:
+        parts = ["+"] if chord else []
+    return tuple(_key(part.strip()) for part in parts)
+
+
+def _key(name: str) -> str:
+    if len(name) == 1:
+        return name
+    plain = name.lower().replace("_", "").replace(" ", "")
+    return _NAMES.get(plain, plain)
+
+
+def press(chord: Any, times: Any = 1) -> tuple[Action, ...]:
+    """Press a chord, so many times.
+
+    Raises:
+        InvalidAction: It names no key.
+    """
+    keys = key_names(chord) if isinstance(chord, str) else ()
+    if not keys or not isinstance(times, int) or not 1 <= times <= 50:  # noqa: PLR2004  # a step's
+        raise InvalidAction(f"{clipped(chord)}, {clipped(times)} times, is not a key to press.")
+    return (PressAction(keys=keys),) * times
+
+
+def hold(chord: Any, seconds: Any) -> tuple[Action, ...]:
+    """Hold a chord down for a while.
+
+    Raises:
+        InvalidAction: It names no key, or no time.
+    """
+    keys = key_names(chord) if isinstance(chord, str) else ()
+    if not keys:
+        raise InvalidAction(f"{clipped(chord)} is not a key to hold.")
+    return (KeyDownAction(keys=keys), *pause(seconds), KeyUpAction(keys=keys))
+
+
+def pause(seconds: Any) -> tuple[Action, ...]:
+    """Wait, in as many pieces as one wait is too short for.
+
+    Raises:
+        InvalidAction: That is no time, or more than five minutes.
+    """
+    if not isinstance(seconds, int | float) or not 0 <= seconds <= 300:  # noqa: PLR2004  # 5 minutes
+        raise InvalidAction(f"{clipped(seconds)} is not a number of seconds to wait.")
+    left, waits = round(seconds * _MS), list[Action]()
+    while left > 0:
+        waits.append(WaitAction(time=min(left, MAX_WAIT_MS)))
+        left -= MAX_WAIT_MS
+    return tuple(waits)
+
+
+def take(given: Mapping[str, Any], name: str, kind: type | tuple[type, ...]) -> Any:
+    """A field of an action that it must have.
+
+    Raises:
+        InvalidAction: It has none, or of another kind.
+    """
+    value = given.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise InvalidAction(f"{name}: {clipped(value)} does not fit the action.")
+    return value
+
+
+def picture(observation: Observation, frame: Frame, wanted: Wanted) -> Screenshot | None:
+    """The picture of an observation as a model is to see it; None where there is none.
+
+    It has the size that the model is told, so that its points are right. Of a region, the same
+    size shows less.
+    """
+    shot = observation.image
+    if shot is None:
+        return None
+    if wanted.region is not None:
+        shot = crop_screenshot(shot, wanted.region)
+        larger = min(frame.screen[0] / shot.width_px, frame.screen[1] / shot.height_px)
+        return resize_screenshot(
+            shot, round(shot.width_px * larger), round(shot.height_px * larger)
+        )
+    wide, high = round(frame.shown[0]), round(frame.shown[1])
+    return (
+        shot
+        if (shot.width_px, shot.height_px) == (wide, high)
+        else resize_screenshot(shot, wide, high)
+    )

@@ -1,0 +1,176 @@
+"""OpenAI's computer use: the actions of a `computer_call`.
+
+Follows https://developers.openai.com/api/docs/guides/tools-computer-use and the schemas in OpenAI's
+SDK for Python 3.54 (`ComputerAction`, `ResponseComputerToolCall`, `ComputerCallOutput`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hud_mcp.errors import InvalidAction, clipped, did_you_mean
+from hud_mcp.plugins.models.computer_use.frame import Frame, Wanted, key_names, pause, picture, take
+from hud_mcp.plugins.models.computer_use.results import data_url
+from hud_mcp.values.action import (
+    Action,
+    ClickAction,
+    DragAction,
+    MoveAction,
+    Point,
+    PressAction,
+    ScreenshotFetch,
+    ScrollAction,
+    TypeAction,
+)
+from hud_mcp.values.observation import Observation
+
+__all__ = ["openai_computer_result", "openai_computer_tool", "read_openai_computer"]
+
+_BUTTONS = {"left": "left", "right": "right", "wheel": "middle", "back": "back",
+            "forward": "forward"}  # fmt: skip
+_WAIT_S = 2
+"""How long a `wait`, which has no length, waits here."""
+_ENDS = 2
+
+
+def openai_computer_tool() -> dict[str, Any]:
+    """The entry of `tools` that gives a model the computer.
+
+    It is told no size: its points are in pixels of the pictures that it is sent.
+    """
+    return {"type": "computer"}
+
+
+def read_openai_computer(call: Mapping[str, Any], frame: Frame) -> Wanted:
+    """What a `computer_call` comes to: all of its `actions` in order, or its one `action`.
+
+    Args:
+        call: The item as the provider sent it.
+        frame: The two sizes of the screen.
+
+    Raises:
+        InvalidAction: There is no such action, or it lacks something. Nothing is to be done.
+    """
+    given: Any = call.get("actions") or ([call["action"]] if call.get("action") else [])
+    if not given:
+        raise InvalidAction("The computer_call has no action.")
+    actions: tuple[Action, ...] = ()
+    for each in given:
+        reader = _READERS.get(str(each.get("type")))
+        if reader is None:
+            kind = each.get("type")
+            raise InvalidAction(f"There is no action {kind!r}.{did_you_mean(kind, _READERS)}")
+        actions += reader(each, frame)
+    checks: Sequence[Mapping[str, Any]] = call.get("pending_safety_checks") or ()
+    asks = "; ".join(str(c.get("message") or c.get("code") or c.get("id")) for c in checks)
+    return Wanted(actions, "picture", asks=asks or None)
+
+
+def openai_computer_result(
+    call: Mapping[str, Any],
+    observation: Observation,
+    frame: Frame,
+    *,
+    acknowledged: Sequence[Mapping[str, Any]] = (),
+    error: str | None = None,
+) -> list[dict[str, Any]]:
+    """The items of the next input for what was done: the picture, then why it was refused.
+
+    Args:
+        call: The item that asked for it.
+        observation: What there was to see afterwards. The provider takes a picture and no text.
+        frame: The two sizes of the screen.
+        acknowledged: The safety checks of the call that a person has agreed to.
+        error: Why it was refused, or None.
+
+    Raises:
+        InvalidAction: There is no picture.
+    """
+    shot = picture(observation, frame, Wanted())
+    if shot is None:
+        raise InvalidAction("OpenAI's computer needs a picture, and this observation has none.")
+    output: dict[str, Any] = {
+        "type": "computer_call_output",
+        "call_id": call["call_id"],
+        "output": {"type": "computer_screenshot", "image_url": data_url(shot)},
+    }
+    if acknowledged:
+        output["acknowledged_safety_checks"] = [dict(check) for check in acknowledged]
+    if error is None:
+        return [output]
+    return [output, {"role": "user", "content": [{"type": "input_text", "text": error}]}]
+
+
+def _modifiers(given: Mapping[str, Any]) -> tuple[str, ...] | None:
+    return _keys(given.get("keys")) or None
+
+
+def _keys(given: Any) -> tuple[str, ...]:
+    return tuple(name for chord in given or () for name in key_names(str(chord)))
+
+
+def _point(given: Mapping[str, Any], frame: Frame) -> Point:
+    return frame.point(given.get("x"), given.get("y"))
+
+
+def _click(given: Mapping[str, Any], frame: Frame) -> tuple[Action, ...]:
+    button = _BUTTONS.get(str(given.get("button") or "left"))
+    if button is None:
+        raise InvalidAction(f"There is no button {clipped(given.get('button'))}.")
+    clicked = ClickAction(
+        point=_point(given, frame),
+        button=button,  # pyright: ignore[reportArgumentType]  # one of ours
+        hold_keys=_modifiers(given),
+    )
+    return (clicked,)
+
+
+def _double_click(given: Mapping[str, Any], frame: Frame) -> tuple[Action, ...]:
+    return (ClickAction(point=_point(given, frame), pattern=(100,), hold_keys=_modifiers(given)),)
+
+
+def _drag(given: Mapping[str, Any], frame: Frame) -> tuple[Action, ...]:
+    path = tuple(_point(each, frame) for each in take(given, "path", list))
+    if len(path) < _ENDS:
+        raise InvalidAction("drag needs a path of two points or more.")
+    return (DragAction(path=path, hold_keys=_modifiers(given)),)
+
+
+def _keypress(given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
+    keys = _keys(take(given, "keys", list))
+    if not keys:
+        raise InvalidAction("keypress needs keys.")
+    return (PressAction(keys=keys),)
+
+
+def _move(given: Mapping[str, Any], frame: Frame) -> tuple[Action, ...]:
+    return (MoveAction(point=_point(given, frame)),)
+
+
+def _scroll(given: Mapping[str, Any], frame: Frame) -> tuple[Action, ...]:
+    far = Point(x=given.get("scroll_x") or 0, y=given.get("scroll_y") or 0)
+    return (ScrollAction(point=_point(given, frame), scroll=far, hold_keys=_modifiers(given)),)
+
+
+def _type(given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
+    return (TypeAction(text=take(given, "text", str)),)
+
+
+def _wait(_given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
+    return pause(_WAIT_S)
+
+
+def _look(_given: Mapping[str, Any], _frame: Frame) -> tuple[Action, ...]:
+    return (ScreenshotFetch(),)
+
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any], Frame], tuple[Action, ...]]] = {
+    "click": _click,
+    "double_click": _double_click,
+    "drag": _drag,
+    "keypress": _keypress,
+    "move": _move,
+    "screenshot": _look,
+    "scroll": _scroll,
+    "type": _type,
+    "wait": _wait,
+}

@@ -1,0 +1,278 @@
+"""Requests to one model, of all runs of a job: no faster and no dearer than they may be.
+
+What the provider could not do now is tried again. What it refuses is its operator's to mend, and
+what the model has brought about itself is its result.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from hud_mcp.agents.ends import BoundReached, JobHalted, OperatorFailed
+from hud_mcp.base.contention import Pauses
+from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.models.job import libraries
+from hud_mcp.plugins.models.job.computers import Computer, find_computer
+from hud_mcp.plugins.models.job.failures import Failure, failed_here, failure_of, message_of
+from hud_mcp.plugins.models.job.history import read_arguments
+from hud_mcp.plugins.models.job.options import ModelOptions
+from hud_mcp.plugins.models.job.prices import Prices
+from hud_mcp.plugins.models.job.providers import find_key, make_model, need_libraries
+from hud_mcp.plugins.models.job.rates import Rates
+from hud_mcp.plugins.models.job.replies import read_completion
+from hud_mcp.plugins.models.job.spending import Spending
+from hud_mcp.record.model_turn import ModelCall, ModelTurn, TokenUsage
+from hud_mcp.record.values import utc_now
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+    from pydantic_ai.tools import ToolDefinition
+
+    from hud_mcp.plugins.models.job.wire import WireClient
+
+__all__ = ["Reply", "Requests"]
+
+_TRIES = 8
+"""Of one request, in whichever ways it fails."""
+_FIRST_WAIT_S = 1.0
+_LONGEST_WAIT_S = 60.0
+_LONGEST_ASKED_S = 300.0
+"""A provider that asks to be left alone for longer than this has refused."""
+_SAID_CHARS = 600
+"""Of what a provider says of a refusal."""
+_REFUSALS = 3
+"""So many in a row, with no reply before, are no accident: every run would meet them."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A model's reply.
+
+    Attributes:
+        response: As the library has it, to be given back with the next request.
+        turn: The same for the record.
+        is_cut: Whether it was cut off at the most tokens that it may have.
+    """
+
+    response: "ModelResponse"
+    turn: ModelTurn
+    is_cut: bool
+
+
+class Requests:
+    """Asks one model.
+
+    Args:
+        options: Which, and how.
+        spent_usd: What its job has cost before.
+
+    Attributes:
+        computer: The provider's own computer tool, where the model works with it.
+        spending: What it has cost.
+
+    Raises:
+        NotInstalled: The models' libraries are missing.
+        HudMcpError: The key is missing, or a limit of cost cannot be kept. No request was sent.
+    """
+
+    def __init__(self, options: ModelOptions, *, spent_usd: float = 0.0) -> None:
+        need_libraries()
+        self._options = options
+        self._key = find_key(options.provider)
+        self._prices = Prices(options)
+        self._prices.need()
+        self.computer = None
+        if options.tools != "generic":
+            self.computer = find_computer(options.provider, options.tools)
+        self._client = _client_for(options.provider, self.computer)
+        self._model = make_model(options, self._key, self._client)
+        self._rates = Rates(options.rpm, options.tpm)
+        self._refusals = 0
+        self.spending = Spending(
+            limit_usd=options.max_cost_usd,
+            per_run_usd=options.max_cost_per_run_usd,
+            spent_usd=spent_usd,
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections to the provider."""
+        async with self._model:
+            pass
+        await self._client.aclose()
+
+    async def reply(
+        self,
+        messages: "Sequence[ModelMessage]",
+        tools: "Sequence[ToolDefinition]",
+        *,
+        pauses: Pauses,
+        guess: int,
+        check: Callable[[], None] = lambda: None,
+    ) -> Reply:
+        """Ask for the next reply, as often as it takes.
+
+        Args:
+            messages: The conversation.
+            tools: What the model may call.
+            pauses: Counts the time in which the provider let the run wait.
+            guess: How many tokens it will take, about.
+            check: Called before each try; what it raises is raised, and nothing is asked.
+
+        Raises:
+            BoundReached: The conversation does not fit the model's context.
+            OperatorFailed: The provider refused, or could not do it for long.
+            JobHalted: It would refuse every other request too.
+            MachineFailed: A library raised what nobody expects.
+        """
+        failed: Counter[Failure] = Counter()
+        while True:
+            with pauses.pause():
+                ticket = await self._rates.admit(guess, check)
+            began = utc_now()
+            try:
+                response = await self._request(messages, tools)
+            except Exception as exc:  # noqa: BLE001  # of four libraries; the table tells them apart
+                ticket.take(0)
+                failed[failure_of(exc)] += 1
+                wait_s = self._wait_after(exc, failed)
+                with pauses.pause():
+                    await anyio.sleep(wait_s)
+                continue
+            self._refusals = -1
+            turn = self._turn(response, began)
+            ticket.take((turn.usage.input or 0) + (turn.usage.output or 0))
+            return Reply(response, turn, response.finish_reason == "length")
+
+    async def _request(
+        self, messages: "Sequence[ModelMessage]", tools: "Sequence[ToolDefinition]"
+    ) -> "ModelResponse":
+        settings: dict[str, Any] = {"max_retries": 0}
+        if self._options.max_tokens is not None:
+            settings["max_tokens"] = self._options.max_tokens
+        if self._options.provider == "anthropic" and self._options.look == "text":
+            settings["cache"] = True  # what is left out of a history would make it useless
+        return await libraries.model_request(
+            self._model,
+            messages,
+            model_settings=settings,  # pyright: ignore[reportArgumentType]  # a TypedDict of the library's
+            model_request_parameters=libraries.ModelRequestParameters(function_tools=list(tools)),
+        )
+
+    def _wait_after(self, exc: Exception, failed: "Counter[Failure]") -> float:
+        """How long to wait before another try.
+
+        Args:
+            exc: The failure of the last try.
+            failed: How often this request has failed in each way, this try counted.
+
+        Raises:
+            BoundReached, OperatorFailed, JobHalted, MachineFailed: There is none.
+        """
+        failure, tried = failure_of(exc), failed.total()
+        asked_s: float | None = getattr(exc, "retry_after", None)
+        is_last = failed[failure] >= failure.tries or tried >= _TRIES
+        if is_last or (asked_s or 0.0) > _LONGEST_ASKED_S:
+            raise self._end(exc, failure, tried) from exc
+        if asked_s is not None:
+            return asked_s
+        wait_s = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** (tried - 1))
+        return wait_s * random.uniform(0.5, 1.0)  # noqa: S311  # so that runs do not come back at once
+
+    def _end(self, exc: Exception, failure: Failure, tried: int) -> HudMcpError:
+        """What a run ends with whose request has failed for good."""
+        if failure is Failure.UNEXPECTED:
+            return failed_here(exc)
+        said = self._said(exc)
+        if tried > 1:
+            said = f"{said} It was tried {tried} times."
+        if failure is Failure.FULL:
+            return BoundReached(f"as its context was full: {said.rstrip('.')}")
+        if failure is Failure.MALFORMED:
+            return BoundReached(f"as its server cannot read what it writes: {said.rstrip('.')}")
+        if failure is Failure.EVERY_RUN:
+            return JobHalted(f"{said} Correct that, then resume the job.")
+        return OperatorFailed(said) if failure is Failure.PASSING else self._refused(said)
+
+    def _refused(self, said: str) -> OperatorFailed:
+        if self._refusals >= 0:
+            self._refusals += 1
+        if self._refusals >= _REFUSALS:
+            return JobHalted(
+                f"{said} So ended each of the first {self._refusals} requests. Correct that, "
+                "then resume the job."
+            )
+        return OperatorFailed(said)
+
+    def _said(self, exc: Exception) -> str:
+        """What a provider says of a failure, without its key."""
+        text = " ".join(self._key.masked(message_of(exc)).split())
+        status = getattr(exc, "status_code", None)
+        coded = f" with status {status}" if status is not None else ""
+        return f"{self._options.name} failed{coded}: {text[:_SAID_CHARS].rstrip('.')}."
+
+    def _turn(self, response: "ModelResponse", began: "datetime") -> ModelTurn:
+        usage = _usage(response)
+        details = response.provider_details or {}
+        stop: Any = details.get("finish_reason") or response.finish_reason
+        return ModelTurn(
+            model=self._options.name,
+            settings=self._options.settings,
+            text=response.text,
+            reasoning=response.thinking,
+            calls=tuple(
+                ModelCall(
+                    name=call.tool_name,
+                    arguments=_recorded(call),
+                    id=call.tool_call_id,
+                )
+                for call in response.tool_calls
+            ),
+            usage=usage,
+            cost_usd=self._prices.cost(usage),
+            stop_reason=None if stop is None else str(stop),
+            started_at=began,
+            ended_at=utc_now(),
+        )
+
+    def failed_turn(self, error: HudMcpError, began: "datetime") -> ModelTurn:
+        """What is recorded of a request that failed for good."""
+        return ModelTurn(
+            model=self._options.name,
+            settings=self._options.settings,
+            error=str(error),
+            started_at=began,
+            ended_at=utc_now(),
+        )
+
+
+def _usage(response: "ModelResponse") -> TokenUsage:
+    usage = response.usage
+    if usage.unmeasured_requests or not (usage.input_tokens or usage.output_tokens):
+        return TokenUsage()
+    return TokenUsage(
+        input=usage.input_tokens,
+        output=usage.output_tokens,
+        cached=usage.cache_read_tokens,
+        cache_write=usage.cache_write_tokens,
+        reasoning=usage.output_reasoning_tokens or None,
+    )
+
+
+def _client_for(provider: str, computer: Computer | None) -> "WireClient":
+    """The client that a provider's model is asked through."""
+    if computer is not None:
+        return libraries.WireClient(computer.send, computer.receive, computer.headers)
+    chat = provider == "openai-compatible"
+    return libraries.WireClient(receive=read_completion if chat else None)
+
+
+def _recorded(call: "ToolCallPart") -> dict[str, Any] | str:
+    """A call's arguments as the model wrote them; text where that is not a JSON object."""
+    given = read_arguments(call)
+    return str(call.args) if given is None else given

@@ -1,0 +1,14 @@
+"""The table of this plugin."""
+
+from hud_mcp.registry import Plugin
+
+__all__ = ["PLUGIN"]
+
+PLUGIN = Plugin(
+    "models",
+    names={
+        "hud_mcp.agents.computer_use": "hud_mcp.plugins.models.computer_use",
+        "hud_mcp.agents.model": "hud_mcp.plugins.models.job",
+        "hud_mcp.agents.model.options": "hud_mcp.plugins.models.job.options",
+    },
+)

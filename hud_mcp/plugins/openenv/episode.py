@@ -1,0 +1,403 @@
+"""One held session as OpenEnv knows it: an episode that is reset, stepped, and done."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import anyio
+
+from hud_mcp.agents.agent import answer_text
+from hud_mcp.environment.task import Task
+from hud_mcp.errors import InvalidTask
+from hud_mcp.plugins.openenv.calls import Calls
+from hud_mcp.plugins.openenv.numbers import plain_values
+from hud_mcp.plugins.openenv.tools import ANSWER, listed_tools, world_actions
+from hud_mcp.server.call import PLAIN, VALUES
+from hud_mcp.session.caller import LOOK, Caller
+from hud_mcp.values.action import is_answer
+from hud_mcp.values.core_tools import CANCEL_TASK, RESPONSE, START_TASK, STEP, TASK_STATUS
+
+__all__ = ["Episode", "Refused", "split_of"]
+
+Row = dict[str, Any]
+
+_STARTS = ("template", "arguments", "environment", "context")
+_TAKES = frozenset(
+    {*_STARTS, "task", "seed", "split", "index", "observe", "episode_id", "ungraded"}
+)
+_OBSERVE = ("text", "image", "both", "values")
+_UNGRADED = ("none", "error")
+_ALL = "all"
+"""The split of a row that names none."""
+
+
+class Refused(Exception):  # as the project's errors are named
+    """A call was refused; the text says why and what to do next.
+
+    Attributes:
+        retry_after_s: After how many seconds it may be let through; None where that is not known.
+    """
+
+    def __init__(self, message: str, *, retry_after_s: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class Episode:
+    """What one client of OpenEnv's drives.
+
+    Its session is held as any other: it is recorded, graded once, and outlives its connection.
+
+    Args:
+        calls: The server's tools.
+        caller: Who the client is.
+
+    Attributes:
+        turn: Whoever shares the episode over several connections takes it for each call.
+    """
+
+    def __init__(self, calls: Calls, caller: Caller) -> None:
+        self.turn = anyio.Lock(fast_acquire=True)
+        self._calls = calls
+        self._caller = caller
+        self._begun = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self.session: str | None = None
+        self._steps = 0
+        self._task = ""
+        self._done = False
+        self._observe = "text"
+        self._ungraded = "none"
+        self._metadata: Row = {}
+        self._id: str | None = None
+
+    async def reset(self, given: Mapping[str, Any]) -> Row:
+        """Begin an episode; one that is not done is given up.
+
+        Args:
+            given: `task`, the id of a task or a row with one; or `template` with `arguments`; or
+                `split` and `index`; or `seed`, which chooses a task where the server lists some.
+                `observe` is `text`, `image`, `both` or `values`. `ungraded` is `none` or `error`:
+                what a step is told whose episode ends without a grade. What is none of these is
+                left out, and named in the reply's metadata.
+
+        Returns:
+            The reply: `observation`, `reward` (None), `done` and `metadata`.
+
+        Raises:
+            Refused: There is no such task, or an argument is wrong. Nothing was started.
+        """
+        observe = given.get("observe", "text")
+        if observe not in _OBSERVE:
+            raise Refused(f"observe: {observe!r} is not one of {', '.join(_OBSERVE)}.")
+        ungraded = given.get("ungraded", "none")
+        if ungraded not in _UNGRADED:
+            raise Refused(f"ungraded: {ungraded!r} is not one of {', '.join(_UNGRADED)}.")
+        asked = self._start(given)
+        await self.close()
+        self._forget()
+        result = await self._call(START_TASK, asked)
+        if result.get("isError"):
+            wait_s = result.get("_meta", {}).get("hud-mcp/retry_after_s")
+            raise Refused(_text(result), retry_after_s=wait_s)
+        self._begun += 1
+        self._observe, self._ungraded = observe, ungraded
+        self._id = None if given.get("episode_id") is None else str(given["episode_id"])
+        told = self._take(result)
+        ignored = sorted(set(given) - _TAKES)
+        extra = {"ignored": ignored} if ignored else {}
+        seen = {"prompt": told.get("prompt", "")} | await self._first_look()
+        if "answer_schema" in told:
+            seen["answer_schema"] = told["answer_schema"]
+        return self._reply(seen, None, **extra)
+
+    async def resume(self, session: str) -> None:
+        """Continue a session that was started before, here or elsewhere.
+
+        Raises:
+            Refused: There is no such session, or it is another caller's.
+        """
+        result = await self._call(TASK_STATUS, {"session": session})
+        if result.get("isError"):
+            raise Refused(_text(result))
+        self._take(result)
+        self._done = result["structuredContent"].get("state") == "ended"
+
+    def _take(self, result: Row) -> Row:
+        """Take note of a session that has begun; what is told of it."""
+        told = cast("Row", result["structuredContent"])
+        self.session, self._steps = str(told["session"]), int(told.get("steps") or 0)
+        self._task = str(told.get("task", ""))
+        started = result.get("_meta", {}).get("hud-mcp/start", {})
+        self._metadata = {"session": self.session, "task": self._task, **started}
+        return told
+
+    async def step(self, given: Mapping[str, Any]) -> Row:
+        """Act, call a tool, or answer.
+
+        Args:
+            given: `{"actions": […]}`, one action with its `type`, `{"action": …}` of a Gymnasium
+                environment, `{"tool": …, "arguments": {…}}` or OpenEnv's `call_tool`, its
+                `list_tools`, or `{"answer": …}`, which ends the episode.
+
+        Returns:
+            The reply. `reward` is None where none is told, and where there is no grade. A refused
+            action is not a failure: `observation["error"]` says which one and why.
+
+        Raises:
+            Refused: There is no episode, it is done, or the action is malformed. Nothing was done.
+        """
+        if given.get("type") == "list_tools":
+            return self._reply({"tools": listed_tools(self._calls)}, None)
+        if self.session is None:
+            raise Refused("There is no episode here. Call reset first.")
+        if self._done:
+            raise Refused("The episode is done. Call reset for another one.")
+        try:
+            return await self._perform(given)
+        except Refused:
+            ended = None if self._done else await self._ended()
+            if ended is None:
+                raise
+            return ended
+
+    async def _perform(self, given: Mapping[str, Any]) -> Row:
+        """What a step does, of an episode that goes on."""
+        tool = given.get("tool") or (given.get("tool_name") if "tool_name" in given else None)
+        if tool is not None:
+            arguments: Any = given.get("arguments") or {}
+            if not isinstance(arguments, Mapping):
+                raise Refused(f"arguments: {arguments!r} is not an object.")
+            reply = await self._use(str(tool), cast("Row", arguments))
+            return reply if "tool" in given else _as_openenv(str(tool), reply)
+        if "answer" in given:
+            return await self._answer(given["answer"])
+        return await self._act(_actions(given))
+
+    def state(self) -> Row:
+        """Where the episode stands; nothing of how it is graded."""
+        episode = self._id or self._metadata.get("trajectory")
+        state = {"episode_id": episode, "step_count": self._steps, "task": self._task}
+        return {**state, "done": self._done}
+
+    async def close(self) -> None:
+        """Give the session up, unless it is done."""
+        if self.session is not None and not self._done:
+            self._done = True
+            await self._call(CANCEL_TASK, {"session": self.session})
+
+    async def _first_look(self) -> Row:
+        environments = self._calls.sessions.environments.values()
+        if all(e.world.name == "none" for e in environments):
+            return {}
+        return (await self._stepped([]))[0]
+
+    async def _use(self, tool: str, arguments: Mapping[str, Any]) -> Row:
+        """Call one tool: the answer, an action of the world's own, or one of the environment's."""
+        if tool == ANSWER and tool not in self._calls.own:
+            if "answer" not in arguments:
+                raise Refused("answer: give the tool the argument `answer`.")
+            return await self._answer(arguments["answer"])
+        if tool == STEP:
+            return await self._act(_actions(arguments))
+        if tool not in self._calls.own and tool in world_actions(self._calls):
+            return await self._act([{"type": "custom", "action": tool, "args": dict(arguments)}])
+        try:
+            asked = {**arguments, "session": self.session}
+            result = await self._calls.call(self._caller, tool, asked)
+        except InvalidTask as exc:
+            raise Refused(str(exc)) from exc
+        told = result.get("_meta", {}).get("hud-mcp/step", {})
+        if result.get("isError") and not told and (ended := await self._ended()) is not None:
+            return ended
+        self._steps = int(told.get("steps", self._steps))
+        key = "error" if result.get("isError") else "result"
+        seen = {"tool_name": tool, key: _text(result)}
+        return await self._after(seen, told)
+
+    async def _act(self, rows: Sequence[Mapping[str, Any]]) -> Row:
+        """Perform actions; an answer at their end is submitted."""
+        answers = [row for row in rows if is_answer(row)]
+        acts = [row for row in rows if not is_answer(row)]
+        if answers and (len(answers) > 1 or not is_answer(rows[-1])):
+            raise Refused("actions: one response may end them, and nothing can follow it.")
+        if answers and not acts:
+            return await self._answer(answers[0].get("text", ""))
+        seen, told = await self._stepped(acts)
+        if answers and "error" not in seen:
+            return await self._answer(answers[0].get("text", ""))
+        return await self._after(seen, told)
+
+    async def _stepped(self, rows: Sequence[Mapping[str, Any]]) -> tuple[Row, Row]:
+        """What a step showed, and what its reply tells beside."""
+        meta: Row = {PLAIN: True}
+        if self._observe == "values":
+            meta[VALUES] = True
+        elif self._observe != "both":
+            meta[LOOK] = self._observe
+        result = await self._call(STEP, {"actions": list(rows), "session": self.session}, meta)
+        told = cast("Row | None", result.get("_meta", {}).get("hud-mcp/step"))
+        if told is None:
+            raise Refused(_text(result))
+        self._steps = int(told["steps"])
+        seen: Row = {"text": _text(result)} if self._observe != "values" else {}
+        seen |= {name: told[name] for name in ("error", "notes") if name in told}
+        if "values" in told:
+            seen["values"] = plain_values(told["values"])
+        for part in result["content"]:
+            if part["type"] == "image":
+                seen["image"], seen["image_type"] = part["data"], part["mimeType"]
+        return seen, told
+
+    async def _after(self, seen: Row, told: Mapping[str, Any]) -> Row:
+        """The reply to a step; where the world has ended by it, the task is graded."""
+        reward = told.get("reward")
+        if not (told.get("terminated") or told.get("truncated")):
+            return self._reply(seen, reward, info=told.get("info"))
+        graded = await self._answer("")
+        truncated = bool(told.get("truncated")) and not told.get("terminated")
+        graded["observation"] = {**seen, **graded["observation"]}
+        graded["metadata"] |= {"truncated": truncated}
+        if reward is not None:  # the world's own; the grade stands beside it
+            graded["metadata"] |= {"grade": graded["reward"]}
+            graded["reward"] = reward
+        return graded
+
+    async def _answer(self, answer: Any) -> Row:
+        """Submit the answer, and wait for its grade."""
+        while True:
+            asked = {"answer": answer_text(answer), "session": self.session}
+            result = await self._call(RESPONSE, asked)
+            told = cast("Row", result.get("structuredContent") or {})
+            if told.get("state") != "grading":
+                break
+        if result.get("isError"):
+            ended = await self._ended()
+            if ended is None:
+                raise Refused(_text(result))
+            return ended
+        return self._end(told, _text(result))
+
+    async def _ended(self) -> Row | None:
+        """The reply that tells how the session has ended; None where it goes on."""
+        result = await self._call(TASK_STATUS, {"session": self.session})
+        status = cast("Row", result.get("structuredContent") or {})
+        receipt = cast("Row | None", status.get("receipt"))
+        return None if receipt is None else self._end(receipt, _text(result))
+
+    def _end(self, told: Row, text: str) -> Row:
+        """The last reply; without a grade it has no reward.
+
+        Raises:
+            Refused: There is no grade, and the reset has asked for an error then.
+        """
+        self._done = True
+        kept = ("outcome", "cause", "subscores", "trajectory")
+        of_end = {name: told[name] for name in kept if name in told}
+        graded = told.get("outcome") == "graded"
+        if not graded and self._ungraded == "error":
+            raise Refused(f"The episode has no grade ({told.get('outcome')}). {text}")
+        seen = {"text": told.get("content", "") if graded else text}
+        return self._reply(seen, told.get("reward") if graded else None, **of_end)
+
+    async def _call(self, name: str, arguments: Row, meta: Row | None = None) -> Row:
+        return await self._calls.call(self._caller, name, arguments, meta)
+
+    def _reply(self, seen: Row, reward: float | None, **metadata: Any) -> Row:
+        told = {name: value for name, value in metadata.items() if value is not None}
+        return {
+            "observation": seen,
+            "reward": reward,
+            "done": self._done,
+            "metadata": {**self._metadata, **told},
+        }
+
+    def _start(self, given: Mapping[str, Any]) -> Row:
+        """The arguments of the start that a reset means.
+
+        Raises:
+            Refused: It names a task that is not there.
+        """
+        asked: Row = {name: given[name] for name in _STARTS if given.get(name) is not None}
+        seed: Any = given.get("seed")
+        if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool)):
+            raise Refused(f"seed: {seed!r} is not an integer.")
+        task: Any = given.get("task")
+        if isinstance(task, Mapping):
+            task = cast("Row", task).get("id")
+        tasks = self._calls.sessions.tasks
+        if task is None and "template" not in asked:
+            rows = [row for row in tasks if split_of(row) == given.get("split", split_of(row))]
+            if rows:
+                return {**asked, "task": rows[self._index(given, len(rows))].id}
+            if given.get("split") is not None:
+                raise Refused(f"There are no tasks of the split {given['split']!r}.")
+            asked["template"] = self._first_template(asked.get("environment"))
+        if task is not None:
+            asked["task"] = str(task)
+        return asked if seed is None else {**asked, "seed": seed}
+
+    def _index(self, given: Mapping[str, Any], count: int) -> int:
+        """Which of the tasks: the one that is named, or drawn by the seed, or the next."""
+        index = given.get("index")
+        if index is None:
+            seed = given.get("seed")
+            return (self._begun if seed is None else seed) % count
+        if not isinstance(index, int) or not 0 <= index < count:
+            raise Refused(f"index: {index!r} is not from 0 to {count - 1}.")
+        return index
+
+    def _first_template(self, environment: str | None) -> str:
+        every = self._calls.sessions.environments
+        found = every.get(environment) if environment else next(iter(every.values()), None)
+        if found is None or not found.templates:
+            raise Refused(f"The server has no templates. Its environments are: {', '.join(every)}.")
+        return next(iter(found.templates))
+
+
+def split_of(task: Task) -> str:
+    """The split of a row, or its difficulty; `all` where it names neither."""
+    named = task.metadata.get("split") or task.metadata.get("difficulty")
+    return named if isinstance(named, str) else _ALL
+
+
+def _actions(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The actions that a step gives, in any of its forms.
+
+    Raises:
+        Refused: There are none.
+    """
+    several: Any = given.get("actions")
+    if isinstance(several, list):
+        rows = cast("list[Mapping[str, Any]]", several)
+        for place, row in enumerate(rows):
+            if not isinstance(cast("Any", row), Mapping):
+                raise Refused(f"actions.{place}: {row!r} is not an object with a `type`.")
+        return rows
+    if "type" in given:
+        return [{name: value for name, value in given.items() if name != "metadata"}]
+    if "action" in given:
+        return [{"type": "custom", "action": "step", "args": {"action": given["action"]}}]
+    if not set(given) - {"metadata"}:
+        return []
+    raise Refused(
+        "A step takes `actions`, one action with its `type`, `tool` with `arguments`, or `answer`; "
+        f"not {', '.join(map(repr, sorted(given)))}. GET /schema says all of it."
+    )
+
+
+def _as_openenv(tool: str, reply: Row) -> Row:
+    """A reply to OpenEnv's own `call_tool`, whose clients read the error as an object."""
+    seen = cast("Row", reply["observation"])
+    told: Row = {"tool_name": tool, **seen}
+    if "error" in seen:
+        told["error"] = {"error_type": "execution_error", "message": seen["error"]}
+    elif "result" not in seen:
+        told["result"] = seen.get("text", "")
+    return {**reply, "observation": told}
+
+
+def _text(result: Mapping[str, Any]) -> str:
+    parts = cast("list[Row]", result.get("content") or [])
+    return "\n".join(part["text"] for part in parts if part["type"] == "text")

@@ -1,0 +1,157 @@
+"""OpenEnv's JSON-RPC beside an episode: its session by name, and the tools one by one."""
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.openenv.calls import Calls
+from hud_mcp.plugins.openenv.episode import Episode, Refused
+from hud_mcp.plugins.openenv.tools import listed_tools
+from hud_mcp.session.caller import Caller
+
+__all__ = ["Places", "is_openenv_call", "rpc_error", "rpc_reply"]
+
+Row = dict[str, Any]
+
+_CREATE, _CLOSE = "openenv/session/create", "openenv/session/close"
+_TOOLS = frozenset({"tools/list", "tools/call"})
+_INVALID_REQUEST, _NO_METHOD, _INVALID, _FAILED, _FULL = -32600, -32601, -32602, -32603, -32000
+_MOST_A_SESSION = 4
+"""Places that may be open for each session that the server admits."""
+
+
+def is_openenv_call(request: Any) -> bool:
+    """Whether a request on MCP's own address is OpenEnv's: MCP has no `session_id` among params."""
+    if not isinstance(request, Mapping):
+        return False
+    asked = cast("Row", request)
+    method, params = asked.get("method"), asked.get("params")
+    if method in {_CREATE, _CLOSE}:
+        return True
+    return method in _TOOLS and isinstance(params, Mapping) and "session_id" in params
+
+
+@dataclass
+class _Place:
+    """Where one client's episodes follow each other, whichever connection it comes over."""
+
+    caller: Caller
+    episode: Episode
+    used_s: float = field(default_factory=time.monotonic)
+
+
+class Places:
+    """The places that clients have opened by name, each for its own caller alone.
+
+    A name is a secret of 128 bits. It is forgotten after the idle time of a session.
+
+    Args:
+        calls: The server's tools.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._places: dict[str, _Place] = {}
+
+    def open(self, caller: Caller) -> str:
+        """Open a place; what is told is its name.
+
+        Raises:
+            Refused: Its caller, or all callers together, have too many.
+        """
+        limits = self._calls.sessions.limits
+        idle_since = time.monotonic() - limits.idle_s
+        for name in [n for n, place in self._places.items() if place.used_s < idle_since]:
+            del self._places[name]
+        mine = sum(place.caller == caller for place in self._places.values())
+        if (
+            mine >= _MOST_A_SESSION * limits.sessions_per_caller
+            or len(self._places) >= _MOST_A_SESSION * limits.sessions
+        ):
+            raise Refused("Too many sessions are open here. Close some first.")
+        name = secrets.token_hex(16)
+        self._places[name] = _Place(caller, Episode(self._calls, caller))
+        return name
+
+    def find(self, caller: Caller, name: str) -> Episode | None:
+        """The episode at a place; None where there is no such place of the caller's."""
+        place = self._places.get(name)
+        if place is None or place.caller != caller:
+            return None
+        place.used_s = time.monotonic()
+        return place.episode
+
+    async def close(self, caller: Caller, name: str) -> bool:
+        """Forget a place, and give its session up unless it is done."""
+        episode = self.find(caller, name)
+        if episode is None:
+            return False
+        del self._places[name]
+        async with episode.turn:
+            await episode.close()
+        return True
+
+    async def reply(self, caller: Caller, request: Row) -> Row:
+        """The reply to a request on MCP's own address."""
+        head: Row = {"jsonrpc": "2.0", "id": request.get("id")}
+        params: Any = request.get("params") or {}
+        if not isinstance(params, Mapping):
+            return rpc_error(head, "params: give an object.", _INVALID_REQUEST)
+        method = request.get("method")
+        if method == _CREATE:
+            return self._create(caller, head)
+        name = str(cast("Row", params).get("session_id"))
+        if method == _CLOSE and await self.close(caller, name):
+            return {**head, "result": {"session_id": name, "closed": True}}
+        episode = self.find(caller, name)
+        if episode is None:
+            told = f"There is no such session of yours. {_CREATE} opens one."
+            return rpc_error(head, told, _INVALID)
+        return await rpc_reply(self._calls, episode, request)
+
+    def _create(self, caller: Caller, head: Row) -> Row:
+        try:
+            return {**head, "result": {"session_id": self.open(caller)}}
+        except Refused as exc:
+            return rpc_error(head, str(exc), _FULL)
+
+
+async def rpc_reply(calls: Calls, episode: Episode, request: Row) -> Row:
+    """The reply to a JSON-RPC request about an episode: its tools are listed and called."""
+    head: Row = {"jsonrpc": "2.0", "id": request.get("id")}
+    given: Any = request.get("params") or {}
+    if not isinstance(given, Mapping):
+        return rpc_error(head, "params: give an object.", _INVALID_REQUEST)
+    params = cast("Row", given)
+    method = request.get("method")
+    if method == "tools/list":
+        return {**head, "result": {"tools": [_as_mcp(row) for row in listed_tools(calls)]}}
+    if method != "tools/call":
+        return rpc_error(head, f"Method not found: {method}", _NO_METHOD)
+    call: Row = {"tool": params.get("name"), "arguments": params.get("arguments") or {}}
+    try:
+        async with episode.turn:
+            reply = await episode.step(call)
+    except (Refused, HudMcpError) as exc:
+        return rpc_error(head, str(exc), _INVALID)
+    seen = reply["observation"]
+    beside = {"reward": reply["reward"], "done": reply["done"]}
+    if "error" in seen:
+        return rpc_error(head, seen["error"], _FAILED, beside)
+    said = seen.get("result") or seen.get("text") or ""
+    content = [{"type": "text", "text": said}]
+    told = {"content": content, "data": said, "isError": False, "_meta": beside}
+    return {**head, "result": told}
+
+
+def rpc_error(head: Row, text: str, code: int, data: Any = None) -> Row:
+    """An error of JSON-RPC's."""
+    error: Row = {"code": code, "message": text}
+    return {**head, "error": error if data is None else {**error, "data": data}}
+
+
+def _as_mcp(row: Row) -> Row:
+    return {"inputSchema" if name == "input_schema" else name: each for name, each in row.items()}

@@ -1,0 +1,176 @@
+"""What a server does, as Prometheus scrapes it: never an id of a session, and nobody's name."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from hud_mcp import __version__
+from hud_mcp.base.telemetry import Span
+from hud_mcp.plugins.operate.monitor import libraries
+from hud_mcp.session.registry import Sessions
+
+__all__ = ["Metrics"]
+
+_BUCKETS_S = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
+)
+"""From what a letter count takes to what a grader may take."""
+
+_OF_WORLD = ("environment", "result")
+
+_TIMED = {
+    "call": ("call", "Calls of tools, by tool and by how they ended.", ("tool", "result")),
+    "queue": ("queue", "How long calls waited for those before them in their session.", ()),
+    "open": ("world_open", "Opening of worlds.", _OF_WORLD),
+    "act": ("world_act", "What worlds were asked to do, a call's actions in one.", _OF_WORLD),
+    "observe": ("world_observe", "Looks at worlds.", _OF_WORLD),
+    "grade": ("grading", "Grading, with the template's own cleaning up.", _OF_WORLD),
+    "store": ("store_write", "Writes of the record, until they are durable.", ("result",)),
+}
+"""What is timed: its name, what it is, and by what it is told apart."""
+
+_COUNTED = {
+    "started": ("sessions_started", "Sessions that were started.", ("environment",)),
+    "resumed": ("sessions_resumed", "Sessions that were resumed.", ("environment",)),
+    "ended": (
+        "sessions_ended",
+        "Sessions that ended, by outcome and by whose doing it was.",
+        ("environment", "outcome", "cause"),
+    ),
+    "quota": ("quota_refusals", "Starts that a quota refused.", ("quota",)),
+}
+_GAUGES = {"browsers": ("browsers", "Browsers that run.")}
+
+
+class Metrics:
+    """Counts what is told of this process, and gives it to whoever scrapes it.
+
+    Args:
+        sessions: Returns the registry; None before there is one.
+    """
+
+    def __init__(self, sessions: Callable[[], Sessions | None]) -> None:
+        self._sessions = sessions
+        libraries.disable_created_metrics()  # a series more for each one, which few read
+        self._registry = registry = libraries.CollectorRegistry()
+        self._timed = {
+            name: libraries.Histogram(
+                f"hud_mcp_{called}_seconds", told, labels, buckets=_BUCKETS_S, registry=registry
+            )
+            for name, (called, told, labels) in _TIMED.items()
+        }
+        self._labels = {name: labels for name, (_, _, labels) in _TIMED.items()}
+        self._counted = {
+            name: libraries.Counter(f"hud_mcp_{called}", told, labels, registry=registry)
+            for name, (called, told, labels) in _COUNTED.items()
+        }
+        self._gauges = {
+            name: libraries.Gauge(f"hud_mcp_{called}", told, registry=registry)
+            for name, (called, told) in _GAUGES.items()
+        }
+        self._refusals = libraries.Counter(
+            "hud_mcp_refusals",
+            "Calls that were refused or that failed, by the kind of error.",
+            ("kind",),
+            registry=registry,
+        )
+        self._queue = libraries.Gauge(
+            "hud_mcp_store_queue", "Writes of the record that wait.", registry=registry
+        )
+        libraries.ProcessCollector(registry=registry)
+        libraries.PlatformCollector(registry=registry)
+        registry.register(_Now(sessions))
+
+    def begin(self, span: Span, *, current: bool) -> Callable[[], None]:  # noqa: ARG002  # it counts in any case
+        """Take note that something begins."""
+        began_s = time.perf_counter()
+        if span.name == "store":
+            self._queue.inc()
+
+        def end() -> None:
+            if span.name == "store":
+                self._queue.dec()
+            self._observe(span, time.perf_counter() - began_s)
+
+        return end
+
+    def _observe(self, span: Span, took_s: float) -> None:
+        timed = self._timed.get(span.name)
+        if timed is None or span.is_void:
+            return
+        if span.name == "call" and span.error is not None:
+            self._refusals.labels(span.error).inc()
+        names = self._labels[span.name]
+        if names:
+            known = {**span.attributes, "result": "ok" if span.error is None else "error"}
+            timed = timed.labels(*(str(known.get(name, "")) for name in names))
+        timed.observe(took_s)
+
+    def add(self, name: str, amount: int, labels: Mapping[str, Any]) -> None:
+        """Take note that something has happened."""
+        if name in self._gauges:
+            self._gauges[name].inc(amount)
+        elif name in self._counted:
+            self._counted[name].labels(**labels).inc(amount)
+
+    def origin(self) -> None:
+        """Nothing: what is counted is a part of nothing."""
+        return
+
+    def follow(self, _origin: Any, /) -> Callable[[], None]:
+        """Do nothing."""
+        return lambda: None
+
+    def render(self, accept: str) -> tuple[bytes, str]:
+        """What a scrape is told now.
+
+        Args:
+            accept: The formats that whoever asks can read, as its header has them.
+
+        Returns:
+            The text, and the format that it is in.
+        """
+        encode, kind = libraries.choose_encoder(accept)
+        return encode(self._registry), kind
+
+
+class _Now:
+    """What is counted when somebody asks: sessions, and their worlds."""
+
+    def __init__(self, sessions: Callable[[], Sessions | None]) -> None:
+        self._sessions = sessions
+
+    def describe(self) -> Iterable[Any]:
+        """Nothing: it is known when it is asked for."""
+        return ()
+
+    def collect(self) -> Iterator[Any]:
+        """The figures of this moment."""
+        registry = self._sessions()
+        living = [] if registry is None else registry.roster.living()
+        served = [] if registry is None else list(registry.environments)
+        states = Counter((each.environment.name, each.state.shown) for each in living)
+        worlds = Counter(each.environment.name for each in living if each.life.world.is_open)
+        states.update({(name, "open"): 0 for name in served})
+        worlds.update(dict.fromkeys(served, 0))
+        yield _family("sessions", "Sessions, by state.", ("environment", "state"), states)
+        yield _family(
+            "worlds",
+            "Worlds that are open.",
+            ("environment",),
+            {(n,): v for n, v in worlds.items()},
+        )
+        waits = sum(each.life.turn.count for each in living)
+        yield _family("calls_waiting", "Calls that wait or run in a session.", (), {(): waits})
+        yield _family("info", "The version that runs.", ("version",), {(__version__,): 1})
+
+
+def _family(
+    name: str, told: str, labels: tuple[str, ...], values: Mapping[tuple[str, ...], float]
+) -> Any:
+    family = libraries.GaugeMetricFamily(f"hud_mcp_{name}", told, labels=labels)
+    for given, value in sorted(values.items()):
+        family.add_metric(given, value)
+    return family

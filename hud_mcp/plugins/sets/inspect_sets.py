@@ -1,0 +1,259 @@
+"""Inspect's data sets: rows of questions in JSON, JSON Lines or CSV, with a scorer by its name."""
+
+import base64
+import binascii
+import csv
+import io
+import json
+import math
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, cast, get_args
+
+from hud_mcp.base.text_files import read_text_file
+from hud_mcp.environment.task import Task
+from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
+from hud_mcp.graders.letters import Location, letter_of
+from hud_mcp.loading.choice import given_file, row, row_id
+from hud_mcp.plugins.sets.files import keep_bytes, keep_file
+
+__all__ = ["FIELDS", "SCORERS", "InspectChoice", "read_inspect"]
+
+Scorer = Literal["match", "includes", "choice"]
+SCORERS: tuple[Scorer, ...] = get_args(Scorer)
+FIELDS = ("input", "target", "choices", "id", "metadata", "sandbox", "files", "setup")
+"""What a sample has; a column may be called otherwise."""
+
+_NOTHING = string.whitespace + string.punctuation
+
+
+@dataclass(frozen=True)
+class InspectChoice:
+    """How records become rows.
+
+    Attributes:
+        scorer: Inspect's, by its name.
+        fields: What a field of a sample is called in the records, where that is another name.
+        metadata: Columns that are kept as metadata; where none are named, those of `metadata`.
+        location: Of `match`: where the target has to be.
+        ignore_case: Of `match` and `includes`.
+        numeric: Of `match`: whether numbers are compared as numbers.
+        several: Of `choice`: whether more than one may be right.
+        gym: The environment of the rows.
+    """
+
+    scorer: Scorer = "match"
+    fields: Mapping[str, str] = field(default_factory=dict[str, str])
+    metadata: Sequence[str] = ()
+    location: Location = "end"
+    ignore_case: bool = True
+    numeric: bool = False
+    several: bool = False
+    gym: str = "qa"
+
+
+class _NotHere(Exception):
+    """Why a row does not run here."""
+
+
+def read_inspect(path: Path, choice: InspectChoice) -> list[Task]:
+    """The rows of a file.
+
+    Args:
+        path: `.json`, a list of records; `.csv`, with a line of names; any other: a record a line.
+        choice: How records become rows.
+
+    Raises:
+        SourceNotFound: There is no such file.
+        InvalidTask: A record has no input, or is none; or a field is not one of a sample's.
+    """
+    if unknown := next((name for name in choice.fields if name not in FIELDS), None):
+        raise InvalidTask(
+            f"A sample has no field {unknown!r}.{did_you_mean(unknown, FIELDS)} It has: "
+            f"{', '.join(FIELDS)}."
+        )
+    if not path.is_file():
+        raise SourceNotFound(f"There is no file {path}. Name a .json, .jsonl or .csv file.")
+    tasks: list[Task] = []
+    for number, record in enumerate(_records(path), 1):
+        try:
+            tasks.append(_task(path, number, record, choice))
+        except (TypeError, ValueError, AttributeError) as exc:
+            raise InvalidTask(f"{path}: record {number} is not a sample: {exc}.") from exc
+    return tasks
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    text = read_text_file(path)
+    try:
+        if path.suffix == ".csv":
+            return [dict(each) for each in csv.DictReader(io.StringIO(text), strict=True)]
+        if path.suffix == ".json":
+            return cast("list[dict[str, Any]]", json.loads(text))
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (ValueError, csv.Error) as exc:
+        raise InvalidTask(f"{path}: this is no data set of Inspect: {exc}.") from exc
+
+
+def _task(path: Path, number: int, record: Mapping[str, Any], choice: InspectChoice) -> Task:
+    sample = {name: _there(record.get(choice.fields.get(name, name))) for name in FIELDS}
+    if sample["input"] in (None, []):
+        raise ValueError(
+            f"it has no input among {', '.join(record)}; name its column, as in --field input="
+            f"{next(iter(record), 'question')}"
+        )
+    name = number if sample["id"] is None else sample["id"]
+    setup: list[list[Any]] = []
+    evaluate: list[list[Any]] = []
+    prompt, told, why = "", [], None
+    try:
+        prompt = _asked(sample["input"])
+        choices = _choices(sample["choices"]) if choice.scorer == "choice" else []
+        evaluate = [_grader(_targets(sample["target"]), choices, choice)]
+        told = [_listed(choices, several=choice.several)] if choices else []
+        for call, said in _files(path.parent, sample["files"], in_shell=choice.gym == "gaia"):
+            setup.append(call)
+            told.append(said)
+        _check_plain(sample)
+    except _NotHere as exc:
+        why = str(exc)
+    return row(
+        row_id(path.stem, name),
+        choice.gym,
+        "\n\n".join([prompt or "(no text)", *told]),
+        parts=[path.stem],
+        split="test",
+        source=f"{path.name}, record {number}, a data set of Inspect",
+        setup=setup,
+        evaluate=evaluate,
+        not_runnable=why,
+        metadata={"sample": _metadata(record, sample["metadata"], choice.metadata)},
+    )
+
+
+def _check_plain(sample: Mapping[str, Any]) -> None:
+    for need in ("sandbox", "setup"):
+        if sample[need] is not None:
+            raise _NotHere(f"it has a {need} of its own")
+
+
+def _there(value: Any) -> Any:
+    """A value; None where there is none, which tables write as an empty text or as no number."""
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return None if value in ("", None) or is_nan else value
+
+
+def _asked(given: Any) -> str:
+    """What is asked: a text, or messages one after the other.
+
+    Raises:
+        _NotHere: It has more than text.
+    """
+    if not isinstance(given, list):
+        return str(given)
+    said: list[str] = []
+    for message in cast("list[dict[str, Any]]", given):
+        content = message.get("content", "")
+        if not isinstance(content, str):
+            raise _NotHere("its input has more than text")
+        role = message.get("role")
+        said.append(content if role in ("user", "system") else f"{role}: {content}")
+    return "\n\n".join(said)
+
+
+def _targets(given: Any) -> list[str]:
+    if isinstance(given, list):
+        return [str(each) for each in cast("list[Any]", given)]
+    return [] if given is None else [str(given)]
+
+
+def _choices(given: Any) -> list[str]:
+    """The choices.
+
+    Raises:
+        _NotHere: There are none.
+    """
+    if isinstance(given, str):
+        parts = given.split(",") if "," in given else given.split()
+    else:
+        parts = [str(each) for each in cast("list[Any]", given or [])]
+    if found := [each.strip() for each in parts if each.strip()]:
+        return found
+    raise _NotHere("it has no choices")
+
+
+def _grader(targets: list[str], choices: list[str], choice: InspectChoice) -> list[Any]:
+    """The call that scores a row.
+
+    Raises:
+        _NotHere: Its target says nothing, so that any answer would do, or none.
+    """
+    if choice.scorer == "choice":
+        letters = "".join(targets)
+        known = {letter_of(index) for index in range(len(choices))}
+        named = {each.upper() for each in letters if each not in ", "}
+        if not named or not named <= known:
+            raise _NotHere("its target is none of its choices")
+        return ["inspect_choice", letters, len(choices), choice.several]
+    if choice.scorer == "includes":
+        if not all(targets) or not targets:
+            raise _NotHere("its target is empty, which any answer includes")
+        return ["inspect_includes", targets, choice.ignore_case]
+    if not targets or not all(each.strip(_NOTHING) for each in targets):
+        raise _NotHere("its target has no letter and no digit, which any answer matches")
+    return ["inspect_match", targets, choice.location, choice.ignore_case, choice.numeric]
+
+
+def _listed(choices: Sequence[str], *, several: bool) -> str:
+    listed = "\n".join(f"{letter_of(index)}) {each}" for index, each in enumerate(choices))
+    letter = "the letters of all that are right" if several else "the letter of the one"
+    return f"{listed}\n\nEnd your answer with the line `ANSWER: ` and {letter}."
+
+
+def _files(folder: Path, given: Any, *, in_shell: bool) -> list[tuple[list[str], str]]:
+    """How a session gets the files of a sample, and what is said of each.
+
+    Raises:
+        _NotHere: One lies outside of the set's folder: whoever wrote the set may not choose what
+            of this machine an agent reads.
+        ValueError: They are no files.
+    """
+    files = cast("dict[str, str]", json.loads(given) if isinstance(given, str) else given or {})
+    found: list[tuple[list[str], str]] = []
+    for name, content in files.items():
+        plain = PurePosixPath(name).name
+        if not plain or not isinstance(content, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # it is JSON from outside
+            raise ValueError("its files are not names with contents")
+        found.append(given_file(plain, _kept(folder, content), in_shell=in_shell))
+    if len({call[1] for call, _ in found}) < len(found):
+        raise _NotHere("two of its files have one name")
+    return found
+
+
+def _kept(folder: Path, content: str) -> str:
+    """Keep a file's content: that of a file beside the set, of a data address, or a text."""
+    if content.startswith("data:") and ";base64," in content:
+        try:
+            return keep_bytes(base64.b64decode(content.partition(";base64,")[2], validate=True))
+        except binascii.Error as exc:
+            raise ValueError(f"a file's data address is damaged: {exc}") from exc
+    try:
+        path = (folder / content).resolve()
+        text = None if path.is_file() else content
+    except (OSError, ValueError):  # too long for a path, or with a sign that none has
+        path, text = folder, content
+    if text is not None:
+        return keep_bytes(text.encode())
+    if not path.is_relative_to(folder.resolve()):
+        raise _NotHere("it names a file outside of the set's folder")
+    return keep_file(path)
+
+
+def _metadata(record: Mapping[str, Any], own: Any, names: Sequence[str]) -> dict[str, Any]:
+    if names:
+        return {name: record.get(name) for name in names}
+    if isinstance(own, str):
+        own = json.loads(own)
+    return cast("dict[str, Any]", own or {})

@@ -1,0 +1,156 @@
+"""InterCode-bash: a request in words, graded by the files that changed and by what was printed."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+import orjson
+
+from hud_mcp.environment.task import Task
+from hud_mcp.errors import InvalidTask
+from hud_mcp.loading.choice import Choice, missing_programs, row, row_id
+from hud_mcp.loading.provenance import why_not_runnable
+from hud_mcp.plugins.sets.files import Files
+
+__all__ = ["read"]
+
+_SYSTEMS = {1: "/testbed", 2: "/system", 3: "/workspace", 4: ""}
+"""Where each file system lies; the last one has nothing but the machine's."""
+_GYMS = {3: "intercode-workspace"}
+_GYM = "intercode"
+_SHA256 = {
+    1: "60f88e1aacc7ebba535093f9890c5c33203f4e5f32958e0e94fbe90ec4f01c82",
+    2: "8f4ce24e535fab782fda607e37db2ae1d6c5f99993c638d1ac0a7e0b542f633e",
+    3: "a2d4ec8bc7ad69a4e2fb3eb84033994cf65ee9cfb355e3e63099df67a339b2e1",
+    4: "ce41b89450f87765a02a51df259ca0c1762e8249185c022adb089147e2c16200",
+}
+_PROGRAMS = (
+    "bc", "column", "cpio", "crontab", "dig", "file", "finger", "host", "hostname", "ifconfig",
+    "ip", "iostat", "less", "lsof", "man", "md5deep", "netstat", "nslookup", "pstree", "rename",
+    "rev", "rsync", "screen", "ssh", "sudo", "tree", "vim", "wget", "zip",
+)  # fmt: skip
+"""What golds name and minimal machines may lack."""
+_LONG = r"\bls\s[^|;]*-\w*[lt]"
+_VARIES = (
+    (re.compile(r"\bdate\b"), "it prints the time"),
+    (re.compile(rf"{_LONG}|-printf '?[^ ]*%[TtACc]"), "it prints when files were made"),
+    (re.compile(r"\bls\s[^|;]*-\w*i|-printf '?[^ ]*%i"), "it prints numbers of inodes"),
+    (re.compile(r"\bps\b|\bpstree\b|\btop\b|\bjobs\b"), "it prints the processes of the moment"),
+    (re.compile(r"\$\$|\bmktemp\b|\$RANDOM|\bshuf\b|sort -R"), "it prints what is drawn"),
+    (re.compile(r"\bdf\b|\bfree\b|\buptime\b|\bnetstat\b"), "it prints how the machine is used"),
+    (re.compile(r"-ls\b"), "it prints when files were made"),
+    (re.compile(r"(?<!&)&\s*$"), "it goes on in the background after it has ended"),
+    (
+        re.compile(r"\btar -?\w*c\w*f\s+/(?!testbed|system|workspace|tmp)"),
+        "it writes beside its file system, where a sandbox has no room",
+    ),
+    (re.compile(r"\bfind (?:/\S+ )?/ "), "it searches the whole machine, and each has other files"),
+    (
+        re.compile(r"(?:^|[|;&]\s*)(?:env|printenv)\b"),
+        "it prints the variables of the machine's shell",
+    ),
+)
+"""What a gold command prints that its next run prints otherwise, and what that is."""
+_DIGEST = re.compile(r"\b(?:md5sum|sha\d+sum|cksum)\b")
+_CHOSEN = re.compile(r"-name\b|\buniq -\w*[dD]")
+"""Of the files some are chosen, or of the digests those that are there twice: no archive is one."""
+_ARCHIVED = re.compile(r"\btar -\w*z|\bgzip\b")
+_COUNTED = re.compile(r"\|\s*wc -l\s*$")
+_COLUMNS = re.compile(r"\b(df\b|find [^|]*-ls\b)[^|]*(?:\|[^|]*)*\|\s*awk '\{print ([^}]*)\}'")
+_LASTING = {"df": frozenset({"1", "6", "NF"}), "-ls": frozenset({"3", "4", "5", "6", "7", "NF"})}
+"""Columns that are the same each time: names, links, owners, sizes of files."""
+_PROGRAM = re.compile(r"^ls -\w+ `which (\S+)`$")
+_NETWORK = re.compile(r"\b(curl|wget|ping|ssh|scp|nslookup|dig|host)\s")
+_LACKING = "the script that makes its file system is not there"
+_ASKED = (
+    "Do this in the shell, if possible in one line of bash. Then answer with exactly what your "
+    "last command printed, or with nothing where it printed nothing."
+)
+
+
+def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every importer has both
+    """The rows of the four file systems.
+
+    Raises:
+        SourceNotFound: A file cannot be had.
+        InvalidTask: One is not what InterCode publishes.
+    """
+    tasks: list[Task] = []
+    for number, root in _SYSTEMS.items():
+        name = f"data/nl2bash/nl2bash_fs_{number}.json"
+        script = files.read_optional(f"docker/bash_scripts/setup_nl2b_fs_{number}.sh")
+        # A step of it that has no place here, as `rm -rf` of the root itself, ends nothing.
+        setup = f"{script.decode()}\ntrue\n" if script is not None and root else ""
+        try:
+            rows = cast("list[dict[str, Any]]", orjson.loads(_data(files, number)))
+            for index, raw in enumerate(rows):
+                why = _why_not(str(raw["gold"]), root, setup)
+                tasks.append(_task(raw, number, index, setup, why))
+        except (orjson.JSONDecodeError, KeyError, TypeError) as exc:
+            raise InvalidTask(f"{name}: these are not rows of InterCode: {exc!r}.") from exc
+    if any(why_not_runnable(task) == _LACKING for task in tasks):
+        files.notes.append(
+            "Rows lack scripts: put docker/bash_scripts of github.com/princeton-nlp/intercode "
+            "beside their files."
+        )
+    return tasks
+
+
+def _data(files: Files, number: int) -> bytes:
+    """The rows of a file system, also by the short name that copies give the file."""
+    short = files.read_optional(f"fs{number}.json") if _is_local(files) else None
+    if short is not None:
+        return short
+    return files.read(f"data/nl2bash/nl2bash_fs_{number}.json", sha256=_SHA256[number])
+
+
+def _is_local(files: Files) -> bool:
+    return hasattr(files, "folder")
+
+
+def _task(raw: Mapping[str, Any], number: int, index: int, setup: str, why: str | None) -> Task:
+    gold = str(raw["gold"])
+    return row(
+        row_id("intercode", f"fs{number}", index),
+        _GYMS.get(number, _GYM),
+        f"{raw['query']}\n\n{_ASKED}",
+        parts=[f"fs{number}"],
+        split="test",
+        source=f"data/nl2bash/nl2bash_fs_{number}.json of github.com/princeton-nlp/intercode (MIT),"
+        f" row {index}",
+        setup=[["run", setup]] if setup else [],
+        evaluate=[["intercode_reward", gold, setup]],
+        not_runnable=why,
+        metadata={"gold": gold},
+    )
+
+
+def _why_not(gold: str, root: str, setup: str) -> str | None:
+    """Why a row does not run here; None where it does."""
+    if root and not setup:
+        return _LACKING
+    named = set(re.findall(r"(?:^|[|;&(`]|\bxargs|\bexec|\bsudo)\s*(?:-\w+\s+)*([a-z0-9]+)", gold))
+    if missing := missing_programs(sorted(named & set(_PROGRAMS))):
+        return f"it needs the program {missing[0]}"
+    if _NETWORK.search(gold):
+        return "it needs a network"
+    if _DIGEST.search(gold) and not _CHOSEN.search(gold) and _ARCHIVED.search(setup):
+        return "it prints digests of files, and an archive among them has the time in it"
+    if _is_lasting(gold):
+        return None
+    return next((why for pattern, why in _VARIES if pattern.search(gold)), None)
+
+
+def _is_lasting(gold: str) -> bool:
+    """Whether it prints the same each time, although a part of it would not.
+
+    Lines are only counted; only columns that last are printed; or what is listed is a program of
+    the machine.
+    """
+    if _COUNTED.search(gold) and not re.search(r"\bps\b", gold):
+        return True
+    if (shown := _COLUMNS.search(gold)) is not None:
+        kind = "df" if shown[1] == "df" else "-ls"
+        return set(re.findall(r"\$(\w+)", shown[2])) <= _LASTING[kind]
+    listed = _PROGRAM.search(gold)
+    return listed is not None and not missing_programs([listed[1]])

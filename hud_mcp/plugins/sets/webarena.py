@@ -1,0 +1,201 @@
+"""WebArena: tasks on web sites that each user hosts, graded by answers, addresses and pages."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import orjson
+
+from hud_mcp.environment.task import Task
+from hud_mcp.errors import InvalidTask
+from hud_mcp.loading.choice import Choice, row, row_id
+from hud_mcp.loading.provenance import why_not_runnable
+from hud_mcp.plugins.sets.files import Files, InFolder, keep_file
+
+__all__ = ["read"]
+
+GYM = "webarena"
+_TASKS = "config_files/test.raw.json"
+_SHA256 = {_TASKS: "7b50386fd69163dbc05d615d834df4c6ed2c35596e97a1b10d17451c02537652"}
+_WINDOW = {"viewport_width": 1280, "viewport_height": 720}
+"""What the authors ran it with."""
+_NAMED = re.compile(r"__([A-Z_]+?)__")
+"""What stands for a site's address; `__last_url__` in a program is none."""
+_AND = " |AND| "
+_COMPARED = frozenset({"exact_match", "must_include", "fuzzy_match"})
+_READ = ("document.", "[...document.")
+_MEMBER = re.compile(r"func:gitlab_get_project_memeber_role\(__page__, '([^']+)'\)")
+_POST = "func:reddit_get_post_url('__last_url__')"
+_ASKED = (
+    "Answer with nothing but what is asked for; where something is to be done, answer `done` when "
+    "it is. Where that cannot be, answer `N/A` and why."
+)
+
+
+_LACKING = "no address for"
+
+
+class _NotHere(Exception):
+    """Why a row does not run here."""
+
+
+def read(files: Files, choice: Choice) -> list[Task]:
+    """The rows, at the addresses that stand for their sites.
+
+    Raises:
+        SourceNotFound: A file cannot be had.
+        InvalidTask: It is not what WebArena publishes.
+    """
+    try:
+        raws = cast(
+            "list[dict[str, Any]]", orjson.loads(files.read(_TASKS, sha256=_SHA256[_TASKS]))
+        )
+        tasks = [_task(files, raw, choice) for raw in raws]
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as exc:
+        raise InvalidTask(f"{_TASKS}: these are not rows of WebArena: {exc!r}.") from exc
+    if any((why_not_runnable(task) or "").startswith(_LACKING) for task in tasks):
+        files.notes.append("Say where each site is, with --site NAME=ADDRESS.")
+    return tasks
+
+
+def _task(files: Files, raw: Mapping[str, Any], choice: Choice) -> Task:
+    sites = [str(site) for site in raw["sites"]]
+    places = {name.casefold(): _place(address) for name, address in choice.hosts.items()}
+    setup: list[list[Any]] = []
+    evaluate: list[list[Any]] = []
+    why, starts = None, [str(raw["start_url"])]
+    try:
+        _check_sites(sites, places)
+        starts = str(_placed(raw["start_url"], places)).split(_AND)
+        setup = [*_login(files, raw), ["goto", starts[0]]]
+        evaluate = _graders(cast("dict[str, Any]", _placed(raw["eval"], places)), raw["intent"])
+    except _NotHere as exc:
+        why = str(exc)
+    begin = [f"Begin at {starts[0]}, which is open."]
+    begin += [f"It is about {each} too." for each in starts[1:]]
+    begin += [f"The site {site} is at {places[site]}." for site in sites[1:] if site in places]
+    here = [places[site] for site in sites if site in places]
+    return row(
+        row_id("webarena", raw["task_id"]),
+        GYM,
+        "\n\n".join([str(raw["intent"]), " ".join(begin), _ASKED]),
+        parts=sites,
+        split="test",
+        source=f"{_TASKS} of github.com/web-arena-x/webarena (Apache-2.0), {raw['task_id']}",
+        is_local=why is None,
+        setup=setup,
+        evaluate=evaluate,
+        not_runnable=why,
+        metadata={
+            "sites": sites,
+            "template": raw["intent_template_id"],
+            "needs": _needs(raw, evaluate, setup),
+        },
+        context=dict(_WINDOW),
+        config={"allow": sorted({urlsplit(each).netloc.rpartition("@")[2] for each in here})},
+    )
+
+
+def _place(address: str) -> str:
+    """An address as it stands before paths."""
+    return (address if "://" in address else f"http://{address}").rstrip("/")
+
+
+def _check_sites(sites: list[str], places: Mapping[str, str]) -> None:
+    if missing := [site for site in sites if site not in places]:
+        raise _NotHere(f"{_LACKING} {', '.join(missing)}")
+
+
+def _placed(value: Any, places: Mapping[str, str]) -> Any:
+    """A value of a row with addresses in place of its placeholders.
+
+    Raises:
+        _NotHere: There is no address for one.
+    """
+    if isinstance(value, str):
+        return _NAMED.sub(lambda found: _address(found[1], places), value)
+    if isinstance(value, list):
+        return [_placed(each, places) for each in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {k: _placed(each, places) for k, each in cast("dict[str, Any]", value).items()}
+    return value
+
+
+def _address(name: str, places: Mapping[str, str]) -> str:
+    site = name.casefold()
+    if site not in places:
+        raise _NotHere(f"{_LACKING} {site}")
+    return places[site]
+
+
+def _login(files: Files, raw: Mapping[str, Any]) -> list[list[Any]]:
+    """What signs the browser in: the cookies that the user's copy has, if it has them."""
+    state = str(raw.get("storage_state") or "").removeprefix("./")
+    if not state or not isinstance(files, InFolder) or files.read_optional(state) is None:
+        return []
+    return [["webarena_login", keep_file(files.path(state))]]
+
+
+def _needs(raw: Mapping[str, Any], evaluate: list[list[Any]], setup: list[list[Any]]) -> list[str]:
+    needs = ["the sites"]
+    if raw.get("storage_state") and not any(call[0] == "webarena_login" for call in setup):
+        needs.append("a login")
+    if any("fuzzy_match" in call[1] for call in evaluate if call[0] == "webarena_answer"):
+        needs.append("judge")
+    return needs
+
+
+def _graders(evaluation: Mapping[str, Any], intent: str) -> list[list[Any]]:
+    """The calls that grade a row; each has to be 1.
+
+    Raises:
+        _NotHere: One is of a kind that does not run here.
+    """
+    calls: list[list[Any]] = []
+    for kind in evaluation["eval_types"]:
+        if kind == "string_match":
+            references = evaluation["reference_answers"]
+            if not references or not set(references) <= {
+                "exact_match",
+                "must_include",
+                "fuzzy_match",
+            }:
+                raise _NotHere("its answer is compared in a way that is not known")
+            calls.append(
+                ["webarena_answer", references, intent, str(evaluation.get("string_note") or "")]
+            )
+        elif kind == "url_match":
+            if evaluation.get("url_note", "GOLD in PRED") != "GOLD in PRED":
+                raise _NotHere(f"its address is compared as {evaluation['url_note']!r}")
+            calls.append(["webarena_address", evaluation["reference_url"].split(" |OR| ")])
+        elif kind == "program_html":
+            calls.append(["webarena_pages", [_target(each) for each in evaluation["program_html"]]])
+        else:
+            raise _NotHere(f"the evaluator {kind}")
+    if not calls:
+        raise _NotHere("it has no evaluator")
+    return calls
+
+
+def _target(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What is looked at on one page, without the programs that the authors' own grader runs.
+
+    Raises:
+        _NotHere: Only such a program would tell.
+    """
+    url, locator = str(raw["url"]), str(raw["locator"]).strip()
+    wanted = raw["required_contents"]
+    target: dict[str, Any] = {"url": url, "read": locator, "prepare": raw.get("prep_actions", [])}
+    if url == _POST:
+        target["url"] = "post"
+    elif url != "last" and not url.startswith(("http://", "https://")):
+        raise _NotHere("it asks the shop's own programs for its newest order")
+    if found := _MEMBER.fullmatch(locator):
+        target |= {"read": "", "member": found[1]}
+    elif locator and not locator.startswith(_READ):
+        raise _NotHere("it asks the shop's own programs for a review")
+    for how in ("exact_match", "must_include"):
+        if how in wanted:
+            return target | {how: wanted[how]}
+    raise _NotHere("its page is compared in a way that is not known")

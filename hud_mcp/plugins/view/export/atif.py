@@ -1,0 +1,297 @@
+"""ATIF v1.7, the Agent Trajectory Interchange Format (Harbor's RFC 0001): one JSON file each.
+
+The first step is the user's: the prompt. Each recorded call is a step of the agent with one
+tool call, as the agent made it but for its session id, and the observation that answered it.
+Screenshots are files beside, as `image` parts (ATIF 1.6). A picture that was taken for the
+record alone says so in its result's `extra`.
+
+What an agent must not see does not leave: the task's arguments, metadata, description and
+validation, logs, what a world adds as `info`, and a grade's sentence, `info` and error.
+Rewards are in the metrics: of a step in `metrics.extra`, of the whole in `final_metrics.extra`.
+
+Where the model's side is recorded, a turn's message, reasoning and metrics stand in the first step
+that it led to, and `extra.turn` has the rest of it; one that led to none is a step of its own.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+
+from hud_mcp import __version__
+from hud_mcp.plugins.view.export.encoding import to_json
+from hud_mcp.plugins.view.export.files import MANIFEST, new_folder
+from hud_mcp.plugins.view.export.pictures import MIME_TYPES, PictureFolder, Pictures
+from hud_mcp.plugins.view.export.selection import read, select
+from hud_mcp.plugins.view.export.summary import ExportSummary, OnProgress, Tally
+from hud_mcp.record.job import Job
+from hud_mcp.record.model_use import ModelUse
+from hud_mcp.record.recorded_turn import RecordedTurn
+from hud_mcp.record.trajectory import Trajectory, TrajectoryStep
+from hud_mcp.show.turns import placed
+from hud_mcp.store import Store
+from hud_mcp.values.core_tools import ACT, RESPONSE, SCREENSHOT, STEP
+from hud_mcp.values.grade import SubScore
+
+__all__ = ["VERSION", "atif_document", "export_atif", "tool_call"]
+
+Json = dict[str, Any]
+
+VERSION = "ATIF-v1.7"
+
+_OWN_AGENTS = ("oracle", "nop", "random")
+"""Agents that come with this package, and have its version."""
+
+
+async def export_atif(
+    store: Store,
+    source_id: str,
+    path: Path,
+    *,
+    force: bool = False,
+    on_progress: OnProgress | None = None,
+) -> ExportSummary:
+    """Write a job, or one trajectory, as a folder of ATIF files.
+
+    Args:
+        store: Where it is recorded.
+        source_id: The job's id, or the trajectory's.
+        path: The folder: a file for each trajectory, named by its id, and `screenshots`.
+        force: Replace a former export that is there.
+        on_progress: Called after each trajectory.
+
+    Raises:
+        SourceNotFound: There is neither such a job nor such a trajectory.
+        OutputExists: Something is there already. Nothing was written.
+        StoreFailed: The store cannot be read.
+        OSError: The folder cannot be written.
+
+    After a failure or a cancellation, no written file stays.
+    """
+    selection = await select(store, source_id)
+    tally = Tally()
+    with new_folder(path, force=force) as folder:
+        pictures = PictureFolder(Pictures(store, tally), folder / "screenshots")
+
+        def write(trajectory: Trajectory) -> None:
+            text = to_json(atif_document(trajectory, selection.job, pictures))
+            (folder / f"{trajectory.id}.json").write_text(f"{text}\n", encoding="utf-8")
+
+        async for trajectory in read(store, selection, tally, on_progress):
+            await anyio.to_thread.run_sync(write, trajectory)
+        (folder / MANIFEST).write_text(tally.manifest(VERSION, selection.id), encoding="utf-8")
+    return tally.summary("atif", path)
+
+
+def atif_document(trajectory: Trajectory, job: Job | None, pictures: PictureFolder) -> Json:
+    """Return a trajectory as an ATIF document.
+
+    Args:
+        trajectory: Its record; it may go on still.
+        job: The job that it belongs to, which says who the agent was.
+        pictures: Copies the screenshots to where the document will lie.
+    """
+    steps = [_first(trajectory), *_steps(trajectory, pictures)]
+    steps = [{"step_id": number, **step} for number, step in enumerate(steps, 1)]
+    return {
+        "schema_version": VERSION,
+        "session_id": trajectory.id,
+        "trajectory_id": trajectory.id,
+        "agent": _agent(trajectory, job),
+        "steps": steps,
+        "final_metrics": {
+            "total_steps": len(steps),
+            **_totals(trajectory.use),
+            "extra": _result(trajectory),
+        },
+        "extra": {
+            "job": job.id if job else None,
+            "environment": trajectory.environment,
+            "environment_version": trajectory.environment_version,
+            "task": trajectory.task.id,
+            "template": trajectory.task.template,
+            "context": trajectory.context,
+            "seed": trajectory.seed,
+            "exported_by": f"hud-mcp {__version__}",
+        },
+    }
+
+
+def _agent(trajectory: Trajectory, job: Job | None) -> Json:
+    name = job.agent if job and job.agent else "unknown"
+    given = job.metadata if job else {}
+    version = given.get("agent_version")
+    if version is None and name in _OWN_AGENTS:
+        receipt = trajectory.receipt
+        version = receipt.package_version if receipt else __version__
+    agent: Json = {"name": name, "version": str(version or "unknown")}
+    said = next((turn.model for turn in trajectory.turns if turn.model), None)
+    model = given.get("model") or said
+    return {**agent, "model_name": model} if isinstance(model, str) else agent
+
+
+def _first(trajectory: Trajectory) -> Json:
+    """What began it: the prompt, or that there was none."""
+    step: Json = {"timestamp": trajectory.started_at.isoformat()}
+    if trajectory.prompt is None:
+        return {**step, "source": "system", "message": "The task had no prompt yet."}
+    return {**step, "source": "user", "message": trajectory.prompt}
+
+
+def _steps(trajectory: Trajectory, pictures: PictureFolder) -> list[Json]:
+    """The agent's steps, each turn of its model before or in the first step that it led to."""
+    turns, made = placed(trajectory), list[Json]()
+    for step in trajectory.steps:
+        own = turns.pop(step.index, [])
+        made += [_turn_alone(turn) for turn in own[:-1]]
+        row = _step(step, pictures)
+        if own:
+            row = _led_by(own[-1], row)
+        elif trajectory.turns:
+            row["llm_call_count"] = 0
+        made.append(row)
+    return made + [_turn_alone(turn) for rest in turns.values() for turn in rest]
+
+
+def _turn_alone(turn: RecordedTurn) -> Json:
+    """A turn that led to no step."""
+    alone: Json = {"timestamp": turn.started_at.isoformat(), "source": "agent", "message": ""}
+    return _led_by(turn, alone)
+
+
+def _led_by(turn: RecordedTurn, step: Json) -> Json:
+    """A step with the turn that led to it."""
+    usage = turn.usage
+    metrics: Json = {
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "cached_tokens": usage.cached,
+        "cost_usd": turn.cost_usd,
+    }
+    extra = {**step.get("metrics", {}).get("extra", {}), "latency_s": turn.latency_s}
+    extra |= {"cache_write_tokens": usage.cache_write, "reasoning_tokens": usage.reasoning}
+    led = {
+        **step,
+        "message": turn.text or "",
+        "llm_call_count": 1,
+        "metrics": {**_known(metrics), "extra": _known(extra)},
+        "extra": {"turn": _rest(turn)},
+    }
+    named = {"model_name": turn.model, "reasoning_content": turn.reasoning}
+    return {**led, **_known(named)}
+
+
+def _rest(turn: RecordedTurn) -> Json:
+    """What of a turn ATIF has no field for; its calls as the model made them."""
+    rest: Json = {
+        "number": turn.number,
+        "calls": [call.model_dump(mode="json") for call in turn.calls],
+        "settings": turn.settings or None,
+        "stop_reason": turn.stop_reason,
+        "error": turn.error,
+        "redactions": [each.model_dump(mode="json") for each in turn.redactions] or None,
+    }
+    return _known(rest)
+
+
+def _known(fields: Json) -> Json:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _totals(use: ModelUse | None) -> Json:
+    """What its model used in all."""
+    if use is None:
+        return {}
+    totals: Json = {
+        "total_prompt_tokens": use.input,
+        "total_completion_tokens": use.output,
+        "total_cached_tokens": use.cached,
+        "total_cost_usd": use.cost_usd,
+    }
+    return _known(totals)
+
+
+def _step(step: TrajectoryStep, pictures: PictureFolder) -> Json:
+    call_id = f"call-{step.index}"
+    name, arguments = tool_call(step)
+    made: Json = {
+        "timestamp": step.started_at.isoformat(),
+        "source": "agent",
+        "message": "",
+        "tool_calls": [
+            {
+                "tool_call_id": call_id,
+                "function_name": name,
+                "arguments": arguments,
+                "extra": {
+                    "performed": step.performed,
+                    "css_px_per_px": step.scale,
+                    "interrupted": step.interrupted,
+                },
+            }
+        ],
+        "observation": {"results": [{"source_call_id": call_id, **_observed(step, pictures)}]},
+    }
+    reasoning = [str(a["reasoning"]) for a in step.actions if a.get("reasoning")]
+    if reasoning:
+        made["reasoning_content"] = "\n".join(reasoning)
+    if step.reward is not None:
+        made["metrics"] = {"extra": {"reward": step.reward}}
+    return made
+
+
+def tool_call(step: TrajectoryStep) -> tuple[str, Json]:
+    """The tool that was called, and its arguments, in the tools' own form."""
+    actions = [{k: v for k, v in a.items() if k != "reasoning"} for a in step.actions]
+    first = actions[0] if actions else {}
+    if step.kind in ("tool", "direct"):
+        return str(first.get("tool")), first.get("args") or {}
+    if step.kind == "response":
+        return RESPONSE, {"answer": first.get("text", "")}
+    if step.kind == "screenshot":
+        return SCREENSHOT, {}
+    observe = {"observe": "changes"} if step.look.get("changes") else {}
+    if step.kind == "act":
+        return ACT, {**first, **observe}
+    return STEP, {"actions": actions, **observe}
+
+
+def _observed(step: TrajectoryStep, pictures: PictureFolder) -> Json:
+    texts = [text for text in (step.error, step.observation_text) if text]
+    extra: Json = {
+        "ended_at": step.ended_at.isoformat(),
+        "terminated": step.terminated,
+        "truncated": step.truncated,
+        "is_error": step.error is not None,
+    }
+    shot = step.screenshot
+    if shot is None:
+        return {"content": "\n".join(texts), "extra": extra}
+    extra |= {
+        "image_shown_to_agent": step.delivered_image,
+        "image_size_px": [shot.width_px, shot.height_px],
+        "image_css_px_per_px": shot.scale,
+    }
+    path = pictures.add(shot)
+    if path is None:
+        return {"content": "\n".join(texts), "extra": {**extra, "image_missing": shot.sha256}}
+    parts: list[Json] = [{"type": "text", "text": text} for text in texts]
+    source = {"media_type": MIME_TYPES[shot.extension], "path": path}
+    return {"content": [*parts, {"type": "image", "source": source}], "extra": extra}
+
+
+def _result(trajectory: Trajectory) -> Json:
+    receipt = trajectory.receipt
+    ended = trajectory.ended_at
+    return {
+        "outcome": trajectory.outcome.value if trajectory.outcome else None,
+        "cause": trajectory.cause.value if trajectory.cause else None,
+        "reward": trajectory.reward,
+        "subscores": [_subscore(s) for s in receipt.subscores] if receipt else [],
+        "duration_s": (ended - trajectory.started_at).total_seconds() if ended else None,
+    }
+
+
+def _subscore(score: SubScore) -> Json:
+    children = [_subscore(child) for child in score.children]
+    return {"name": score.name, "value": score.value, "weight": score.weight, "children": children}

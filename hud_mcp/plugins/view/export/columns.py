@@ -1,0 +1,248 @@
+"""The columns of the Parquet tables, and the rows that fill them.
+
+A column's type is one of: `text`, `json` (text that holds JSON), `int` (32 bits), `long` (64),
+`number` (64-bit float), `flag`, `time` (microseconds, UTC), `actions` (a list of structs) and
+`image` (a struct of `bytes` and `path`).
+"""
+
+from typing import Any, NamedTuple
+
+from hud_mcp.plugins.view.export.encoding import clean_text, to_json
+from hud_mcp.record.job import Job
+from hud_mcp.record.recorded_turn import RecordedTurn
+from hud_mcp.record.trajectory import Trajectory, TrajectoryStep
+from hud_mcp.values.action import is_answer
+
+__all__ = ["COLUMNS", "Column", "step_row", "trajectory_row", "turn_row"]
+
+
+class Column(NamedTuple):
+    """One column.
+
+    Attributes:
+        name: Its name.
+        type: One of those above.
+        says: What it holds, for people.
+    """
+
+    name: str
+    type: str
+    says: str
+
+
+COLUMNS: dict[str, tuple[Column, ...]] = {
+    "trajectories": (
+        Column("trajectory_id", "text", "The trajectory's id."),
+        Column("job_id", "text", "Its job's id; null without one."),
+        Column("job_name", "text", "The job's name."),
+        Column("taskset", "text", "The taskset that the job ran."),
+        Column("agent", "text", "Who worked on it."),
+        Column("environment", "text", "The environment's name."),
+        Column("environment_version", "text", "The environment's version."),
+        Column("task_id", "text", "The task's id in its taskset."),
+        Column("template", "text", "The template's id."),
+        Column("prompt", "text", "What the agent was asked; null if it never was."),
+        Column("context_json", "json", "The features of its world."),
+        Column("seed", "long", "What the world drew at random from; null if it did not."),
+        Column("step_count", "int", "How many rows it has among the steps."),
+        Column("answer", "text", "The answer that was submitted; null if none was."),
+        Column("outcome", "text", "How it ended; null while it goes on."),
+        Column("cause", "text", "Whose doing that was: agent, machine or operator."),
+        Column("reward", "number", "Null unless the outcome is `graded`: a failure is not 0."),
+        Column("subscores_json", "json", "The parts of the reward, as a tree."),
+        Column("grade_content", "text", "The grader's sentence on the reward."),
+        Column("error", "text", "Why there is no grade, or why it is 0 by the agent's doing."),
+        Column("model", "text", "The model that was reported first; null if none was."),
+        Column("turn_count", "int", "How many rows it has among the turns."),
+        Column("input_tokens", "long", "Tokens in, cached ones included; null if not told."),
+        Column("output_tokens", "long", "Tokens out, reasoning included; null if not told."),
+        Column("cached_tokens", "long", "Of those in, from a cache; null if not told."),
+        Column("cost_usd", "number", "Of the turns whose cost is known; null if of none."),
+        Column("model_s", "number", "Seconds that the model took; null without turns."),
+        Column("environment_s", "number", "Seconds that the steps took; null without turns."),
+        Column("log", "text", "What was logged, a line each, with its time."),
+        Column("pruned", "text", "What was removed of it since it ended; null if nothing was."),
+        Column("task_json", "json", "The task's whole row; it may hold reference answers."),
+        Column("receipt_json", "json", "The whole receipt; it may hold reference answers."),
+        Column("started_at", "time", "When it began."),
+        Column("ended_at", "time", "When it ended; null while it goes on."),
+    ),
+    "steps": (
+        Column("trajectory_id", "text", "The trajectory that it belongs to."),
+        Column("task_id", "text", "The task's id in its taskset."),
+        Column("step", "int", "Its number, from 0, without gaps."),
+        Column("kind", "text", "The call: step, act, screenshot, tool, direct or response."),
+        Column(
+            "actions",
+            "actions",
+            "In order: its `type` (a tool's name for a tool), whether it was `performed`, and all "
+            "of it as `json`. Places are pixels of the picture that the agent last saw.",
+        ),
+        Column("scale", "number", "CSS pixels per pixel of the places in these actions."),
+        Column("interrupted", "flag", "Whether an action may have been cut off half-way."),
+        Column("observation_text", "text", "What there was to read afterwards."),
+        Column("screenshot", "image", "What there was to see afterwards; null if it is missing."),
+        Column("screenshot_sha256", "text", "Its hash, also where it is missing."),
+        Column("screenshot_width_px", "int", "Its width."),
+        Column("screenshot_height_px", "int", "Its height."),
+        Column("screenshot_scale", "number", "CSS pixels per pixel of this picture."),
+        Column("delivered_image", "flag", "Whether the agent was shown the picture."),
+        Column("error", "text", "What the agent was told had failed."),
+        Column("reward", "number", "A reward of this step alone, where the world gives any."),
+        Column("terminated", "flag", "Whether the episode reached its end."),
+        Column("truncated", "flag", "Whether the episode was cut off by a limit."),
+        Column("info_json", "json", "Whatever the world added."),
+        Column("started_at", "time", "When the call began."),
+        Column("ended_at", "time", "When its observation was taken."),
+    ),
+    "turns": (
+        Column("trajectory_id", "text", "The trajectory that it belongs to."),
+        Column("task_id", "text", "The task's id in its taskset."),
+        Column("turn", "int", "Its number, from 0: one reply of the model."),
+        Column("before_step", "int", "It led to the steps from this one …"),
+        Column("until_step", "int", "… up to but not including this one."),
+        Column("model", "text", "The model, with its provider."),
+        Column("settings_json", "json", "How it was asked."),
+        Column("text", "text", "What it said; keys in it are masked."),
+        Column("reasoning", "text", "What it thought, where that is told; keys are masked."),
+        Column("calls_json", "json", "Its tool calls as it made them; keys are masked."),
+        Column("input_tokens", "long", "Tokens in, cached ones included; null if not told."),
+        Column("output_tokens", "long", "Tokens out, reasoning included; null if not told."),
+        Column("cached_tokens", "long", "Of those in, read from a cache; null if not told."),
+        Column("cache_write_tokens", "long", "Of those in, written to one; null if not told."),
+        Column("reasoning_tokens", "long", "Of those out; null if not told."),
+        Column("cost_usd", "number", "Its cost in US dollars; null if not known."),
+        Column("stop_reason", "text", "Why it stopped, in the provider's word."),
+        Column("error", "text", "Why there was no reply; null where there was one."),
+        Column("redactions_json", "json", "What was removed of it since, and when."),
+        Column("started_at", "time", "When it was asked."),
+        Column("ended_at", "time", "When its reply was whole."),
+    ),
+}
+"""By the table's name."""
+
+
+def trajectory_row(trajectory: Trajectory, job: Job | None) -> dict[str, Any]:
+    """A row of `trajectories`."""
+    receipt, task, use = trajectory.receipt, trajectory.task, trajectory.use
+    models = (turn.model for turn in trajectory.turns if turn.model)
+    subscores = [s.model_dump(mode="json") for s in receipt.subscores] if receipt else []
+    return {
+        "trajectory_id": trajectory.id,
+        "job_id": trajectory.job_id,
+        "job_name": clean_text(job.name) if job else None,
+        "taskset": clean_text(job.set_of(task.id)) if job else None,
+        "agent": clean_text(job.agent) if job else None,
+        "environment": trajectory.environment,
+        "environment_version": trajectory.environment_version,
+        "task_id": clean_text(task.id),
+        "template": task.template,
+        "prompt": clean_text(trajectory.prompt),
+        "context_json": to_json(trajectory.context),
+        "seed": trajectory.seed,
+        "step_count": len(trajectory.steps),
+        "answer": clean_text(_answer(trajectory)),
+        "outcome": trajectory.outcome.value if trajectory.outcome else None,
+        "cause": trajectory.cause.value if trajectory.cause else None,
+        "reward": trajectory.reward,
+        "subscores_json": to_json(subscores),
+        "grade_content": clean_text(receipt.content) if receipt else None,
+        "error": clean_text(trajectory.error),
+        "model": clean_text(next(models, None)),
+        "turn_count": len(trajectory.turns),
+        "input_tokens": use.input if use else None,
+        "output_tokens": use.output if use else None,
+        "cached_tokens": use.cached if use else None,
+        "cost_usd": use.cost_usd if use else None,
+        "model_s": use.model_s if use else None,
+        "environment_s": use.environment_s if use else None,
+        "log": clean_text(trajectory.logs),
+        "pruned": str(trajectory.pruned) if trajectory.pruned else None,
+        "task_json": to_json(task.model_dump(mode="json")),
+        "receipt_json": to_json(receipt.model_dump(mode="json")) if receipt else None,
+        "started_at": trajectory.started_at,
+        "ended_at": trajectory.ended_at,
+    }
+
+
+def step_row(trajectory: Trajectory, step: TrajectoryStep, picture: bytes | None) -> dict[str, Any]:
+    """A row of `steps`.
+
+    Args:
+        trajectory: Whose step it is.
+        step: The step.
+        picture: Its screenshot, encoded; None where it has none or its file is missing.
+    """
+    shot = step.screenshot
+    actions = [
+        {
+            "type": clean_text(str(action.get("tool") or action.get("type"))),
+            "performed": number < step.performed,
+            "json": to_json(action),
+        }
+        for number, action in enumerate(step.actions)
+    ]
+    image = None
+    if shot is not None and picture is not None:
+        image = {"bytes": picture, "path": f"{shot.sha256}.{shot.extension}"}
+    return {
+        "trajectory_id": trajectory.id,
+        "task_id": clean_text(trajectory.task.id),
+        "step": step.index,
+        "kind": step.kind,
+        "actions": actions,
+        "scale": step.scale,
+        "interrupted": step.interrupted,
+        "observation_text": clean_text(step.observation_text),
+        "screenshot": image,
+        "screenshot_sha256": shot.sha256 if shot else None,
+        "screenshot_width_px": shot.width_px if shot else None,
+        "screenshot_height_px": shot.height_px if shot else None,
+        "screenshot_scale": shot.scale if shot else None,
+        "delivered_image": step.delivered_image,
+        "error": clean_text(step.error),
+        "reward": step.reward,
+        "terminated": step.terminated,
+        "truncated": step.truncated,
+        "info_json": to_json(step.info),
+        "started_at": step.started_at,
+        "ended_at": step.ended_at,
+    }
+
+
+def turn_row(trajectory: Trajectory, turn: RecordedTurn) -> dict[str, Any]:
+    """A row of `turns`."""
+    usage = turn.usage
+    return {
+        "trajectory_id": trajectory.id,
+        "task_id": clean_text(trajectory.task.id),
+        "turn": turn.number,
+        "before_step": turn.before_step,
+        "until_step": turn.until_step,
+        "model": clean_text(turn.model),
+        "settings_json": to_json(turn.settings),
+        "text": clean_text(turn.text),
+        "reasoning": clean_text(turn.reasoning),
+        "calls_json": to_json([call.model_dump(mode="json") for call in turn.calls]),
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "cached_tokens": usage.cached,
+        "cache_write_tokens": usage.cache_write,
+        "reasoning_tokens": usage.reasoning,
+        "cost_usd": turn.cost_usd,
+        "stop_reason": clean_text(turn.stop_reason),
+        "error": clean_text(turn.error),
+        "redactions_json": to_json([each.model_dump(mode="json") for each in turn.redactions]),
+        "started_at": turn.started_at,
+        "ended_at": turn.ended_at,
+    }
+
+
+def _answer(trajectory: Trajectory) -> str | None:
+    """The text of the last response that was submitted."""
+    for step in reversed(trajectory.steps):
+        for number, action in enumerate(step.actions):
+            submitted = is_answer(action) and number < step.performed
+            if submitted and "tool" not in action:
+                return str(action.get("text", ""))
+    return None

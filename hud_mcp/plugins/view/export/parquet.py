@@ -1,0 +1,194 @@
+"""Parquet for training: tables with a row for each trajectory, each step, each turn of a model.
+
+`trajectories.parquet`, `steps.parquet` and `turns.parquet` are joined by `trajectory_id`. A step's
+screenshot is a struct of `bytes` and `path`, which Hugging Face `datasets` decodes as an image;
+what differs in shape from row to row (arguments, actions, info) is JSON text. `README.md` beside
+them says what each column holds, in the form of a dataset card.
+"""
+
+from pathlib import Path
+from typing import Any, Self
+
+import anyio.to_thread
+
+from hud_mcp import __version__
+from hud_mcp.errors import NotInstalled
+from hud_mcp.plugins.view.export import libraries
+from hud_mcp.plugins.view.export.columns import COLUMNS, Column, step_row, trajectory_row, turn_row
+from hud_mcp.plugins.view.export.files import MANIFEST, new_folder
+from hud_mcp.plugins.view.export.pictures import Pictures
+from hud_mcp.plugins.view.export.selection import Selection, read, select
+from hud_mcp.plugins.view.export.summary import ExportSummary, OnProgress, Tally
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.store import Store
+
+__all__ = ["export_parquet"]
+
+ROW_GROUP_BYTES = 16_000_000
+"""Of texts and pictures, before compression: what a writer holds, and a reader at the least."""
+
+ROW_GROUP_ROWS = 1000
+
+_IMAGE_FEATURE = '{"info": {"features": {"screenshot": {"_type": "Image"}}}}'
+"""What Hugging Face `datasets` reads from a schema's metadata, to decode the column."""
+
+
+async def export_parquet(
+    store: Store,
+    source_id: str,
+    path: Path,
+    *,
+    force: bool = False,
+    on_progress: OnProgress | None = None,
+) -> ExportSummary:
+    """Write a job, or one trajectory, as three Parquet tables.
+
+    Args:
+        store: Where it is recorded.
+        source_id: The job's id, or the trajectory's.
+        path: The folder for `trajectories.parquet`, `steps.parquet`, `turns.parquet` and
+            `README.md`.
+        force: Replace a former export that is there.
+        on_progress: Called after each trajectory.
+
+    Raises:
+        NotInstalled: The extra `parquet` is needed.
+        SourceNotFound: There is neither such a job nor such a trajectory.
+        OutputExists: Something is there already. Nothing was written.
+        StoreFailed: The store cannot be read.
+        OSError: The folder cannot be written.
+
+    After a failure or a cancellation, no written file stays. What is held in memory is one
+    trajectory and one group of rows, however large the job.
+    """
+    arrow = _load_arrow()
+    selection = await select(store, source_id)
+    tally = Tally()
+    pictures = Pictures(store, tally)
+    with new_folder(path, force=force) as folder:
+        with (
+            _Table(folder / "trajectories.parquet", "trajectories", arrow) as trajectories,
+            _Table(folder / "steps.parquet", "steps", arrow) as steps,
+            _Table(folder / "turns.parquet", "turns", arrow) as turns,
+        ):
+
+            def write(trajectory: Trajectory) -> None:
+                trajectories.add(trajectory_row(trajectory, selection.job))
+                for step in trajectory.steps:
+                    data = pictures.read(step.screenshot) if step.screenshot else None
+                    steps.add(step_row(trajectory, step, data))
+                for turn in trajectory.turns:
+                    turns.add(turn_row(trajectory, turn))
+
+            async for trajectory in read(store, selection, tally, on_progress):
+                await anyio.to_thread.run_sync(write, trajectory)
+        (folder / "README.md").write_text(_card(selection), encoding="utf-8")
+        (folder / MANIFEST).write_text(tally.manifest("parquet", selection.id), encoding="utf-8")
+    return tally.summary("parquet", path)
+
+
+def _load_arrow() -> Any:
+    """The pyarrow package, as untyped as it is.
+
+    Raises:
+        NotInstalled: It is not there.
+    """
+    try:
+        _ = libraries.parquet
+    except ImportError as exc:
+        raise NotInstalled(
+            "Parquet needs pyarrow, which is not installed; pip install 'hud-mcp[parquet]'."
+        ) from exc
+    return libraries.pyarrow
+
+
+class _Table:
+    """Writes rows in groups of a bounded size.
+
+    Args:
+        path: The file.
+        name: The table's.
+        arrow: The pyarrow package.
+    """
+
+    def __init__(self, path: Path, name: str, arrow: Any) -> None:
+        self._arrow = arrow
+        fields = [
+            arrow.field(c.name, _types(arrow)[c.type], metadata={"description": c.says})
+            for c in COLUMNS[name]
+        ]
+        metadata = {"hud_mcp_version": __version__}
+        if name == "steps":
+            metadata["huggingface"] = _IMAGE_FEATURE
+        self._schema = arrow.schema(fields, metadata=metadata)
+        self._writer = arrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
+        self._rows: list[dict[str, Any]] = []
+        self._bytes = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_exc: object) -> None:
+        if kind is None:
+            self._flush()
+        self._writer.close()
+
+    def add(self, row: dict[str, Any]) -> None:
+        self._rows.append(row)
+        self._bytes += _size(row)
+        if self._bytes >= ROW_GROUP_BYTES or len(self._rows) >= ROW_GROUP_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._writer.write_table(self._arrow.Table.from_pylist(self._rows, self._schema))
+        self._rows.clear()
+        self._bytes = 0
+
+
+def _types(arrow: Any) -> dict[str, Any]:
+    """What each of the columns' types is called by pyarrow."""
+    text, whole = arrow.string(), arrow.int32()
+    action = [("type", text), ("performed", arrow.bool_()), ("json", text)]
+    return {
+        "text": text,
+        "json": text,
+        "int": whole,
+        "long": arrow.int64(),
+        "number": arrow.float64(),
+        "flag": arrow.bool_(),
+        "time": arrow.timestamp("us", tz="UTC"),
+        "actions": arrow.list_(arrow.struct(action)),
+        "image": arrow.struct([("bytes", arrow.binary()), ("path", text)]),
+    }
+
+
+def _size(row: dict[str, Any]) -> int:
+    """About how much a row holds: its texts and its picture."""
+    texts = sum(len(v) for v in row.values() if isinstance(v, str))
+    picture = row.get("screenshot")
+    return texts + (len(picture["bytes"]) if picture else 0) + 200
+
+
+def _card(selection: Selection) -> str:
+    """What is in the folder, in the form of a Hugging Face dataset card."""
+    configs = "\n".join(
+        f"- config_name: {name}\n  data_files: {name}.parquet"
+        for name in ("steps", "trajectories", "turns")
+    )
+    tables = "\n\n".join(
+        f"## {name}.parquet\n\n| column | type | what it holds |\n|---|---|---|\n"
+        + "\n".join(_row(column) for column in columns)
+        for name, columns in COLUMNS.items()
+    )
+    return (
+        f"---\nconfigs:\n{configs}\n---\n\n# {selection.id}\n\n"
+        f"Written by hud-mcp {__version__}. The tables are joined by `trajectory_id`. The columns "
+        "`task_json`, `receipt_json`, `error` and `log` may hold reference answers: they are not "
+        "for an agent's eyes.\n\n"
+        f"{tables}\n"
+    )
+
+
+def _row(column: Column) -> str:
+    return f"| `{column.name}` | {column.type} | {column.says} |"

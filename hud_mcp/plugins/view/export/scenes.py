@@ -1,0 +1,184 @@
+"""What the frames of a moving picture show, before anything is drawn: a plan from the record."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory, TrajectoryStep
+from hud_mcp.show.phrases import RefNames, describe_action, describe_step, read_action
+from hud_mcp.values.action import Point
+
+__all__ = ["Scene", "Spot", "choose", "scenes_of"]
+
+Tone = Literal["plain", "good", "bad", "dim"]
+
+_SHORTEST_MS, _LONGEST_MS, _END_MS = 900, 3600, 3500
+_LOOK_MS = 700
+_MS_PER_CHARACTER = 35
+_FULL = 1 - 1e-6
+"""The reward from which on an end is shown as a success."""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """What is drawn of one action.
+
+    Attributes:
+        kind: The action's type.
+        points: In pixels of the scene's picture; several are a way. None of them of a scroll
+            without a place.
+        performed: Whether it was performed.
+        number: Which of the step's actions it is, from 1; 0 where it is the only one.
+        scroll: How far a scroll went, in CSS pixels; None for anything else.
+        clicks: How often it clicked.
+        presses: Whether it pressed something there.
+    """
+
+    kind: str
+    points: tuple[tuple[float, float], ...]
+    performed: bool
+    number: int = 0
+    scroll: tuple[float, float] | None = None
+    clicks: int = 1
+    presses: bool = True
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One frame.
+
+    Attributes:
+        picture: What the agent saw; None where there is only text.
+        text: What it read, for a frame without a picture.
+        heading: A line above that text, or None.
+        badge: The step's number, or how it ended.
+        words: What was done.
+        note: What went wrong, or None.
+        marks: What is drawn on the picture.
+        tone: How the badge looks.
+        hold_ms: How long it is shown.
+    """
+
+    picture: ScreenshotRecord | None
+    text: str
+    badge: str
+    words: str
+    hold_ms: int
+    heading: str | None = None
+    note: str | None = None
+    marks: tuple[Spot, ...] = ()
+    tone: Tone = "plain"
+
+
+def scenes_of(trajectory: Trajectory) -> list[Scene]:
+    """Plan a trajectory's frames: what was asked, each step on what came before it, the end."""
+    task = trajectory.task
+    text = trajectory.prompt or "The task had no prompt yet."
+    first = next((s.screenshot for s in trajectory.steps if s.screenshot is not None), None)
+    opening = Scene(
+        picture=first,  # the first frame is all that many readers see
+        heading=task.id,
+        text=text,
+        badge="task",
+        words=f"{trajectory.environment}, template {task.template}" if first is None else text,
+        hold_ms=_reading_ms(text),
+    )
+    scenes = [opening]
+    picture: ScreenshotRecord | None = None
+    seen = text
+    names = RefNames()
+    for step in trajectory.steps:
+        if step.actions or picture is not None:
+            scene = _step_scene(step, len(trajectory.steps), picture, seen, names)
+            scenes.append(replace(scene, heading=task.id))
+        picture = step.screenshot or picture
+        seen = step.observation_text or seen
+        names.read(step.observation_text)
+    return [*scenes, replace(_end_scene(trajectory, picture, seen), heading=task.id)]
+
+
+def choose(scenes: Sequence[Scene], most: int) -> list[Scene]:
+    """Choose so many scenes, evenly; the first and the last are among them."""
+    if len(scenes) <= most:
+        return list(scenes)
+    last = len(scenes) - 1
+    return [scenes[round(i * last / (most - 1))] for i in range(most)]
+
+
+def _step_scene(
+    step: TrajectoryStep,
+    count: int,
+    picture: ScreenshotRecord | None,
+    seen: str,
+    names: Mapping[str, str],
+) -> Scene:
+    words = describe_step(step.kind, [describe_action(each, names) for each in step.actions])
+    rejected = len(step.actions) - step.performed
+    return Scene(
+        picture=picture,
+        text=seen,
+        badge=f"{step.index + 1}/{count}",
+        words=words,
+        note=step.error,
+        marks=_marks(step, picture) if picture is not None else (),
+        tone="bad" if step.error and rejected else "plain",
+        hold_ms=_reading_ms(words + (step.error or "")) if step.actions else _LOOK_MS,
+    )
+
+
+def _end_scene(trajectory: Trajectory, picture: ScreenshotRecord | None, seen: str) -> Scene:
+    outcome, reward = trajectory.outcome, trajectory.reward
+    scene = Scene(
+        picture=picture,
+        text=seen,
+        badge="goes on",
+        words=f"not ended yet, after {len(trajectory.steps)} steps",
+        hold_ms=_END_MS,
+        tone="dim",
+    )
+    if outcome is None:
+        return scene
+    if reward is None:
+        badge = outcome.words
+        words = trajectory.error or "no grade"
+        return replace(scene, badge=badge, words=words, tone="bad")
+    content = trajectory.receipt.content if trajectory.receipt else None
+    tone: Tone = "good" if reward >= _FULL else "bad" if reward <= 0 else "plain"
+    return replace(scene, badge=f"reward {reward:g}", words=content or "graded", tone=tone)
+
+
+def _marks(step: TrajectoryStep, picture: ScreenshotRecord) -> tuple[Spot, ...]:
+    """Where the actions were, in pixels of the picture before them."""
+    found: list[Spot] = []
+    for number, raw in enumerate(step.actions):
+        reached = step.places[number] if number < len(step.places) else None
+        spot = _spot(raw, step.scale, reached, picture.scale)
+        if spot is not None:
+            place = number + 1 if len(step.actions) > 1 else 0
+            found.append(replace(spot, number=place, performed=number < step.performed))
+    return tuple(found)
+
+
+def _spot(
+    raw: Mapping[str, Any], scale: float, reached: Point | None, picture_scale: float
+) -> Spot | None:
+    """What is drawn of an action; None for nothing, as of a tool's call."""
+    action = read_action(raw)
+    if action is None or action.mark is None:
+        return None
+    mark = action.mark.on_page(scale, reached)
+    places = mark.path or ((mark.point,) if mark.point is not None else ())
+    if not places and mark.scroll is None:
+        return None
+    return Spot(
+        action.type,
+        tuple((place.x / picture_scale, place.y / picture_scale) for place in places),
+        performed=False,
+        scroll=None if mark.scroll is None else (mark.scroll.x, mark.scroll.y),
+        clicks=mark.clicks,
+        presses=mark.presses,
+    )
+
+
+def _reading_ms(text: str) -> int:
+    return min(_LONGEST_MS, _SHORTEST_MS + _MS_PER_CHARACTER * len(text))

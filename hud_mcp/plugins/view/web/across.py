@@ -1,0 +1,272 @@
+"""Tasks by jobs: what a page shows of several jobs at once, a part of the tasks at a time.
+
+A page that follows running jobs gives the stamp that it has, and is told whether that is still so.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from time import monotonic
+
+import anyio
+import anyio.to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hud_mcp.analysis.comparison import (
+    ComparedTask,
+    Comparison,
+    Difference,
+    JobDifference,
+    JobRuns,
+    TaskResult,
+    compare_jobs,
+)
+from hud_mcp.plugins.view.outlines import Outlines
+from hud_mcp.plugins.view.web.responses import json_answer
+from hud_mcp.plugins.view.web.values import Json, finite, iso
+from hud_mcp.record.job import Job
+from hud_mcp.store import Store
+from hud_mcp.values.outcome import NOT_BEGUN, UNFINISHED
+
+__all__ = ["MOST_JOBS", "Across"]
+
+MOST_JOBS = 8
+"""Jobs that are set side by side."""
+
+PAGE_TASKS = 200
+"""Tasks in one reply."""
+
+_MOST_OTHERS = 100
+"""Jobs that are offered beside those that are shown."""
+
+_KEPT = 4
+"""Comparisons that are kept as they were last made."""
+
+_PAUSE = 9
+"""How many times as long as a comparison took it is shown as it is, while a job runs."""
+
+
+@dataclass
+class _Made:
+    """A comparison, and what its jobs were when it was made.
+
+    Attributes:
+        stamps: What changes with the jobs.
+        jobs: Them, in order.
+        found: What they come to.
+        flips: By a task's id, in which direction each job differs from the first: 1, -1 or 0.
+        fresh_until_s: Until when it is not made again for a page that has it.
+    """
+
+    stamps: tuple[str, ...]
+    jobs: tuple[Job, ...]
+    found: Comparison
+    flips: dict[str, list[int]]
+    fresh_until_s: float = 0
+
+    @property
+    def stamp(self) -> str:
+        """What it is known by."""
+        return hashlib.sha256("\n".join(self.stamps).encode()).hexdigest()[:16]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether some run of a job has not ended, or has not begun."""
+        results = (each for task in self.found.tasks for each in task.results if each is not None)
+        return any(not _OPEN.isdisjoint(each.outcomes) for each in results)
+
+
+class Across:
+    """What a page of several jobs asks for.
+
+    Args:
+        store: Where they are recorded.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._outlines = Outlines(store.database)
+        self._made: OrderedDict[tuple[str, ...], _Made] = OrderedDict()
+        self._reading = anyio.Lock()  # one at a time, so that the memory that it takes is bounded
+
+    async def answer(self, request: Request) -> Response:
+        """Jobs, their differences to the first, and a part of the tasks that are wanted."""
+        query = request.query_params
+        ids = tuple(dict.fromkeys(query.getlist("job")))
+        if not 1 <= len(ids) <= MOST_JOBS:
+            text = f"{len(ids)} jobs were named; from 1 to {MOST_JOBS} can be compared."
+            return json_answer({"error": text}, 400)
+        only, start = query.get("only", ""), query.get("start", "0")
+        if only not in _WANTED or not (start.isascii() and start.isdigit() and len(start) < 10):  # noqa: PLR2004  # more than any job has
+            text = f"Give only as one of {', '.join(filter(None, _WANTED))}, and start as a number."
+            return json_answer({"error": text}, 400)
+        known = query.get("known", "")
+        async with self._reading:
+            made = await self._compare(ids, known)
+        if isinstance(made, str):
+            return json_answer({"error": made}, 400)
+        if known == made.stamp:
+            return json_answer({"stamp": made.stamp})
+        others = await self._others(made.jobs) if start == "0" else []
+        find = query.get("find", "").strip()
+        data = await anyio.to_thread.run_sync(_part, made, only, find, int(start))
+        return json_answer({**data, "others": others})
+
+    async def _compare(self, ids: tuple[str, ...], known: str) -> _Made | str:
+        """The comparison of jobs, made anew where one has changed; or why there is none."""
+        before = self._made.get(ids)
+        if before and known == before.stamp and monotonic() < before.fresh_until_s:
+            return before
+        began_s = monotonic()
+        stamps = tuple([(await self._outlines.stamp_job(each))[1] for each in ids])
+        if before is not None and before.stamps == stamps:
+            self._made.move_to_end(ids)
+            return before
+        jobs: list[Job] = []
+        runs: list[JobRuns] = []
+        for each in ids:
+            job, tasks, found = await self._outlines.load_outline(each)
+            if job is None or job.is_proof:
+                name = job.name if job else each
+                return f"The runs of {name!r} prove tasks and are no agent's results."
+            jobs.append(job)
+            runs.append(JobRuns(tasks=tasks, runs=found, group=job.group))
+        made = await anyio.to_thread.run_sync(partial(_make, stamps, tuple(jobs), runs))
+        now_s = monotonic()
+        made.fresh_until_s = now_s + _PAUSE * (now_s - began_s)
+        self._made[ids] = made
+        self._made.move_to_end(ids)
+        while len(self._made) > _KEPT:
+            self._made.popitem(last=False)
+        return made
+
+    async def _others(self, jobs: Sequence[Job]) -> list[Json]:
+        """Other jobs of the same tasksets, the newest first."""
+        shown = {job.id for job in jobs}
+        sets = {job.taskset for job in jobs if job.taskset}
+        found = [
+            job
+            for job in await self._store.list_jobs()
+            if job.taskset in sets and job.id not in shown and not job.is_proof
+        ]
+        return [_job(job) for job in found[:_MOST_OTHERS]]
+
+
+def _make(stamps: tuple[str, ...], jobs: tuple[Job, ...], runs: Sequence[JobRuns]) -> _Made:
+    found = compare_jobs(runs)
+    flips: dict[str, list[int]] = {}
+    for place, difference in enumerate(found.differences, 1):
+        for sign, names in ((1, difference.up), (-1, difference.down)):
+            for name in names:
+                flips.setdefault(name, [0] * len(jobs))[place] = sign
+    return _Made(stamps, jobs, found, flips)
+
+
+_OPEN = frozenset({str(UNFINISHED), str(NOT_BEGUN)})
+
+_Wanted = Callable[[ComparedTask, Sequence[int]], bool]
+
+_WANTED: dict[str, _Wanted] = {
+    "": lambda _task, _flips: True,
+    "flips": lambda _task, flips: any(flips),
+    "up": lambda _task, flips: 1 in flips,
+    "down": lambda _task, flips: -1 in flips,
+    "unsolved": lambda task, _flips: not any(each and each.passed for each in task.results),
+    "missing": lambda task, _flips: any(each is None for each in task.results),
+}
+"""Which tasks can be asked for."""
+
+
+def _part(made: _Made, only: str, find: str, start: int) -> Json:
+    """The head of the page, and the tasks that are wanted, from one on."""
+    tasks, none = made.found.tasks, [0] * len(made.jobs)
+    sought = find.casefold()
+    matching = [task for task in tasks if sought in f"{task.id}\n{task.title}".casefold()]
+    counts = {
+        name: sum(wanted(task, made.flips.get(task.id, none)) for task in matching)
+        for name, wanted in _WANTED.items()
+    }
+    wanted = _WANTED[only]
+    chosen = [task for task in matching if wanted(task, made.flips.get(task.id, none))]
+    return {
+        "jobs": [_side(made, place) for place in range(len(made.jobs))],
+        "stamp": made.stamp,
+        "running": made.is_running,
+        "confidence": made.found.confidence,
+        "tasks": len(tasks),
+        "counts": counts,
+        "total": len(chosen),
+        "start": start,
+        "rows": [
+            _row(task, made.flips.get(task.id, none)) for task in chosen[start : start + PAGE_TASKS]
+        ],
+    }
+
+
+def _job(job: Job) -> Json:
+    return {
+        "id": job.id,
+        "name": job.name,
+        "agent": job.agent,
+        "taskset": job.taskset,
+        "created_at": iso(job.created_at),
+    }
+
+
+def _side(made: _Made, place: int) -> Json:
+    """A job, what it came to alone, and how it differs from the first."""
+    job = made.jobs[place]
+    results = [task.results[place] for task in made.found.tasks]
+    here = [each for each in results if each is not None]
+    shares = [each.share for each in here if each.share is not None]
+    return {
+        **_job(job),
+        "group": job.group,
+        "tasks": len(here),
+        "scored": len(shares),
+        "pass_rate": sum(shares) / len(shares) if shares else None,
+        "difference": _difference(made.found.differences[place - 1]) if place else None,
+    }
+
+
+def _difference(found: JobDifference) -> Json:
+    return {
+        "passes": _figure(found.passes),
+        "rewards": _figure(found.rewards),
+        "up": len(found.up),
+        "down": len(found.down),
+        "alike": found.alike,
+        "chance": found.chance,
+    }
+
+
+def _figure(found: Difference | None) -> Json | None:
+    return None if found is None else {**asdict(found), "value": found.value}
+
+
+def _row(task: ComparedTask, flips: Sequence[int]) -> Json:
+    return {
+        "id": task.id,
+        "title": task.title,
+        "differs": task.differs,
+        "flips": flips,
+        "results": [_result(each) for each in task.results],
+    }
+
+
+def _result(found: TaskResult | None) -> Json | None:
+    if found is None:
+        return None
+    return {
+        "wanted": found.wanted,
+        "scored": found.scored,
+        "passed": found.passed,
+        "graded": found.graded,
+        "unrewarded": found.unrewarded,
+        "mean": finite(found.mean),
+        "outcomes": found.outcomes,
+        "run": found.run,
+    }

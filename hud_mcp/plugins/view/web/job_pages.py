@@ -1,0 +1,345 @@
+"""What a server answers of one job's page: its head, its runs, and where a run is among them.
+
+A page has all runs of a short job, and is then sent what has changed. Of a long job it has a few
+lines at a time: the search is the database's, and what decides the order is kept here in short.
+"""
+
+import gc
+import re
+import secrets
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hud_mcp.environment.task import Task
+from hud_mcp.errors import SourceNotFound
+from hud_mcp.plugins.view.brief_run import BriefRun
+from hud_mcp.plugins.view.outlines import Outlines
+from hud_mcp.plugins.view.web.groups import REPEATED
+from hud_mcp.plugins.view.web.jobs import expected_rewards, figure_job
+from hud_mcp.plugins.view.web.responses import json_answer
+from hud_mcp.plugins.view.web.run_list import ListedRun, RowQuery, RunList, list_runs
+from hud_mcp.plugins.view.web.trajectories import trajectory_row
+from hud_mcp.plugins.view.web.values import Json
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import TrajectorySummary
+from hud_mcp.store import Store
+
+__all__ = ["WHOLE_RUNS", "JobPages", "number_of", "table_row"]
+
+WHOLE_RUNS = 1200
+"""A page has all runs of a job that has no more; of a longer one it has some at a time."""
+
+PAGE_ROWS = 500
+"""Runs in one reply, at most."""
+
+_FIND_CHARS = 300
+
+_ASKED = 8
+"""Failed runs of a folded task that are asked why, until one says it."""
+
+_PAUSE = 9
+"""How many times as long as a long job took to read it is shown as it is, while it runs."""
+
+_KEPT = 8
+_KEPT_RUNS = 60_000
+"""Jobs that are kept as they were last sent, and their runs, at most; the last one always is."""
+
+
+def number_of(request: Request, name: str) -> int | None:
+    """A number of a request, if it is one."""
+    text = request.query_params.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None  # noqa: PLR2004  # more than any record has
+
+
+def table_row(
+    summary: TrajectorySummary, expected: Mapping[str, float | None] | None = None
+) -> Json:
+    """What a table shows of a run, with the address of its live page while it goes on."""
+    row = trajectory_row(summary, summary.step_count, expected)
+    return {**row, "live": summary.live_token if summary.ended_at is None else None}
+
+
+@dataclass
+class _Page:
+    """A job as it was when it was last read.
+
+    Attributes:
+        stamp: What changes with the job.
+        name: Chosen anew where a page cannot be told what has changed.
+        number: How often it has changed since then.
+        head: The head of the page.
+        runs: Its runs as they are sorted and filtered.
+        expected: The reward that each task should get; None where any will do.
+        rows: What the table shows of each; None of a long job.
+        changed: At which number each row has changed last.
+        fresh_until_s: Until when a running job is not read again for a page that has it.
+        search: The text that was searched last, and the ids that have it.
+    """
+
+    stamp: str
+    name: str
+    number: int
+    head: Json
+    runs: RunList
+    expected: dict[str, float | None] | None
+    rows: list[Json] | None
+    changed: list[int]
+    fresh_until_s: float = 0
+    search: tuple[str, frozenset[str]] | None = None
+
+    @property
+    def revision(self) -> str:
+        """What it is known by."""
+        return f"{self.name}-{self.number}"
+
+    def since(self, known: str) -> int | None:
+        """The number of an earlier revision that a page has; None where it has another."""
+        name, _, number = known.rpartition("-")
+        return int(number) if name == self.name and number.isdecimal() else None
+
+
+class JobPages:
+    """What a server answers of jobs.
+
+    Args:
+        store: Where they are.
+        coming: The id of a job that is about to begin.
+    """
+
+    def __init__(self, store: Store, coming: str | None) -> None:
+        self._outlines = Outlines(store.database)
+        self._coming = coming
+        self._pages: OrderedDict[str, _Page] = OrderedDict()
+        self._reading = anyio.Lock()  # one at a time, so that the memory that it takes is bounded
+
+    def endpoints(self) -> dict[str, Callable[[Request], Awaitable[Response]]]:
+        """What answers, by path."""
+        return {"/api/job": self._job, "/api/rows": self._rows, "/api/place": self._place}
+
+    async def _job(self, request: Request) -> Response:
+        """A job's head and its first rows, or what has changed since a page asked."""
+        job_id, known = (request.query_params.get(name, "") for name in ("id", "known"))
+        try:
+            page = await self._read(job_id, known=known)
+        except SourceNotFound:
+            if job_id != self._coming:
+                raise
+            return json_answer({"waiting": True})
+        if known == page.revision:
+            return json_answer({"revision": page.revision})
+        told = {**page.head, "revision": page.revision, "total": len(page.runs)}
+        if page.rows is None:
+            return json_answer({**told, "trajectories": [], **await self._latest(page)})
+        since = page.since(known)
+        places = [] if since is None else [p for p, n in enumerate(page.changed) if n > since]
+        if since is None or len(places) > PAGE_ROWS:
+            return json_answer({**told, "trajectories": page.rows[:PAGE_ROWS]})
+        changed = [[place, page.rows[place]] for place in places]
+        return json_answer({**told, "since": known, "changed": changed})
+
+    async def _rows(self, request: Request) -> Response:
+        """Lines of a job's table: the rest of a short one, or what is looked at of a long one."""
+        job_id, revision = (request.query_params.get(name) for name in ("id", "revision"))
+        page = self._pages.get(job_id or "")
+        if revision is not None and (page is None or page.revision != revision):
+            return json_answer({"error": "The job has changed; ask for it again."}, 409)
+        start, count = number_of(request, "start"), number_of(request, "count")
+        count = PAGE_ROWS if count is None else min(count, PAGE_ROWS)
+        page = page or await self._read(job_id or "")
+        try:
+            query = await self._query(request, job_id or None, page)
+            found = await anyio.to_thread.run_sync(page.runs.lines, query)
+        except ValueError as exc:
+            return json_answer({"error": str(exc)}, 400)
+        start = min(start or 0, max(0, len(found.lines) - 1) // count * count if count else 0)
+        lines = await self._lines(page, found.lines[start : start + count])
+        reasons = await self._reasons(
+            page, query, [line["group"] for line in lines if "group" in line]
+        )
+        for line in lines:
+            if line.get("group") in reasons:
+                line["why"] = reasons[line["group"]]
+        told = {"total": len(page.runs), "shown": found.shown, "lines": len(found.lines)}
+        return json_answer({**told, "start": start, "rows": lines})
+
+    async def _place(self, request: Request) -> Response:
+        """The job of a run, and the runs before and after it."""
+        place, job = await self._outlines.find_place(request.query_params.get("id", ""))
+        near = {
+            name: found and {"id": found}
+            for name, found in (("previous", place.previous), ("next", place.next))
+        }
+        named = {"id": "", "name": "Sessions without a job", "agent": None}
+        if job is not None:
+            named = {"id": job.id, "name": job.name, "agent": job.agent}
+        return json_answer({"job": named, **near, "live": place.live_token})
+
+    # ---- Reading a job
+
+    async def _read(self, job_id: str, *, known: str = "") -> _Page:
+        """A job as it is now; a page that has a long one waits for what is new.
+
+        Raises:
+            SourceNotFound: There is no such job.
+            StoreFailed: The store cannot be read.
+        """
+        async with self._reading:
+            before = self._pages.get(job_id)
+            if before and known == before.revision and monotonic() < before.fresh_until_s:
+                return before
+            began_s = monotonic()
+            _, stamp = await self._outlines.stamp_job(job_id or None)
+            if before is None or before.stamp != stamp:
+                with _without_collector():
+                    page = await self._make(job_id, stamp, before)
+                if page.rows is None:
+                    now_s = monotonic()
+                    page.fresh_until_s = now_s + _PAUSE * (now_s - began_s)
+                before = page
+            self._keep(job_id, before)
+            return before
+
+    async def _make(self, job_id: str, stamp: str, before: _Page | None) -> _Page:
+        job, tasks, runs = await self._outlines.load_outline(job_id or None)
+        found = None
+        if len(runs) <= WHOLE_RUNS:
+            found = await self._outlines.load_rows([run.id for run in runs])
+        read = _Read(stamp, job, tasks, runs, found)
+        return await anyio.to_thread.run_sync(_make, read, before)
+
+    def _keep(self, job_id: str, page: _Page) -> None:
+        kept = self._pages
+        kept[job_id] = page
+        kept.move_to_end(job_id)
+        while len(kept) > 1 and (
+            len(kept) > _KEPT or sum(len(each.runs) for each in kept.values()) > _KEPT_RUNS
+        ):
+            kept.popitem(last=False)
+
+    async def _query(self, request: Request, job_id: str | None, page: _Page) -> RowQuery:
+        asked = request.query_params
+        find = asked.get("find", "").strip()[:_FIND_CHARS]
+        if find and (page.search is None or page.search[0] != find):
+            page.search = find, frozenset(await self._outlines.find_runs(job_id, find))
+        return RowQuery(
+            found=page.search[1] if find and page.search else None,
+            find=find,
+            outcome=asked.get("outcome", ""),
+            surprises=asked.get("surprises") == "yes",
+            pick=asked.get("pick", ""),
+            sort=asked.get("sort", "number"),
+            descending=asked.get("descending") == "yes",
+            by=asked.get("by") or None,
+            open=None if asked.get("open") == "all" else _places(asked.get("open", "")),
+            folded=_places(asked.get("folded", "")),
+            hides_empty=asked.get("filtered") == "yes",
+        )
+
+    async def _lines(self, page: _Page, lines: Sequence[ListedRun | tuple[int, int]]) -> list[Json]:
+        """What is shown of runs and of groups; a run that is gone is left out."""
+        wanted = {line.id for line in lines if isinstance(line, ListedRun)}
+        known = await self._known(page, wanted)
+        return [
+            {"group": line[0], "count": line[1]} if isinstance(line, tuple) else known[line.id]
+            for line in lines
+            if isinstance(line, tuple) or line.id in known
+        ]
+
+    async def _known(self, page: _Page, wanted: Iterable[str]) -> dict[str, Json]:
+        """Rows of runs, by their ids."""
+        if page.rows is not None:
+            return {row["id"]: row for row in page.rows}
+        found = await self._outlines.load_rows(sorted(wanted))
+        return {each.id: _row(each, page.expected, page.runs) for each in found}
+
+    async def _reasons(self, page: _Page, query: RowQuery, places: Iterable[int]) -> dict[int, str]:
+        """Why the first run of each folded task failed that says why, by the task's place."""
+        if query.by != REPEATED:
+            return {}
+        folded = (place for place in places if not query.opens(place))
+        failed = page.runs.failures(REPEATED, folded)
+        reasons: dict[int, str] = {}
+        for part in (slice(1), slice(1, _ASKED)):  # mostly the first one says it
+            asked = {place: ids[part] for place, ids in failed.items() if place not in reasons}
+            known = await self._known(page, (each for ids in asked.values() for each in ids))
+            for place, ids in asked.items():
+                told: list[str | None] = [known[each]["why"] for each in ids if each in known]
+                if why := next((each for each in told if each), None):
+                    reasons[place] = why
+        return reasons
+
+    async def _latest(self, page: _Page) -> Json:
+        """Which runs failed last, while a long job runs."""
+        running = page.head["outcomes"].get("unfinished")
+        return {"latest": await self._lines(page, page.runs.latest_failures() if running else ())}
+
+
+def _places(text: str) -> frozenset[int]:
+    """The places of groups that a question names."""
+    return frozenset(map(int, re.findall(r"\b[0-9]{1,6}\b", text)))
+
+
+@contextmanager
+def _without_collector() -> Generator[None]:
+    """Have the garbage collector wait: of a long job it would look through all runs, many times."""
+    runs = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if runs:
+            gc.enable()
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A job as it is in the store; the rows only of a short one."""
+
+    stamp: str
+    job: Job | None
+    tasks: Sequence[Task]
+    runs: Sequence[BriefRun]
+    found: Sequence[TrajectorySummary] | None
+
+
+def _make(read: _Read, before: _Page | None) -> _Page:
+    """A page of what was read; rows that are as before keep the number at which they changed."""
+    expected = expected_rewards(read.job, read.tasks) if read.job else None
+    figures = figure_job(read.job, read.tasks, read.runs)
+    listed = list_runs(read.runs, figures, expected)
+    told: Json = {"expects": expected is not None, "paged": read.found is None}
+    head = {**figures.head, **told}
+    page = _Page(read.stamp, secrets.token_hex(8), 0, head, listed, expected, None, [])
+    if read.found is None:
+        grouped = [each["by"] for each in figures.head["groupings"]]
+        strays = [by for by in grouped if listed.has_strays(by)]
+        page.head |= {"tally": listed.tally(), "met": listed.met(), "strays": strays}
+        return page
+    page.rows = [_row(each, expected, listed) for each in read.found]
+    page.changed = [0] * len(page.rows)
+    if before is not None and before.rows is not None:
+        page.name, page.number = before.name, before.number + 1
+        for place, row in enumerate(page.rows):
+            same = place < len(before.rows) and before.rows[place] == row
+            page.changed[place] = before.changed[place] if same else page.number
+    return page
+
+
+def _row(
+    summary: TrajectorySummary, expected: dict[str, float | None] | None, runs: RunList
+) -> dict[str, Any]:
+    """A row of the table, with what the other runs say of it."""
+    row, run = table_row(summary, expected), runs.by_id.get(summary.id)
+    if run is None:  # it was not there when the figures were computed
+        return row
+    marks = {"earlier": run.earlier, "surprise": run.surprise, "groups": run.groups}
+    return {**row, "number": run.number, **marks}

@@ -1,0 +1,371 @@
+"""The live page of a running session: what it sees and does, as it happens, for who has its token.
+
+It reads the store, so that any process that reaches the same store can serve it. The agent
+itself may be told its address: it shows what the agent may know, and so no log of the
+template, no metadata, no arguments and no reward that the session's policy hides.
+"""
+
+import logging
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from datetime import UTC
+
+import anyio
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Mount, Route, Router
+from starlette.types import Receive, Scope, Send
+
+from hud_mcp.analysis.tries import outcome_class
+from hud_mcp.base.clipping import clip_and_count
+from hud_mcp.errors import StoreFailed
+from hud_mcp.plugins.view.web.responses import asset_route, html_answer, not_found, picture_answer
+from hud_mcp.plugins.view.web.steps import StepRows
+from hud_mcp.plugins.view.web.values import Json, encode, seconds
+from hud_mcp.record.recorded_turn import RecordedTurn
+from hud_mcp.record.trajectory import ScreenshotRecord, TrajectoryStep, TrajectorySummary, live_url
+from hud_mcp.server.web.auth import Auth, Hosts, Reader
+from hud_mcp.server.web.pages import live_page
+from hud_mcp.store import Store
+
+__all__ = ["live_routes", "live_url"]
+
+logger = logging.getLogger(__name__)
+
+POLL_S = 0.3
+"""How often the record of a watched session is looked at, however many watch it."""
+
+TROUBLE_S = 2.0
+"""How long to wait after the record could not be read."""
+
+BEAT_S = 15.0
+"""How often a watcher is sent something, so that what is between does not hang up."""
+
+SEND_S = 10.0
+"""How long a watcher may not read before it is dropped."""
+
+WATCHERS = 100
+"""Of one session, at once."""
+
+FIRST_STEPS = 200
+"""How many steps a new watcher is sent; the viewer shows the others."""
+
+FIRST_LINES = 1000
+"""How many lines of the log."""
+
+_TOKEN = re.compile(r"[0-9a-f]{32}")
+_ID_DIGITS = 10
+_TEXT_CHARS = 20_000
+
+
+def live_routes(
+    store: Store, *, hosts: Hosts, log: bool = False, reader: Reader | None = None
+) -> list[BaseRoute]:
+    """The routes of live pages, `/live/TOKEN`, and of the files that they need, `/assets/`.
+
+    Args:
+        store: Where the sessions are recorded.
+        hosts: The names by which the server may be addressed.
+        log: Whether to show sessions' logs. What a template prints may give answers away,
+            and agents know their addresses.
+        reader: Who is also shown what the model said and used; nobody by default, as agents
+            know the addresses.
+    """
+    feeds = _Feeds(store, log=log, reader=reader)
+    pages = Router(
+        [
+            Route("/{token}", feeds.page),
+            Route("/{token}/events", feeds.events),
+            Route("/{token}/pictures/{sha256}", feeds.picture),
+        ]
+    )
+    return [
+        Mount("/live", app=Auth(pages, hosts=hosts)),
+        Mount("/assets", app=Auth(Router([asset_route]), hosts=hosts)),
+    ]
+
+
+class _Feed:
+    """What is known of one session, for all who watch it.
+
+    Whoever waits for news looks at the record for all others too: there is no task that
+    would outlive the last watcher.
+
+    Attributes:
+        summary: The record in short, as it was last read.
+        mark: Grows with each change.
+        head: What the page says above the picture; empty until the record was read.
+        steps: Encoded, in order.
+        turns_left: Turns of its model that have led to no step yet, for operators alone.
+        lines: Of the log.
+        end: How it ended, or None while it goes on.
+        watchers: How many there are.
+    """
+
+    def __init__(self, store: Store, summary: TrajectorySummary, *, log: bool, model: bool) -> None:
+        self._store = store
+        self._log = log
+        self._model = model
+        self._rows = StepRows(summary.started_at)
+        self._last_line = 0
+        self._prompt: str | None = None
+        self._turn = anyio.Lock()
+        self._next_s = 0.0
+        self.summary = summary
+        self.mark = 0
+        self.head: Json = {}
+        self.steps: list[bytes] = []
+        self.turns_left: list[Json] = []
+        self.lines: list[str] = []
+        self.end: Json | None = None
+        self.watchers = 0
+
+    @property
+    def pictures(self) -> Mapping[str, ScreenshotRecord]:
+        """The pictures that its steps have."""
+        return self._rows.pictures
+
+    async def begin(self) -> None:
+        """Read the record, if nobody has."""
+        async with self._turn:
+            if not self.head:
+                await self._look()
+
+    async def wait(self, mark: int) -> None:
+        """Return when there is more than at a mark, or nothing will follow."""
+        while self.mark == mark and self.end is None:
+            async with self._turn:
+                if self.mark != mark:
+                    return
+                await anyio.sleep(max(0.0, self._next_s - anyio.current_time()))
+                await self._look()
+
+    async def _look(self) -> None:
+        """Read what is new. Where that fails, what is known stays, and it is tried again."""
+        try:
+            summary = await self._store.load_live(self.summary.live_token or "")
+            if summary is not None:
+                await self._take(summary)
+        except StoreFailed as exc:
+            logger.warning("a live page cannot be brought up to date: %s", exc)
+            self._next_s = anyio.current_time() + TROUBLE_S
+        else:
+            self._next_s = anyio.current_time() + POLL_S
+
+    async def _take(self, summary: TrajectorySummary) -> None:
+        prompt, known = self._prompt, len(self.steps)
+        steps: list[TrajectoryStep] = []
+        lines: list[tuple[int, str]] = []
+        if prompt is None:
+            prompt = (await self._store.load_trajectory(summary.id)).prompt
+        if summary.step_count > known:
+            steps = await self._store.load_steps(summary.id, known, summary.step_count)
+        turns: list[RecordedTurn] = []
+        if self._model:  # after the steps: a turn is recorded before those that it led to
+            turns = await self._store.load_turns(summary.id, self._rows.turn_count - 1)
+        if self._log:
+            lines = await self._store.load_lines(summary.id, self._last_line)
+        # From here on nothing waits: a watcher that is cut off leaves the feed whole.
+        self.summary, self._prompt = summary, prompt
+        per_step = summary.reward_policy == "per_step"
+        self._rows.take_turns(turns)
+        self.steps += [_step_data(row, per_step=per_step) for row in self._rows.extend(steps)]
+        self.lines += [text for _, text in lines]
+        self._last_line = lines[-1][0] if lines else self._last_line
+        self.turns_left = self._rows.turns_left
+        head = _head(summary, prompt, len(self.steps))
+        ended = summary.ended_at is not None and self.end is None
+        self.mark += head != self.head or bool(steps or turns or lines) or ended
+        self.head = head
+        self.end = _end(summary) if ended else self.end
+
+
+class _Feeds:
+    """The sessions that are watched now."""
+
+    def __init__(self, store: Store, *, log: bool, reader: Reader | None) -> None:
+        self._store = store
+        self._log = log
+        self._reader = reader
+        self._feeds: dict[tuple[str, bool], _Feed] = {}
+
+    async def page(self, request: Request) -> Response:
+        """The page itself, which is the same for every session."""
+        found = await self._find(request)
+        return not_found() if found is None else html_answer(live_page())
+
+    async def events(self, request: Request) -> Response:
+        """What happens, as server-sent events."""
+        summary = await self._find(request)
+        if summary is None:
+            return not_found()
+        model = self._reader is not None and self._reader.is_known(request)
+        feed = self._feeds.get((summary.id, model))
+        if feed is not None and feed.watchers >= WATCHERS:
+            return PlainTextResponse("Too many watch this session; try again later.", 503)
+        if request.method == "HEAD":
+            return Response(media_type=_Events.media_type)
+        last = request.headers.get("last-event-id", "")
+        after = int(last) if last.isascii() and last.isdigit() and len(last) < _ID_DIGITS else None
+        return _Events(self._watch(summary, after, model=model))
+
+    async def picture(self, request: Request) -> Response:
+        """A picture that this session's steps have."""
+        summary = await self._find(request)
+        if summary is None:
+            return not_found()
+        async with self._feed_of(summary, model=False) as feed:
+            await feed.begin()
+            return await picture_answer(self._store, feed.pictures, request.path_params["sha256"])
+
+    async def _find(self, request: Request) -> TrajectorySummary | None:
+        token = request.path_params["token"]
+        if not _TOKEN.fullmatch(token):
+            return None
+        try:
+            return await self._store.load_live(token)
+        except StoreFailed as exc:
+            logger.warning("a live page cannot be opened: %s", exc)
+            return None
+
+    @asynccontextmanager
+    async def _feed_of(self, summary: TrajectorySummary, *, model: bool) -> AsyncGenerator[_Feed]:
+        """What is known of a session; it is forgotten with its last watcher."""
+        key = (summary.id, model)
+        feed = self._feeds.get(key)
+        if feed is None:
+            feed = _Feed(self._store, summary, log=self._log, model=model)
+            self._feeds[key] = feed
+        feed.watchers += 1
+        try:
+            yield feed
+        finally:
+            feed.watchers -= 1
+            if not feed.watchers:
+                self._feeds.pop(key, None)
+
+    async def _watch(
+        self, summary: TrajectorySummary, after: int | None, *, model: bool
+    ) -> AsyncGenerator[bytes]:
+        """What one watcher is sent, who may have seen the steps up to a number already."""
+        async with self._feed_of(summary, model=model) as feed:
+            await feed.begin()
+            known = len(feed.steps)
+            at = max(0, known - FIRST_STEPS) if after is None else min(after + 1, known)
+            line = max(0, len(feed.lines) - FIRST_LINES)
+            head: Json = {}
+            left: list[Json] = []
+            yield b"retry: 2000\n\n"
+            while True:
+                mark = feed.mark
+                if feed.head is not head:
+                    head = feed.head
+                    yield _event("state", encode(head))
+                while at < len(feed.steps):
+                    yield _event("step", feed.steps[at], number=at)
+                    at += 1
+                if feed.turns_left != left:
+                    left = feed.turns_left
+                    yield _event("turns", encode({"turns": left}))
+                if line < len(feed.lines):
+                    lines, first, line = feed.lines[line:], line, len(feed.lines)
+                    yield _event("log", encode({"first": first, "lines": lines}))
+                if feed.end is not None and at == len(feed.steps):
+                    yield _event("end", encode(feed.end))
+                    return
+                with anyio.move_on_after(BEAT_S) as beat:
+                    await feed.wait(mark)
+                if beat.cancelled_caught:
+                    yield b":\n\n"
+
+
+class _Events(Response):
+    """A stream of events that ends when its reader has left, or does not read for too long."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncGenerator[bytes]) -> None:
+        super().__init__(headers={"x-accel-buffering": "no"})
+        del self.headers["content-length"]
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events as they come."""
+        stopping: anyio.Event | None = scope.get("state", {}).get("stopping")
+        is_whole = False
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **start})
+        async with anyio.create_task_group() as group, aclosing(self._events):
+
+            async def notice_leaving() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                group.cancel_scope.cancel()
+
+            async def notice_stopping(event: anyio.Event) -> None:
+                nonlocal is_whole
+                await event.wait()
+                is_whole = True
+                group.cancel_scope.cancel()
+
+            group.start_soon(notice_leaving)
+            if stopping is not None:
+                group.start_soon(notice_stopping, stopping)
+            is_whole = await self._send_all(send)
+            group.cancel_scope.cancel()
+        if is_whole:  # else the server closes the connection
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send_all(self, send: Send) -> bool:
+        """Send until the end; return False where nobody reads."""
+        async for event in self._events:
+            with anyio.move_on_after(SEND_S) as bound:
+                await send({"type": "http.response.body", "body": event, "more_body": True})
+            if bound.cancelled_caught:
+                logger.info("a live page's reader does not read; it is dropped")
+                return False
+        return True
+
+
+def _event(kind: str, data: bytes, *, number: int | None = None) -> bytes:
+    head = f"event: {kind}\n" if number is None else f"id: {number}\nevent: {kind}\n"
+    return head.encode() + b"data: " + data + b"\n\n"
+
+
+def _head(summary: TrajectorySummary, prompt: str | None, steps: int) -> Json:
+    """What an agent may know of its own session."""
+    state = "running" if prompt is not None else "starting"
+    if summary.answered:
+        state = "grading"
+    if summary.ended_at is not None:
+        state = "ended"
+    return {
+        "state": state,
+        "task": summary.task.id,
+        "environment": summary.environment,
+        "template": summary.task.template,
+        "started_at": summary.started_at.astimezone(UTC).isoformat(timespec="seconds"),
+        "prompt": prompt,
+        "steps": steps,
+    }
+
+
+def _end(summary: TrajectorySummary) -> Json:
+    """How it ended; why it failed is for those who have the record."""
+    receipt = summary.receipt
+    end: Json = {"outcome": outcome_class(summary)}
+    if summary.ended_at is not None:
+        end["seconds"] = seconds(summary.started_at, summary.ended_at)
+    policies = {summary.reward_policy or "hidden", receipt.reward_policy if receipt else "hidden"}
+    if receipt is not None and receipt.said_cause and receipt.reward is None:
+        end["content"] = f"It ended {receipt.said_cause}."
+    if receipt is not None and "hidden" not in policies and receipt.reward is not None:
+        end |= {"reward": receipt.reward, "content": receipt.content}
+    return end
+
+
+def _step_data(row: Json, *, per_step: bool) -> bytes:
+    text = None if row["text"] is None else clip_and_count(row["text"], _TEXT_CHARS)
+    reward = row["reward"] if per_step else None
+    return encode({**row, "text": text, "reward": reward, "info": None})

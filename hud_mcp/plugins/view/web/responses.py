@@ -1,0 +1,70 @@
+"""What the viewer and the live pages both send: pages, their parts, and recorded pictures."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from hud_mcp.plugins.view.web.values import encode
+from hud_mcp.record.trajectory import ScreenshotRecord
+from hud_mcp.server.web.pages import ASSETS, read_asset
+from hud_mcp.store import Store
+
+__all__ = ["asset_route", "html_answer", "json_answer", "not_found", "picture_answer"]
+
+_MIME = {"png": "image/png", "jpg": "image/jpeg"}
+_FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
+
+
+def json_answer(value: Any, status: int = 200) -> Response:
+    """A value as JSON."""
+    return Response(encode(value), status, media_type="application/json")
+
+
+def html_answer(page: str) -> Response:
+    """A page."""
+    return Response(page, media_type="text/html")
+
+
+def not_found() -> Response:
+    """The same for everything that is not there."""
+    return PlainTextResponse("Not found.", 404)
+
+
+async def _asset(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in ASSETS:
+        return not_found()
+    tag = {"etag": f'"{hashlib.sha256(read_asset(name).encode()).hexdigest()[:16]}"'}
+    if request.headers.get("if-none-match") == tag["etag"]:
+        return Response(status_code=304, headers={**tag, "cache-control": "no-cache"})
+    headers = {**tag, "cache-control": "no-cache", "content-type": ASSETS[name]}
+    return Response(read_asset(name), headers=headers)
+
+
+asset_route = Route("/{name}", _asset)
+"""Style sheet, scripts and icon of the pages, for a mount at `/assets`."""
+
+
+async def picture_answer(
+    store: Store, known: Mapping[str, ScreenshotRecord], sha256: str
+) -> Response:
+    """A recorded picture.
+
+    Args:
+        store: Where it is.
+        known: The pictures that may be asked for, by their hashes.
+        sha256: Which is asked for.
+    """
+    record = known.get(sha256)
+    if record is None:
+        return not_found()
+    data = await store.read_screenshot(record)
+    if data is None:
+        return PlainTextResponse("The picture is missing.", 404)
+    if hashlib.sha256(data).hexdigest() != record.sha256:
+        return PlainTextResponse("The picture is damaged: it is not what was recorded.", 410)
+    return Response(data, headers=_FOR_EVER, media_type=_MIME[record.extension])

@@ -1,0 +1,201 @@
+"""The pages of `hud-mcp view`: jobs, their trajectories, and what happened in each."""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import anyio.to_thread
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp
+
+from hud_mcp.base.clipping import clip_and_count
+from hud_mcp.errors import SourceNotFound, StoreFailed
+from hud_mcp.plugins.view.web.across import Across
+from hud_mcp.plugins.view.web.job_list import jobs_data
+from hud_mcp.plugins.view.web.job_pages import JobPages, number_of, table_row
+from hud_mcp.plugins.view.web.live import live_routes
+from hud_mcp.plugins.view.web.responses import html_answer, json_answer, picture_answer
+from hud_mcp.plugins.view.web.steps import StepRows
+from hud_mcp.plugins.view.web.trajectories import detail
+from hud_mcp.plugins.view.web.values import Json, encode
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.server.web.auth import Auth, Hosts, Reader
+from hud_mcp.server.web.pages import viewer_page
+from hud_mcp.store import Store
+
+__all__ = ["viewer_app"]
+
+logger = logging.getLogger(__name__)
+
+SMALLEST_BYTES = 2000
+"""Replies from here on are sent compressed."""
+
+PAGE_STEPS = 100
+"""Steps in one reply, at most."""
+
+_KEPT = 8
+"""Trajectories that are kept as they were last sent."""
+
+_LOG_CHARS = 1_000_000
+"""Of a log; the rest is a matter for `hud-mcp trace`."""
+
+_THOUGHT_CHARS = 2000
+"""Of the thoughts of one step that a search finds; a long trajectory has thousands of steps."""
+_LINE_CHARS = 200
+"""Of what a step did, in the list of all steps."""
+
+
+def viewer_app(
+    store: Store,
+    *,
+    host: str = "127.0.0.1",
+    allowed_hosts: Sequence[str] = (),
+    token: str | None = None,
+    live_log: bool = False,
+    coming: str | None = None,
+) -> ASGIApp:
+    """The app that shows what a store holds. It writes nothing.
+
+    Args:
+        store: What it shows.
+        host: The address that it is served on.
+        allowed_hosts: More values of the Host header that are answered.
+        token: What opens it; None where whoever reaches it may read everything.
+        live_log: Whether live pages show the log.
+        coming: The id of a job that is about to begin: its page waits for it.
+    """
+    hosts = Hosts(host, tuple(allowed_hosts))
+    reader = Reader(token)
+    live = live_routes(store, hosts=hosts, log=live_log, reader=reader)
+    pages = Router([*_Viewer(store, coming).routes(), *live])
+    return Auth(GZipMiddleware(pages, SMALLEST_BYTES), hosts=hosts, reader=reader)
+
+
+class _Viewer:
+    def __init__(self, store: Store, coming: str | None) -> None:
+        self._store = store
+        self._jobs = JobPages(store, coming)
+        self._steps: OrderedDict[str, StepRows] = OrderedDict()
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/", self._page),
+            Route("/api/jobs", _told(self._list_jobs)),
+            *(Route(path, _told(answer)) for path, answer in self._jobs.endpoints().items()),
+            Route("/api/trajectory", _told(self._trajectory)),
+            Route("/api/runs", _told(self._runs)),
+            Route("/api/across", _told(Across(self._store).answer)),
+            Route("/api/steps", _told(self._steps_of)),
+            Route("/picture", _told(self._picture)),
+        ]
+
+    async def _page(self, _request: Request) -> Response:
+        return html_answer(viewer_page())
+
+    async def _list_jobs(self, _request: Request) -> Response:
+        return json_answer(await jobs_data(self._store))
+
+    async def _trajectory(self, request: Request) -> Response:
+        wanted = request.query_params.get("id", "")
+        trajectory = await self._store.load_trajectory(wanted, turns=True)
+        rows, data = await anyio.to_thread.run_sync(_detail, trajectory)
+        _keep(self._steps, trajectory.id, rows)
+        return Response(data, media_type="application/json")
+
+    async def _runs(self, request: Request) -> Response:
+        """Runs of a task in other jobs too, newest first."""
+        found = await self._store.list_trajectories(
+            task_id=request.query_params.get("task", ""), limit=100
+        )
+        names = {job.id: job.name for job in await self._store.list_jobs()}
+        rows = [
+            {**table_row(s), "job": s.job_id, "job_name": names.get(s.job_id or "")} for s in found
+        ]
+        return json_answer({"runs": rows})
+
+    async def _steps_of(self, request: Request) -> Response:
+        start, stop = number_of(request, "start"), number_of(request, "stop")
+        if start is None or stop is None:
+            return json_answer({"error": "Give start and stop as numbers."}, 400)
+        rows = (await self._rows_of(request)).rows
+        return json_answer({"steps": rows[start : min(stop, start + PAGE_STEPS)]})
+
+    async def _rows_of(self, request: Request) -> StepRows:
+        """The steps of a trajectory, which are mostly here since its page was opened."""
+        trajectory_id = request.query_params.get("id", "")
+        rows = self._steps.get(trajectory_id)
+        stop = number_of(request, "stop") or 0
+        if rows is None:
+            trajectory = await self._store.load_trajectory(trajectory_id, turns=True)
+            rows, _ = await anyio.to_thread.run_sync(_detail, trajectory)
+        elif stop > len(rows.rows):
+            known = len(rows.rows)
+            more = await self._store.load_steps(trajectory_id, known)
+            turns = await self._store.load_turns(trajectory_id, rows.turn_count - 1)
+            rows.take_turns([turn for turn in turns if turn.number >= rows.turn_count])
+            rows.extend(more[len(rows.rows) - known :])  # another request may have been faster
+        _keep(self._steps, trajectory_id, rows)
+        return rows
+
+    async def _picture(self, request: Request) -> Response:
+        rows = await self._rows_of(request)
+        return await picture_answer(
+            self._store, rows.pictures, request.query_params.get("hash", "")
+        )
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def _told(endpoint: Endpoint) -> Endpoint:
+    """An endpoint whose failures are told in words."""
+
+    @wraps(endpoint)
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except SourceNotFound as exc:
+            return json_answer({"error": str(exc)}, 404)
+        except StoreFailed as exc:
+            return json_answer({"error": str(exc)}, 503)
+
+    return answer
+
+
+def _keep(cache: "OrderedDict[str, Any]", key: str, value: Any) -> None:
+    cache[key] = value
+    cache.move_to_end(key)
+    while len(cache) > _KEPT:
+        cache.popitem(last=False)
+
+
+def _detail(trajectory: Trajectory) -> tuple[StepRows, bytes]:
+    """A trajectory's page: everything but its steps, and each of those in a line."""
+    rows = StepRows(trajectory.started_at, raw=True)
+    rows.take_turns(trajectory.turns)
+    rows.extend(trajectory.steps)
+    data = detail(trajectory)
+    data["turns"] = rows.turns_left
+    data["spans"] = rows.spans
+    logs = data["logs"]
+    if logs is not None:
+        data["logs"] = clip_and_count(logs, _LOG_CHARS, before="\n")
+    data["outline"] = [_line(row) for row in rows.rows]
+    data["has_pictures"] = any(row["after"] for row in rows.rows)
+    return rows, encode(data)
+
+
+def _line(row: Json) -> list[Any]:
+    """What the list of all steps, the film and the time axis show of one."""
+    failed = row["error"] is not None
+    # The picture that the stage shows at first: the one that the step acted on.
+    shot = (row["before"] if row["actions"] else None) or row["after"]
+    thoughts = [each["note"] for each in row["actions"] if each.get("note")]
+    thoughts += [t for turn in row["turns"] for t in (turn["reasoning"], turn["text"]) if t]
+    told = "\n".join(thoughts)[:_THOUGHT_CHARS]
+    return [row["words"][:_LINE_CHARS], failed, row["after_s"], row["took_s"], shot, told]

@@ -1,0 +1,122 @@
+"""The files that a sandbox shows: lines that hold a value, and the author's own files."""
+
+import hashlib
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+
+from hud_mcp.base.hidden_paths import hidden_paths
+from hud_mcp.environment.world import WorldSpec
+from hud_mcp.rollout.checking.references import is_short
+from hud_mcp.rollout.checking.surface import Seen
+from hud_mcp.sandbox import SandboxOptions
+from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
+from hud_mcp.sandbox.shown import OWN
+from hud_mcp.worlds.shell.spec import Shell
+
+__all__ = ["find_author_files", "read_author_files", "read_lines", "search_for"]
+
+_MACHINE = (
+    *("/proc", "/sys", "/dev", OWN, "/usr", "/bin", "/sbin"),
+    *("/lib", "/lib32", "/lib64", "/libx32"),
+)
+"""What every sandbox has, and no author wrote."""
+
+_SPECIAL = ("/proc", "/sys", "/dev")
+_MOST_BYTES = 4_000_000
+"""A longer file is not searched."""
+
+_MOST_VALUES = 12
+_LINE_CHARS = 300
+_REPLY_CHARS = 6000
+_FOUND = re.compile(r"^(?P<path>\.?/[^\0:]*):(?P<line>\d+):(?P<text>.*)$", re.MULTILINE)
+_VARIABLE = re.compile(r"^(?P<name>[A-Za-z_]\w*)=(?P<text>.*)$", re.MULTILINE)
+_SUM = re.compile(r"^(?P<sum>[0-9a-f]{64})  (?P<path>/.*)$", re.MULTILINE)
+
+
+def search_for(values: Iterable[str]) -> list[str]:
+    """Commands that print where a sandbox has one of some values: in files, or in variables.
+
+    Args:
+        values: Texts; of one with several lines, the longest is looked for.
+    """
+    # Without a sandbox the other files are the machine's, which any agent there can read anyway.
+    root = f"$([ -e {OWN} ] && echo / || echo .)"
+    files = f"find {root} {_leave_out(_MACHINE)} -type f -size -{_MOST_BYTES}c -print0"
+    lines = dict.fromkeys(max(value.splitlines(), key=len, default="").strip() for value in values)
+    found = [
+        f"{files} 2>/dev/null | xargs -0 grep -nHaiF {'-w ' if is_short(line) else ''}-m 5 "
+        f"-e {shlex.quote(line)} 2>/dev/null | cut -c-{_LINE_CHARS} | head -c {_REPLY_CHARS}; true"
+        for line in list(lines)[:_MOST_VALUES]
+        if line
+    ]
+    return [*found, "env"] if found else []
+
+
+def read_lines(reply: str, world: WorldSpec) -> list[Seen]:
+    """The lines and variables that a command of `search_for` has printed, each with its place."""
+    options = world.options if isinstance(world, Shell) else SandboxOptions()
+    own = [GUEST_ROOT, *map(str, options.readonly), *options.parts, *map(str, options.places)]
+    variables = [
+        Seen(
+            place=f"the variable {match['name']}", kind="outside", text=match["text"], own=True,
+            named=match["name"],
+        )
+        for match in _VARIABLE.finditer(reply)
+    ]  # fmt: skip
+    return variables + [
+        Seen(
+            place=f"{match['path']}, line {match['line']}",
+            kind="outside"
+            if match["path"][0] == "/" and not _is_in(match["path"], own)
+            else "file",
+            text=match["text"],
+            own=True,
+            named=match["path"].removeprefix(f"{GUEST_ROOT}/"),
+        )
+        for match in _FOUND.finditer(reply)
+    ]
+
+
+def find_author_files() -> str | None:
+    """A command that prints each file of a sandbox that may be one that no agent may read.
+
+    Those are the environment's, the tasksets' and their like; None where none is known.
+    """
+    alike = [
+        f"\\( -name {shlex.quote(path.name)} -size {path.stat().st_size}c \\)"
+        for path in map(Path, hidden_paths())
+        if path.is_file() and path.stat().st_size
+    ]
+    if not alike:
+        return None
+    named = " -o ".join(alike)
+    return (
+        f"[ -e {OWN} ] && find / {_leave_out(_SPECIAL)} -type f \\( {named} \\) -print0 "
+        "2>/dev/null | xargs -0 -r sha256sum 2>/dev/null; true"
+    )
+
+
+def read_author_files(reply: str) -> list[str]:
+    """Sentences on what `find_author_files` has found."""
+    known = {_sum(path): path.name for path in map(Path, hidden_paths()) if path.is_file()}
+    return [
+        f"The sandbox shows {known[match['sum']]!r}, which agents must not read, at "
+        f"{match['path']}. Move it to a folder that no sandbox shows, and leave it out of "
+        "`root` and `readonly`."
+        for match in _SUM.finditer(reply)
+        if match["sum"] in known
+    ]
+
+
+def _leave_out(folders: Sequence[str]) -> str:
+    return f"\\( {' -o '.join(f'-path {folder}' for folder in folders)} \\) -prune -o"
+
+
+def _is_in(path: str, folders: Iterable[str]) -> bool:
+    return any(PurePosixPath(path).is_relative_to(folder) for folder in folders)
+
+
+def _sum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

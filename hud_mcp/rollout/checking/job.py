@@ -1,0 +1,261 @@
+"""A proof as a job of the store: begun, taken up again, run, and judged from its record."""
+
+import hashlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TextIO
+
+from pydantic import Field, ValidationError
+
+from hud_mcp.environment import Environment
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.taskset import Taskset
+from hud_mcp.errors import HudMcpError
+from hud_mcp.loading.source import load_environments
+from hud_mcp.record.job import Job
+from hud_mcp.record.trajectory import Trajectory
+from hud_mcp.rollout.attempt import Attempt, Bounds, Rollout
+from hud_mcp.rollout.checking.pages import open_page_reader
+from hud_mcp.rollout.checking.probes import original, plan_probes, read_probe
+from hud_mcp.rollout.checking.references import choices
+from hud_mcp.rollout.checking.solver import ProbeSolver, read_report
+from hud_mcp.rollout.checking.surface import Seen
+from hud_mcp.rollout.checking.tasks import Wanted
+from hud_mcp.rollout.checking.verdicts import CUT_OFF, TaskVerdict, is_done, judge
+from hud_mcp.rollout.link import ServerCommand
+from hud_mcp.rollout.plan import PlannedRun, derived_seed
+from hud_mcp.rollout.resumption import end_left_runs, load_resumable
+from hud_mcp.rollout.run import Runs, Watch
+from hud_mcp.rollout.server import run_server
+from hud_mcp.rollout.session_ids import SessionIds
+from hud_mcp.session.limits import Limits
+from hud_mcp.store import Store
+from hud_mcp.values.action import Value
+
+__all__ = ["CheckOptions", "Proof", "begin_proof", "resume_proof"]
+
+AGENT = "check"
+"""Who runs such a job; no statistics of agents are made of it."""
+
+
+class CheckOptions(Value):
+    """How tasks are proved: the job's record keeps it, so that it can be resumed with no more."""
+
+    sources: tuple[str, ...] = Field(description="Environments, by name or absolute path.")
+    repeat: int = Field(default=2, ge=1, description="Times that one seed is played.")
+    seed: int = Field(default=0, ge=0)
+    timeout_s: float = Field(default=120.0, gt=0)
+    max_concurrent: int = Field(default=4, ge=1)
+    allow: tuple[str, ...] = ()
+    judged: tuple[TaskVerdict, ...] = Field(
+        default=(), description="Verdicts on what could not even be started."
+    )
+    sets: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict[str, tuple[str, ...]],
+        description="The tasks of each set or source, where there are several.",
+    )
+
+
+class Proof:
+    """The probes of tasks, recorded as a job.
+
+    Args:
+        job: It; it is recorded.
+        probes: The tasks of all its probes, in order.
+        planned: What is still to be played.
+        how: How.
+        store: Where it is recorded.
+        environments: Those that load.
+        answers: What oracles have answered already, by the task's id.
+
+    Attributes:
+        lost: Why the server could not be had to the end, or None.
+    """
+
+    def __init__(
+        self, job: Job, probes: Sequence[Task], planned: Sequence[PlannedRun], how: CheckOptions,
+        *, store: Store, environments: Sequence[Environment],
+        answers: Mapping[str, str | None] | None = None,
+    ) -> None:  # fmt: skip
+        self.job = job
+        self.probes = list(probes)
+        self.planned = list(planned)
+        self.how = how
+        self.lost: str | None = None
+        self._store = store
+        self._environments = {e.name: e for e in environments}
+        self._answers = answers or {}
+        self._refused: dict[str, str] = {}
+
+    async def run(self, log: TextIO, watch: Watch) -> None:
+        """Play what is still to be played; where this is cancelled, the rest can be resumed.
+
+        Raises:
+            EnvironmentFailed: The server does not start; the text has the end of its log.
+        """
+        how = self.how
+        with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
+            rows = Path(folder) / "tasks.jsonl"
+            Taskset([run.task for run in self.planned]).save(rows)
+            limit = max(Limits().sessions, 3 * how.max_concurrent)
+            command = ServerCommand(
+                how.sources, rows, self._store.url, self.job.id, log,
+                (
+                    "--live=0", "--limit", f"sessions={limit}",
+                    "--limit", f"sessions_per_caller={limit}",
+                    *(text for host in how.allow for text in ("--allow", host)),
+                ),
+            )  # fmt: skip
+            runs: Runs | None = None
+            try:
+                async with (
+                    open_page_reader(how.seed) as pages,
+                    run_server(
+                        command, http=False, answers_requests=True, on_death=watch.on_death
+                    ) as server,
+                ):
+                    begin = partial(
+                        Attempt,
+                        solver=ProbeSolver(
+                            self._environments.values(), server, self._answers, pages
+                        ),
+                        server=server,
+                        store=self._store,
+                        bounds=Bounds(how.timeout_s),
+                        ids=SessionIds(self._store, self.job.id),
+                    )
+                    noting = replace(watch, on_end=partial(self._note, watch))
+                    runs = Runs(begin, max_concurrent=how.max_concurrent, watch=noting)
+                    await runs.run(self.planned)
+            finally:
+                if runs is not None:
+                    await runs.record_lost(runs.lost or f"{CUT_OFF}was interrupted.")
+                    self.lost = runs.lost
+
+    async def verdicts(self) -> list[TaskVerdict]:
+        """Judge every task, from the record.
+
+        Raises:
+            StoreFailed: It cannot be read.
+        """
+        _, trajectories = await self._store.load_job(self.job.id)
+        records = _newest(trajectories)
+        by_task: dict[str, list[Task]] = {}
+        for probe in self.probes:
+            by_task.setdefault(read_probe(probe).task, []).append(probe)
+        shared: dict[str, list[Seen]] = {}
+        for record in records.values():
+            report = read_report(record.logs)
+            for seen in report.seen if report else ():
+                if seen.shared:
+                    shared.setdefault(record.environment, []).append(seen)
+        listed = choices(self._environments.values())
+        judged = [
+            judge(
+                original(probes[0]), self._environments[probes[0].env], probes, records,
+                shared=shared.get(probes[0].env, ()), listed=listed, refused=self._refused,
+            )
+            for probes in by_task.values()
+        ]  # fmt: skip
+        return [*judged, *self.how.judged]
+
+    def _note(self, watch: Watch, done: Rollout, again: bool) -> None:  # noqa: FBT001  # a callback's
+        if done.trajectory_id is None and done.error:
+            self._refused[done.planned.task.id] = done.error
+        watch.on_end(done, again)
+
+
+async def begin_proof(
+    store: Store, wanted: Wanted, how: CheckOptions, *, name: str,
+    environments: Sequence[Environment],
+) -> Proof:  # fmt: skip
+    """Begin a proof; it is recorded, with what it needs to be resumed.
+
+    Raises:
+        StoreFailed: Nothing was recorded.
+    """
+    by_name = {e.name: e for e in environments}
+    seen: set[str] = set()
+    probes: list[Task] = []
+    taken: set[str] = set()
+    for task in wanted.tasks:
+        planned = plan_probes(
+            task, by_name[task.env], repeat=how.repeat, whole=task.env not in seen
+        )
+        seen.add(task.env)
+        for _, derived in planned:
+            probes.append(_distinct(derived, taken))
+            taken.add(probes[-1].id)
+    how = how.model_copy(update={"judged": tuple(wanted.judged)})
+    job = Job(
+        name=f"check {name}",
+        taskset=name,
+        agent=AGENT,
+        planned=True,
+        metadata={"check": how.model_dump(mode="json", exclude_defaults=True)},
+    )
+    await store.add_job(job, probes)
+    planned_runs = _planned(probes, {}, how.seed)
+    return Proof(job, probes, planned_runs, how, store=store, environments=environments)
+
+
+async def resume_proof(store: Store, job_id: str) -> Proof:
+    """Take a proof up again from its record: what has come to its end is not played again.
+
+    Raises:
+        SourceNotFound: There is no such job.
+        HudMcpError: It is not a job of this command, or it is still run by another process.
+    """
+    job, probes, runs = await load_resumable(store, job_id)
+    try:
+        how = CheckOptions.model_validate(job.metadata.get("check"))
+    except ValidationError:
+        raise HudMcpError(
+            f"Job {job.id} is not a job of `hud-mcp check`. `hud-mcp eval --resume` resumes "
+            "jobs of agents."
+        ) from None
+    await end_left_runs(store, job, runs, f"{CUT_OFF}that it belongs to ended before it did.")
+    records = _newest((await store.load_job(job.id))[1])
+    planned = _planned(probes, records, how.seed)
+    known = {probe.id for probe in probes}
+    environments = load_environments(how.sources)
+    answers = {
+        read_probe(record.task).task: report.answer
+        for record in records.values()
+        if record.task.id in known and read_probe(record.task).kind == "oracle"
+        if (report := read_report(record.logs)) is not None
+    }
+    return Proof(job, probes, planned, how, store=store, environments=environments, answers=answers)
+
+
+def _distinct(probe: Task, taken: set[str]) -> Task:
+    """A probe's task by an id of its own; the id of another row may end as a probe's does."""
+    if probe.id not in taken:
+        return probe
+    short = hashlib.sha256(f"{len(taken)} {probe.id}".encode()).hexdigest()[:8]
+    return probe.model_copy(update={"id": f"{probe.id[:191]}-{short}"})
+
+
+def _planned(
+    probes: Sequence[Task], records: Mapping[str, Trajectory], seed: int
+) -> list[PlannedRun]:
+    """The probes without an end of their own, each with its task's seed."""
+    return [
+        PlannedRun(
+            probe, 0, derived_seed(seed, read_probe(probe).task, 0) if probe.seed is None else None
+        )
+        for probe in probes
+        if probe.id not in records or not is_done(records[probe.id])
+    ]
+
+
+def _newest(trajectories: Sequence[Trajectory]) -> dict[str, Trajectory]:
+    """The record that counts of each probe: the newest that is done, else the newest."""
+    found: dict[str, Trajectory] = {}
+    for each in trajectories:  # in the order in which they began
+        if each.task.id not in found or is_done(each) or not is_done(found[each.task.id]):
+            found[each.task.id] = each
+    return found

@@ -1,0 +1,290 @@
+"""The pages of a site as a program reads them: their source, and the addresses that they name."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin, urlsplit
+
+import anyio
+import orjson
+
+from hud_mcp.base.lazy import libraries
+from hud_mcp.environment import Environment
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.world import Opening, Shared, current_world
+from hud_mcp.errors import HudMcpError
+from hud_mcp.rollout.checking.page_source import HtmlSource, named_addresses, parts_of_text
+from hud_mcp.rollout.checking.references import occurs
+from hud_mcp.rollout.checking.surface import Seen
+from hud_mcp.rollout.plan import derived_seed
+from hud_mcp.worlds.browser.spec import Browser
+from hud_mcp.worlds.browser.world import BrowserWorld
+
+if TYPE_CHECKING:
+    from httpx import AsyncClient
+
+__all__ = ["PageReader", "PageReading", "open_page_reader"]
+
+_MOST_ADDRESSES = 60
+_MOST_PAGES = 15
+"""Addresses that are asked for, and how many of them may be documents."""
+
+_MOST_CHARS = 1_000_000
+_STORAGE = """() => {
+  try { return JSON.stringify({...localStorage, ...sessionStorage}) } catch { return '{}' }
+}"""
+"""An opaque origin has none, and says so by an error."""
+
+_AROUND_CHARS = 100
+_ASK_S = 10
+_OPEN_S = 60.0
+_BOUND_S = 120.0
+
+
+@dataclass
+class PageReading:
+    """What was read of a task's pages.
+
+    Attributes:
+        seen: Texts that hold one of the values that were looked for.
+        changing: Addresses of which a GET changed the state of the site, in order.
+        failed: Why it was not read to the end; or None.
+    """
+
+    seen: list[Seen] = field(default_factory=list[Seen])
+    changing: list[str] = field(default_factory=list[str])
+    failed: str | None = None
+
+
+class PageReader:
+    """Reads pages in worlds of its own, which no agent acts in.
+
+    Args:
+        seed: The check's, from which the seeds of tasks follow.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._shared = Shared()
+        self._turn = anyio.Lock()
+        self._known: dict[tuple[str, tuple[str, ...]], PageReading] = {}
+
+    async def read(
+        self, task: Task, environment: Environment, values: Sequence[str] = ()
+    ) -> PageReading:
+        """Read the pages of a task as it begins, once; nothing where it has no site of its own.
+
+        Args:
+            task: It, as it is in its set.
+            environment: Its own.
+            values: What is looked for.
+        """
+        key = task.id, tuple(values)
+        async with self._turn:
+            if key not in self._known:
+                self._known[key] = await self._read(task, environment, values)
+        return self._known[key]
+
+    async def close(self) -> None:
+        """Close its browser."""
+        await self._shared.close()
+
+    async def _read(
+        self, task: Task, environment: Environment, values: Sequence[str]
+    ) -> PageReading:
+        found = PageReading()
+        spec = environment.world
+        if not isinstance(spec, Browser) or not spec.has_site or task.prompt is not None:
+            return found
+        try:
+            with anyio.fail_after(_BOUND_S):
+                async with self._opened(task, environment) as world:
+                    files = spec.site_paths(environment.folder)
+                    await _Crawl(world, values, files, found).run()
+        except TimeoutError:
+            found.failed = f"it took more than {_BOUND_S:g} s"
+        except (HudMcpError, libraries.httpx.HTTPError) as exc:
+            found.failed = str(exc)
+        except Exception as exc:  # noqa: BLE001  # a template's own; the server's probes name it
+            found.failed = f"{type(exc).__name__}: {exc}"
+        return found
+
+    @asynccontextmanager
+    async def _opened(self, task: Task, environment: Environment) -> AsyncGenerator[BrowserWorld]:
+        """Open a task's world, and let its template set it up."""
+        derived = derived_seed(self._seed, task.id, 0)
+        opening = Opening(
+            context=environment.split_context(task.context),
+            seed=derived if task.seed is None else task.seed,
+            folder=environment.folder,
+            shared=self._shared,
+        )
+        world = await environment.world.open(opening)
+        here = current_world.set(world)
+        try:
+            context = environment.context_space.fill(task.context)
+            running = environment.find_template(task.template).run(task.args, world, context)
+            with anyio.fail_after(_OPEN_S):
+                await anext(running)
+            if not isinstance(world, BrowserWorld):
+                raise HudMcpError("its world is no browser")
+            yield world
+            await running.aclose()
+        finally:
+            current_world.reset(here)
+            with anyio.CancelScope(shield=True), anyio.move_on_after(_ASK_S):
+                await world.close()
+
+
+@asynccontextmanager
+async def open_page_reader(seed: int) -> AsyncGenerator[PageReader]:
+    """Have a reader of pages while the block runs."""
+    reader = PageReader(seed)
+    try:
+        yield reader
+    finally:
+        with anyio.CancelScope(shield=True):
+            await reader.close()
+
+
+class _Crawl:
+    """Asks for the addresses that pages name, one after the other.
+
+    Args:
+        world: Whose pages.
+        values: What is looked for.
+        files: The addresses of the site's files.
+        found: Takes what is found.
+    """
+
+    def __init__(
+        self,
+        world: BrowserWorld,
+        values: Sequence[str],
+        files: Sequence[str],
+        found: PageReading,
+    ) -> None:
+        self._world = world
+        self._values = values
+        self._files = files
+        self._found = found
+        self._waiting: list[str] = []
+        self._asked: set[str] = set()
+        self._pages = 0
+
+    async def run(self) -> None:
+        """Read the page in view, then what it and the others name."""
+        world = self._world
+        for frame in world.page.frames:
+            self._take_page(await frame.content(), frame.url, f"the page {_path(frame.url)}")
+        self._note("the page in view", await world.words())
+        kept = {each["name"]: each["value"] for each in await world.cookies()}
+        for place, text in {
+            "a cookie": orjson.dumps(kept).decode(),
+            "the page's storage": await world.page.evaluate(_STORAGE),
+        }.items():
+            self._take(list(parts_of_text(text, place, "")))
+        self._add([world.url, "/"], world.site_url)
+        first = before = _state(world)
+        async with libraries.httpx.AsyncClient(
+            base_url=world.site_address, cookies=kept, timeout=_ASK_S, trust_env=False
+        ) as client:
+            for more in ((), self._files):  # which pages name, then those that nothing names
+                self._add(more, world.site_url)
+                while self._waiting and len(self._asked) < _MOST_ADDRESSES:
+                    path = self._next()
+                    self._asked.add(path)
+                    await self._ask(client, path)
+                    after = _state(world)
+                    if after not in (before, first):  # what undoes the others is left out
+                        self._found.changing.append(path)
+                    before = after
+
+    def _next(self) -> str:
+        """The next address: of data and scripts before documents, of which there may be many."""
+        self._waiting.sort(key=_is_document)
+        return self._waiting.pop(0)
+
+    async def _ask(self, client: "AsyncClient", path: str) -> None:
+        if _is_document(path):
+            self._pages += 1
+            if self._pages > _MOST_PAGES:
+                return
+        reply = await client.get(path)
+        kind = reply.headers.get("content-type", "")
+        text = reply.text[:_MOST_CHARS] if _is_text(kind) else ""
+        place, url = f"GET {path}", urljoin(self._world.site_url, path)
+        if location := reply.headers.get("location"):
+            self._add([location], url)
+        headers = orjson.dumps(dict(reply.headers)).decode()
+        self._take(list(parts_of_text(headers, f"{place}, its headers", "")))
+        if "html" in kind:
+            self._take_page(text, url, place)
+            return
+        self._add(named_addresses(text), url if "json" in kind else self._world.site_url)
+        if any(occurs(value, text) for value in self._values):
+            self._take(list(parts_of_text(text, place, path)))
+
+    def _take_page(self, text: str, url: str, place: str) -> None:
+        source = HtmlSource(text, place)
+        self._add(source.addresses, url)
+        self._take(source.parts)
+        self._note(place, "\n".join(source.visible))
+
+    def _take(self, parts: list[Seen]) -> None:
+        """Keep the texts that hold a value, and of each what stands around it."""
+        for each in parts:
+            for value in self._values:
+                if occurs(value, each.text):
+                    around = _around(each.text, value)
+                    self._found.seen.append(each.model_copy(update={"text": around}))
+
+    def _note(self, place: str, text: str) -> None:
+        """Note the values that a page shows to anybody."""
+        for value in self._values:
+            if occurs(value, text):
+                self._found.seen.append(
+                    Seen(place=f"{place}, shown", kind="observation", text=value, own=True)
+                )
+
+    def _add(self, addresses: Sequence[str], url: str) -> None:
+        """Take addresses of the site that were not asked for yet."""
+        hosts = {urlsplit(self._world.site_url).netloc, urlsplit(self._world.site_address).netloc}
+        for address in addresses:
+            try:
+                parts = urlsplit(urljoin(url, address.strip()))
+            except ValueError:
+                continue
+            path = parts.path + (f"?{parts.query}" if parts.query else "")
+            if parts.netloc not in hosts or not path or path in self._asked:
+                continue
+            if path not in self._waiting:
+                self._waiting.append(path)
+
+
+def _state(world: BrowserWorld) -> bytes:
+    return orjson.dumps(
+        world.state, default=repr, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
+    )
+
+
+def _path(url: str) -> str:
+    parts = urlsplit(url)
+    return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def _is_document(path: str) -> bool:
+    bare = path.partition("?")[0]
+    last = bare.rpartition("/")[2]
+    return not bare.startswith("/api/") and ("." not in last or last.endswith((".html", ".htm")))
+
+
+def _is_text(kind: str) -> bool:
+    return any(word in kind for word in ("text", "json", "javascript", "xml"))
+
+
+def _around(text: str, value: str) -> str:
+    """A piece of a text that has a value in it, and what stands before; all of a short one."""
+    at = max(0, text.lower().find(value.lower()))
+    return text[max(0, at - _AROUND_CHARS) : at + len(value) + _AROUND_CHARS]

@@ -1,0 +1,342 @@
+"""Plays probes: whoever solves, answers, attacks or looks, as the recorded task says."""
+
+import traceback
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import anyio
+import orjson
+from pydantic import Field, ValidationError
+
+from hud_mcp.agents.agent import Agent, ToolReply
+from hud_mcp.agents.oracle import OracleAgent
+from hud_mcp.environment import Environment
+from hud_mcp.environment.task import Task
+from hud_mcp.environment.world import WorldSpec
+from hud_mcp.errors import HudMcpError
+from hud_mcp.rollout.checking.files import (
+    find_author_files,
+    read_author_files,
+    read_lines,
+    search_for,
+)
+from hud_mcp.rollout.checking.odd_shapes import leave_changed_as
+from hud_mcp.rollout.checking.pages import PageReader
+from hud_mcp.rollout.checking.probes import (
+    WORDS,
+    Probe,
+    has_oracle,
+    hud_calls,
+    original,
+    read_probe,
+)
+from hud_mcp.rollout.checking.references import candidates, occurs
+from hud_mcp.rollout.checking.surface import (
+    Seen,
+    look_at_environment,
+    look_at_session,
+    replies_of,
+)
+from hud_mcp.rollout.conversation import AgentStopped
+from hud_mcp.rollout.link import ConnectionLost
+from hud_mcp.rollout.server import RunServer, ServerLost
+from hud_mcp.values.action import Value
+from hud_mcp.values.core_tools import ACT, RESPONSE, STEP, TASK_STATUS
+from hud_mcp.worlds.shell.attacks import named_files, shell_attacks
+
+__all__ = ["ProbeSolver", "Report", "read_report"]
+
+_MARK = "hud-mcp check: "
+"""How the line of a probe's log begins that says what came of it."""
+
+
+_COMMAND_S = 30
+"""How long a command of an attack may take."""
+
+
+_ORACLE_S = 60.0
+"""How long the answer of an oracle that plays at the same time is waited for."""
+
+
+class Report(Value):
+    """What came of a probe, beside its grade; a line of its record's log."""
+
+    answer: str | None = Field(default=None, description="What was submitted.")
+    refused: str | None = Field(default=None, description="Why the answer was not taken.")
+    error: str | None = Field(default=None, description="What went wrong with who played.")
+    left_out: bool = Field(
+        default=False, description="Whether there was nothing to try: the prompt has the value."
+    )
+    seen: tuple[Seen, ...] = ()
+    findings: tuple[str, ...] = Field(
+        default=(), description="What else is wrong, a sentence each."
+    )
+    notes: tuple[str, ...] = Field(default=(), description="What else was seen.")
+    opened: tuple[str, ...] = Field(default=(), description="The addresses that were opened.")
+
+
+def read_report(logs: str | None) -> Report | None:
+    """The report in a record's log; None while the probe has not come to its end."""
+    for line in reversed((logs or "").splitlines()):
+        _, mark, text = line.partition(_MARK)
+        if mark:
+            try:
+                return Report.model_validate_json(text)
+            except ValidationError:
+                continue
+    return None
+
+
+class ProbeSolver:
+    """Plays the probe that a task is.
+
+    Args:
+        environments: Those whose tasks it may meet.
+        server: Reaches the server of the run.
+        answers: What oracles have answered before, by the task's id.
+        pages: Reads the source of pages.
+    """
+
+    name = "check"
+    is_remote = False
+
+    def __init__(
+        self,
+        environments: Iterable[Environment],
+        server: RunServer,
+        answers: Mapping[str, str | None],
+        pages: PageReader,
+    ) -> None:
+        self._environments = {e.name: e for e in environments}
+        self._oracle = OracleAgent(self._environments.values())
+        self._server = server
+        self._answers = dict(answers)
+        self._pages = pages
+        self._played: dict[str, anyio.Event] = {}
+
+    async def solve(self, agent: Agent, task: Task) -> None:
+        """Play it, and leave its report in the log.
+
+        Raises:
+            ServerLost, ConnectionLost, AgentStopped: It was cut off, and has no report.
+        """
+        play = _Play(agent, self._server)
+        error: str | None = None
+        try:
+            await self._play(play, read_probe(task), task)
+        except (ServerLost, ConnectionLost, AgentStopped):
+            raise
+        except HudMcpError as exc:
+            error = str(exc)
+        except Exception as exc:  # noqa: BLE001  # an oracle's failure is a finding about its task
+            frame = traceback.extract_tb(exc.__traceback__)[-1]
+            error = f"{frame.filename}:{frame.lineno}: {type(exc).__name__}: {exc}"
+        agent.note_answered(answered=play.agent.answered)
+        report = Report(
+            answer=play.answer, refused=play.refused, error=error, left_out=play.left_out,
+            seen=tuple(play.seen), findings=tuple(play.findings),
+            notes=tuple(play.notes), opened=tuple(play.opened),
+        )  # fmt: skip
+        text = orjson.dumps(report.model_dump(mode="json", exclude_defaults=True)).decode()
+        for line in play.agent.lines:
+            agent.log(line)
+        agent.log(f"{_MARK}{text}")
+
+    async def _play(self, play: "_Play", probe: Probe, task: Task) -> None:
+        agent = play.agent
+        if probe.kind == "oracle":
+            try:
+                await self._solve(agent, original(task))
+            finally:
+                self._answers.setdefault(probe.task, play.answer)
+                self._event(probe.task).set()
+            return
+        if probe.kind == "value":
+            await self._try(play, probe)
+            return
+        if probe.shape is not None:
+            await play.leave_outputs_as(probe.shape)
+            await self._solve(agent, original(task))
+            return
+        if probe.kind == "gets":
+            await self._open_addresses(play, task)
+        if probe.kind in ("leaks", "look"):
+            await self._look(play, probe, task)
+        for command in _commands(probe, agent.prompt):
+            reply = await agent.ask(ACT, _run(command))
+            if reply.is_error:
+                agent.log(f"a command of the attack was refused: {reply.text}")
+        reply = await agent.ask(RESPONSE, {"answer": _answer(probe, agent, play.seen)})
+        agent.note_answered(answered=not reply.is_error)
+        if probe.kind == "leaks":
+            play.seen.extend(replies_of(RESPONSE, reply, "graded"))
+            await self._after(play)
+
+    async def _try(self, play: "_Play", probe: Probe) -> None:
+        """Submit a value, or nothing where the prompt tells it."""
+        value = probe.answer
+        if value is None:
+            value = await self._oracle_answer(probe.task)
+        play.left_out = not value or occurs(_value(value), play.agent.prompt)
+        reply = await play.agent.ask(RESPONSE, {"answer": "" if play.left_out else value})
+        play.agent.note_answered(answered=not reply.is_error)
+
+    async def _look(self, play: "_Play", probe: Probe, task: Task) -> None:
+        """Look at the world; and, for leaks, at all that there is to see."""
+        environment = self._environments[task.env]
+        if environment.world.actions - {"wait"}:
+            text = (await play.agent.ask(STEP, {"actions": []})).text
+            play.seen.append(Seen(place="the observation", kind="observation", text=text, own=True))
+        if probe.kind != "leaks":
+            return
+        if probe.whole:
+            play.seen.extend(await look_at_environment(self._server, environment))
+        play.seen.extend(await look_at_session(self._server, play.agent, task, environment))
+        values = await self._answers_of(original(task), environment)
+        if environment.world.runs_commands:
+            await self._search_files(play, values, environment.world)
+        read = await self._pages.read(original(task), environment, values)
+        play.seen.extend(read.seen)
+        play.notes += [f"A GET of {each} changes the site's state." for each in read.changing]
+        if read.failed is not None:
+            play.notes.append(f"The source of its pages was not read: {read.failed}")
+
+    async def _search_files(self, play: "_Play", values: Iterable[str], world: WorldSpec) -> None:
+        """Search the files of a sandbox for what may not be there."""
+        if (find := find_author_files()) is not None:
+            play.findings += read_author_files((await play.agent.ask(ACT, _run(find))).text)
+        for command in search_for(values):
+            reply = await play.agent.ask(ACT, _run(command))
+            play.seen.extend(read_lines(reply.text, world))
+
+    async def _open_addresses(self, play: "_Play", task: Task) -> None:
+        """Open each address that pages name and of which a GET changes the site's state."""
+        known, environment = original(task), self._environments[task.env]
+        values = await self._answers_of(known, environment)
+        for path in (await self._pages.read(known, environment, values)).changing:
+            goto = {"type": "custom", "action": "goto", "args": {"url": path}}
+            await play.agent.ask(ACT, goto)
+            play.opened.append(path)
+        play.left_out = not play.opened
+
+    async def _answers_of(self, task: Task, environment: Environment) -> list[str]:
+        """The values that may answer a task, the oracle's answer among them."""
+        found = [each.text for each in candidates(task, environment) if each.may_answer]
+        if has_oracle(task, environment) and (answer := await self._oracle_answer(task.id)):
+            found.append(answer)
+        return found
+
+    async def _solve(self, agent: Agent, task: Task) -> None:
+        """Solve a task: by the calls in its row, where HUD's have some; else by the oracle."""
+        calls = hud_calls(task)
+        if calls is None:
+            await self._oracle.solve(agent, task)
+            return
+        for name, arguments in calls:
+            reply = await agent.ask(name, arguments)
+            if reply.is_error:
+                raise HudMcpError(
+                    f"The call of {name} in the row's validation failed: {reply.text}"
+                )
+            agent.note_answered(answered=name == RESPONSE)
+        if not agent.answered:
+            await agent.respond("")
+
+    async def _oracle_answer(self, task_id: str) -> str | None:
+        """What the oracle has answered; it began before whoever asks. None where it does not."""
+        if task_id not in self._answers:
+            with anyio.move_on_after(_ORACLE_S):
+                await self._event(task_id).wait()
+        return self._answers.get(task_id)
+
+    def _event(self, task_id: str) -> anyio.Event:
+        """Set once the oracle has played a task."""
+        return self._played.setdefault(task_id, anyio.Event())
+
+    async def _after(self, play: "_Play") -> None:
+        """What is told of a session that is over."""
+        calls: tuple[tuple[str, dict[str, Any]], ...] = (
+            (TASK_STATUS, {}),
+            (ACT, {"type": "wait"}),
+        )
+        for name, arguments in calls:
+            reply = await play.agent.ask(name, arguments)
+            play.seen.extend(replies_of(f"{name}, afterwards", reply, "graded"))
+
+
+def _run(command: str) -> dict[str, Any]:
+    """The arguments of `act` that run a command in the shell."""
+    args = {"command": command, "timeout_s": _COMMAND_S}
+    return {"type": "custom", "action": "run", "args": args}
+
+
+def _commands(probe: Probe, prompt: str) -> list[str]:
+    """What an attack does in the shell: it knows no more of the task than its prompt."""
+    if probe.attack is None:
+        return []
+    return [a.command for a in shell_attacks(named_files(prompt)) if a.name == probe.attack]
+
+
+class _Play:
+    """An agent's handle that notes what was answered."""
+
+    def __init__(self, agent: Agent, server: RunServer) -> None:
+        self._inner = agent
+        self._server = server
+        self.answer: str | None = None
+        self.refused: str | None = None
+        self.left_out = False
+        self.seen: list[Seen] = []
+        self.findings: list[str] = []
+        self.notes: list[str] = []
+        self.opened: list[str] = []
+        self._before_answer: str | None = None
+        self.agent = Agent(self._call, session=agent.session, prompt=agent.prompt)
+
+    async def leave_outputs_as(self, shape: str) -> None:
+        """Have every file that is made from now on be left in a shape, just before the answer."""
+        mark = f"/tmp/.check-{id(self):x}"  # noqa: S108  # of the sandbox
+        await self._inner.ask(ACT, _run(f": > {mark}"))
+        self._before_answer = leave_changed_as(shape, mark)
+
+    async def _spoil(self, command: str) -> None:
+        """Leave the outputs in their shape; where none is of the task, no reward is too high."""
+        reply = await self._inner.ask(ACT, _run(command))
+        wanted = named_files(self.agent.prompt)
+        lines = reply.text.splitlines()
+        self.left_out = not any(line in wanted for line in lines)
+
+    async def _call(
+        self, name: str, arguments: dict[str, Any], *, meta: Mapping[str, Any] | None = None
+    ) -> ToolReply:
+        del meta  # no model makes a check's calls
+        if name == RESPONSE and self._before_answer is not None:
+            command, self._before_answer = self._before_answer, None
+            await self._spoil(command)
+        reply = await self._inner.ask(name, arguments)
+        if name == RESPONSE:
+            self.answer = str(arguments.get("answer", ""))
+            self.refused = reply.text if reply.is_error else None
+        return reply
+
+
+def _answer(probe: Probe, agent: Agent, seen: Iterable[Seen]) -> str:
+    """What a probe submits."""
+    if probe.kind == "prompt":
+        return agent.prompt
+    if probe.kind == "last-line":
+        return agent.prompt.strip().rpartition("\n")[2]
+    if probe.kind == "words":
+        return f"{' '.join(sorted(set(agent.prompt.split())))} {WORDS}"
+    if probe.kind == "look":
+        return "\n".join(each.text for each in seen if each.kind == "observation")
+    return probe.answer or ""
+
+
+def _value(text: str) -> str | float:
+    """The value that a text is: a number where it is one."""
+    try:
+        found: Any = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    return found if isinstance(found, int | float) and not isinstance(found, bool) else text

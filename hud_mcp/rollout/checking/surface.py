@@ -1,0 +1,334 @@
+"""All that a client can see of a server and of a session: each text with its place.
+
+It asks as any client does: lists, resources, prompts, calls that are wrong, the live page. All
+of it may be asked twice, so what dies with a server is asked of the next one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import anyio
+import orjson
+
+from hud_mcp.agents.agent import Agent
+from hud_mcp.base.lazy import libraries
+from hud_mcp.environment import Environment
+from hud_mcp.environment.task import Task
+from hud_mcp.rollout.conversation import repeat
+from hud_mcp.rollout.link import ConnectionLost, Reply
+from hud_mcp.rollout.server import RunServer
+from hud_mcp.server.own_tools import safe_names
+from hud_mcp.session.caller import CHOSEN_SESSION
+from hud_mcp.values.action import Value
+from hud_mcp.values.core_tools import (
+    ACT,
+    CANCEL_TASK,
+    CORE_TOOLS,
+    LIST_TASKS,
+    START_TASK,
+    TASK_STATUS,
+)
+
+if TYPE_CHECKING:
+    from mcp.client.client import Client
+
+__all__ = ["Seen", "SeenKind", "look_at_environment", "look_at_session", "replies_of", "walk_json"]
+
+SeenKind = Literal[
+    "default", "schema", "metadata", "error", "prompt", "observation", "graded",
+    "file", "outside", "hidden", "open",
+]  # fmt: skip
+"""What a text is to an agent.
+
+`graded` is what it is told once its answer is graded. A `file` is in the session's folder, and
+what is `outside` lies elsewhere in its sandbox. `hidden` is in a page where no person sees it, and
+`open` is what an address of the site answers.
+"""
+
+_DATA = frozenset({"const", "default", "enum", "examples"})
+_PAGE_S = 3.0
+_PAGE_CHARS = 200_000
+_TEXT_CHARS = 20_000
+_JUNK: Mapping[str, Any] = {
+    "string": "zzz-nothing", "integer": -987_001, "number": -987_001.5, "boolean": False,
+    "array": [], "object": {},
+}  # fmt: skip
+_NO_ARGUMENT = "zzz_no_such_argument"
+
+
+class Seen(Value):
+    """A text that an agent can see.
+
+    In a text that an author wrote (`own`), short values are searched for too; in one of the
+    package's they are found by chance. One that is `shared` is there for all tasks of an
+    environment, or for those of one `template`. `named` is its author's name for it: the path of a
+    file, or a field.
+    """
+
+    place: str
+    kind: SeenKind
+    text: str
+    own: bool = False
+    shared: bool = False
+    template: str | None = None
+    named: str = ""
+
+
+async def look_at_environment(server: RunServer, environment: Environment) -> list[Seen]:
+    """Look at what an environment shows to anybody, before a task is begun."""
+    tools = await _ask(server, lambda client: client.list_tools())
+    prompts = await _ask(server, lambda client: client.list_prompts())
+    resources = await _ask(server, lambda client: client.list_resources())
+    found: list[Seen] = []
+    for tool in tools.tools:
+        if (
+            tool.name in CORE_TOOLS
+            or tool.name.removeprefix(_prefix(environment)) in environment.tools
+        ):
+            where = f"tools/list, tool {tool.name}"
+            found += walk_json(where, _dump(tool), "schema", own=tool.name not in CORE_TOOLS)
+    for prompt in prompts.prompts:
+        template = prompt.name.rpartition(".")[2]
+        if template in environment.templates and environment.name in (prompt.description or ""):
+            where = f"prompts/list, prompt {prompt.name}"
+            found += _of_template(template, walk_json(where, _dump(prompt), "schema", own=True))
+            found += _of_template(
+                template,
+                await _completions(
+                    server, prompt.name, environment.templates[template].arguments.names
+                ),
+            )
+    for resource in resources.resources:
+        if resource.name == safe_names([environment.name])[environment.name]:
+            where = f"resources/list, {resource.uri}"
+            found += walk_json(where, _dump(resource), "metadata", own=False)
+            found += await _manifest(server, str(resource.uri))
+    for template in environment.templates:
+        asked = {"environment": environment.name, "template": template}
+        listed = await _call(server, LIST_TASKS, asked)
+        for row in listed.structured.get("templates", ()):
+            where = f"list_tasks, template {template}"
+            found += _of_template(template, walk_json(where, row, "schema", own=True))
+    return [each.model_copy(update={"shared": True}) for each in found]
+
+
+async def look_at_session(
+    server: RunServer, agent: Agent, task: Task, environment: Environment
+) -> list[Seen]:
+    """Look at all that the agent of a session can see of it before it answers.
+
+    Args:
+        server: Reaches the server.
+        agent: The session's.
+        task: What it works on.
+        environment: The task's.
+    """
+    found: list[Seen] = []
+    listed = await _call(server, LIST_TASKS, {"environment": task.env, "filter": task.id})
+    for row in listed.structured.get("tasks", ()):
+        if row.get("id") == task.id:
+            found += walk_json("list_tasks, the task's row", row, "metadata", own=True)
+    started = await _call(
+        server, START_TASK, {"task": task.id}, {CHOSEN_SESSION: agent.session}
+    )  # again, with its id: the same session and the same reply
+    found += replies_of(START_TASK, started, "metadata")
+    found += replies_of(TASK_STATUS, await agent.ask(TASK_STATUS, {}), "metadata")
+    found += await _wrong_calls(server, agent, task, environment)
+    found += await _trajectory(server, agent.session)
+    found += await repeat(lambda _suspect: _live_page(agent))
+    return found
+
+
+def replies_of(place: str, reply: Any, kind: SeenKind) -> list[Seen]:
+    """A reply's texts; those of a refusal are errors."""
+    shown: SeenKind = "error" if reply.is_error else kind
+    found = [Seen(place=f"{place}, its text", kind=shown, text=reply.text[:_TEXT_CHARS])]
+    for name in ("structured", "meta"):
+        value: Mapping[str, Any] = getattr(reply, name, None) or {}
+        kept = {key: each for key, each in value.items() if key != "prompt"}
+        found += walk_json(f"{place}, {name}", kept, shown, own=False)
+    return found
+
+
+async def _wrong_calls(
+    server: RunServer, agent: Agent, task: Task, environment: Environment
+) -> list[Seen]:
+    """The errors of calls that are wrong in each way, and the replies to calls of nonsense."""
+    found: list[Seen] = []
+    starts: list[dict[str, Any]] = [{"task": f"{task.id} zzz"}]
+    if task.prompt is None:
+        names = environment.find_template(task.template).arguments.names
+        chosen = {"template": task.template, "environment": task.env}
+        starts += [
+            {**chosen, "arguments": {_NO_ARGUMENT: 1}},
+            *({**chosen, "arguments": {name: [{"zzz": None}]}} for name in names),
+            {**chosen, "context": {"zzz_no_such_feature": 1}},
+        ]
+    for arguments in starts:
+        reply = await _call(server, START_TASK, arguments)
+        if reply.is_error:
+            found += replies_of("start_task, a wrong call", reply, "error")
+        elif isinstance(session := reply.structured.get("session"), str):
+            await _call(server, CANCEL_TASK, {"session": session})  # an argument of any kind
+    steps: list[dict[str, Any]] = [
+        {"type": "zzz"}, {"type": "custom", "action": "zzz", "args": {}},
+        {"type": "click", "selector": "#zzz-nothing"},
+        *(
+            {"type": "custom", "action": name, "args": _junk(schema)}
+            for name, schema in environment.world.custom_actions.items()
+        ),
+    ]  # fmt: skip
+    for action in steps:
+        reply = await agent.ask(ACT, action)
+        found += _told(f"act {action.get('action') or action['type']}", reply, own=True)
+    for name, tool in environment.tools.items():
+        schema = tool.arguments.schema
+        for arguments in (_junk(schema), {_NO_ARGUMENT: 1}):
+            reply = await agent.ask(name, arguments)
+            found += _told(f"tool {name}", reply, own=True)
+    return found
+
+
+def _told(place: str, reply: Any, *, own: bool) -> list[Seen]:
+    kind: SeenKind = "error" if reply.is_error else "observation"
+    where = f"{place}, called with nonsense"
+    return [Seen(place=where, kind=kind, text=reply.text[:_TEXT_CHARS], own=own)]
+
+
+def _junk(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments that fit a schema's types and mean nothing."""
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    return {
+        name: (each.get("enum") or [_JUNK.get(str(each.get("type")), "zzz-nothing")])[0]
+        for name, each in properties.items()
+        if name != "session"
+    }
+
+
+async def _completions(server: RunServer, prompt: str, names: Sequence[str]) -> list[Seen]:
+    found: list[Seen] = []
+    for name in names:
+        wanted = libraries.mcp_types.PromptReference(name=prompt)
+        try:
+            done = await _ask(
+                server,
+                lambda client, name=name, wanted=wanted: client.complete(
+                    wanted, {"name": name, "value": ""}
+                ),
+            )
+        except libraries.MCPError as exc:
+            found.append(Seen(place=f"completion of {name}", kind="error", text=exc.error.message))
+            continue
+        found += [
+            Seen(
+                place=f"completion of {prompt}, argument {name}",
+                kind="default",
+                text=text,
+                own=True,
+            )
+            for text in done.completion.values
+        ]
+    return found
+
+
+async def _manifest(server: RunServer, uri: str) -> list[Seen]:
+    """What the resource of an environment says; what is of one template, under its id."""
+    place = f"resources/read, {uri}"
+    manifest, refused = await _read(server, uri)
+    if refused is not None:
+        return [Seen(place=place, kind="error", text=refused)]
+    templates: list[dict[str, Any]] = manifest.pop("templates", None) or []
+    found = [*walk_json(place, manifest, "schema", own=True)]
+    for template in templates:
+        where = f"{place}, template {template.get('id')}"
+        found += _of_template(template.get("id"), walk_json(where, template, "schema", own=True))
+    return found
+
+
+async def _trajectory(server: RunServer, session: str) -> list[Seen]:
+    """What the resource of a session says of it."""
+    place = "resources/read, the session's trajectory"
+    value, refused = await _read(server, f"hud://sessions/{session}/trajectory")
+    if refused is not None:
+        return [Seen(place=place, kind="error", text=refused)]
+    return [*walk_json(place, value, "metadata", own=False)]
+
+
+async def _read(server: RunServer, uri: str) -> tuple[dict[str, Any], str | None]:
+    """The JSON of a resource; or what was said in its place."""
+    try:
+        read = await _ask(server, lambda client: client.read_resource(uri))
+    except libraries.MCPError as exc:
+        return {}, exc.error.message
+    return orjson.loads(read.contents[0].text), None
+
+
+async def _live_page(agent: Agent) -> list[Seen]:
+    """What the live page of a session shows to whoever has its address, which a server tells."""
+    status: Any = await agent.ask(TASK_STATUS, {})
+    address = status.structured.get("live_url")
+    if not isinstance(address, str):
+        return []
+    found: list[Seen] = []
+    async with libraries.httpx.AsyncClient(
+        timeout=libraries.httpx.Timeout(10), trust_env=False
+    ) as web:
+        for tail in ("", "/events"):
+            text = ""
+            try:
+                with anyio.move_on_after(_PAGE_S):
+                    async with web.stream("GET", address + tail) as answer:
+                        async for part in answer.aiter_text():
+                            text += part
+                            if len(text) > _PAGE_CHARS or (tail and "\n\n" in text):
+                                break
+            except libraries.httpx.HTTPError as exc:
+                raise ConnectionLost(f"The live page of a session broke: {exc}.") from exc
+            found += [
+                Seen(place=f"the live page{tail}", kind="metadata", text=line)
+                for line in text.splitlines()
+                if tail and line.startswith("data:")
+            ] or [Seen(place=f"the live page{tail}", kind="metadata", text=text[:_TEXT_CHARS])]
+    return found
+
+
+async def _call(
+    server: RunServer, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None = None
+) -> Reply:
+    return await repeat(lambda suspect: server.call(name, arguments, meta, suspect=suspect))
+
+
+async def _ask(server: RunServer, request: "Callable[[Client], Any]") -> Any:
+    return await repeat(lambda _suspect: server.ask(request))
+
+
+def _of_template(template: Any, found: Iterable[Seen]) -> list[Seen]:
+    return [each.model_copy(update={"template": str(template)}) for each in found]
+
+
+def _prefix(environment: Environment) -> str:
+    """What stands before the name of a tool that two environments have."""
+    return f"{safe_names([environment.name])[environment.name]}_".lower()
+
+
+def _dump(value: Any) -> dict[str, Any]:
+    return value.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def walk_json(place: str, value: Any, kind: SeenKind, *, own: bool) -> Iterator[Seen]:
+    """The leaves of a JSON value, each with its path; what a session was asked and saw is not."""
+    if isinstance(value, dict):
+        for key, each in cast("dict[str, Any]", value).items():
+            if key in ("prompt", "observation_text"):
+                continue
+            inner: SeenKind = "default" if key == "default" else kind
+            named = f"{place}: {key}" if not isinstance(each, dict | list) else f"{place}.{key}"
+            yield from walk_json(named, each, inner, own=own and key not in ("id", "name"))
+    elif isinstance(value, list):
+        for each in cast("list[Any]", value):
+            yield from walk_json(place, each, kind, own=own)
+    elif isinstance(value, str) and value:
+        yield Seen(place=place, kind=kind, text=value, own=own)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        said = own and place.rpartition(": ")[2].rpartition(".")[2] in _DATA
+        yield Seen(place=place, kind=kind, text=orjson.dumps(value).decode(), own=said)

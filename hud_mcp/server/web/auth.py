@@ -1,0 +1,205 @@
+"""Who is answered: requests that name this server, from its own pages, with a token if need be.
+
+A web page elsewhere can make a visitor's browser send requests to a loopback port, under a
+name of its own that resolves there (DNS rebinding). It cannot choose the Host header.
+"""
+
+import hashlib
+import ipaddress
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hud_mcp.base.serving.listening import is_loopback
+from hud_mcp.server.web.pages import POLICY
+
+__all__ = ["Auth", "Hosts", "PlainHosts", "Reader"]
+
+_HEADERS = {
+    "content-security-policy": POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+_OPEN = ("/live/", "/assets/")
+"""Paths that need no token: a live page's address is one itself."""
+
+
+_HOST = re.compile(
+    r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9_.-]+))(?::(?P<port>[0-9]{1,5}|\*))?"
+)
+"""A name or an address with its port, and nothing else; `*` stands for any in an option."""
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """The names by which a server may be addressed.
+
+    Attributes:
+        bound: The address that it listens on.
+        more: Other values of the Host header, with a port, `:*` for any port, or neither.
+    """
+
+    bound: str
+    more: Sequence[str] = ()
+
+    def allows(self, header: str) -> bool:
+        """Whether a Host header names this server."""
+        name, port = _split(header.lower())
+        if not name:
+            return False
+        if is_loopback(name) or name == self.bound.lower():
+            return True
+        if not is_loopback(self.bound) and _is_address(name):
+            return True  # an address resolves to nothing else, so it cannot be rebound
+        return any(_split(other.lower()) in ((name, port), (name, "*"), (name, ""))
+                   for other in self.more)  # fmt: skip
+
+
+class Reader:
+    """Whoever may read the whole record.
+
+    Args:
+        token: What shows it: as `?token=` of the first page, which leaves a cookie, or as a
+            bearer token. None opens the record to everybody who reaches it.
+    """
+
+    def __init__(self, token: str | None = None) -> None:
+        self.token = token
+        digest = hashlib.sha256(b"view " + (token or "").encode()).hexdigest()
+        self.cookie = f"hud_mcp_{digest[:8]}"  # ports share cookies; tokens do not
+        self.cookie_value = digest
+
+    def is_known(self, request: Request) -> bool:
+        """Whether a request is a reader's."""
+        if self.token is None or _same(request.cookies.get(self.cookie), self.cookie_value):
+            return True
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and _same(bearer, self.token)
+
+
+class Auth:
+    """An ASGI app that refuses what does not belong here, and passes on the rest.
+
+    Args:
+        app: What answers the rest.
+        hosts: The names by which it may be addressed.
+        reader: Who is answered; everybody who reaches it by default.
+        writes: Whether its own pages may POST; else nothing but GET and HEAD passes.
+        opened_by: The command that prints its address.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Hosts,
+        reader: Reader | None = None,
+        writes: bool = False,
+        opened_by: str = "hud-mcp view",
+    ) -> None:
+        self._app = app
+        self._writes = writes
+        self._opened_by = opened_by
+        self._hosts = hosts
+        self._reader = reader or Reader()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            return
+        answer = self._refuse(Request(scope))
+
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = {name.lower() for name, _ in message["headers"]}
+                more = [(k.encode(), v.encode()) for k, v in _HEADERS.items()]
+                headers = [*message["headers"], *((k, v) for k, v in more if k not in given)]
+                if b"cache-control" not in given:
+                    headers.append((b"cache-control", b"no-store"))
+                message = {**message, "headers": headers}
+            await send(message)
+
+        await (answer or self._app)(scope, receive, send_safely)
+
+    def _refuse(self, request: Request) -> Response | None:
+        """What to answer instead, or None."""
+        headers, host = request.headers, request.headers.get("host", "")
+        if not self._hosts.allows(host):
+            text = "This server does not answer to that Host; --allow-host adds one."
+            return PlainTextResponse(text, 421)
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != host:
+            return PlainTextResponse("Only this server's own pages may send this request.", 403)
+        elsewhere = headers.get("sec-fetch-site") in ("cross-site", "same-site")
+        if elsewhere and headers.get("sec-fetch-mode") != "navigate":
+            return PlainTextResponse("Only this server's own pages may send this request.", 403)
+        if request.method == "POST" and self._writes and origin is not None:
+            return self._ask_for_token(request)
+        if request.method not in ("GET", "HEAD"):
+            return PlainTextResponse("Here one can only read.", 405, {"allow": "GET, HEAD"})
+        return self._ask_for_token(request)
+
+    def _ask_for_token(self, request: Request) -> Response | None:
+        path, reader = request.scope["path"], self._reader
+        if path.startswith(_OPEN) or reader.token is None or reader.is_known(request):
+            return None
+        if path == "/" and _same(request.query_params.get("token"), reader.token):
+            answer = RedirectResponse("/", 303)
+            answer.set_cookie(reader.cookie, reader.cookie_value, httponly=True, samesite="strict")
+            return answer
+        text = f"Open the address that {self._opened_by} has printed; it ends in ?token=…"
+        return PlainTextResponse(text, 401, {"www-authenticate": "Bearer"})
+
+
+def _same(given: str | None, wanted: str) -> bool:
+    return given is not None and secrets.compare_digest(given.encode(), wanted.encode())
+
+
+def _split(header: str) -> tuple[str, str]:
+    """A name or an address, and its port; the name is empty where it is not written as one is."""
+    found = _HOST.fullmatch(header)
+    if found is None:
+        return "", ""
+    return found["address"] or found["name"], found["port"] or ""
+
+
+class PlainHosts:
+    """An ASGI app that refuses a Host or an Origin that is not written as one is.
+
+    The SDK compares both by what they begin with: `127.0.0.1:80@evil.example` begins as a
+    loopback address does, and names another machine.
+
+    Args:
+        app: What answers the rest, and sees to whether they are this server's.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] == "http":
+            headers = Request(scope).headers
+            origin = headers.get("origin", "").partition("://")[2]
+            for what, given in (("Host", headers.get("host", "")), ("Origin", origin)):
+                if given and not _split(given.lower())[0]:
+                    refusal = PlainTextResponse(f"{given[:200]!r} is no {what}.", 421)
+                    await refusal(scope, receive, send)
+                    return
+        await self._app(scope, receive, send)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,181 @@
+"""The pages' sources: HTML, one style sheet and JavaScript modules, joined for a single file.
+
+There is no build: a server sends the files as they are, and the single file holds the same
+modules one after the other. Joining needs two rules, which a test keeps: each module's
+names are its own among all modules, and imports and exports stand at the start of a line.
+"""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from hud_mcp.values.outcome import outcome_classes
+
+__all__ = [
+    "ASSETS",
+    "POLICY",
+    "desk_page",
+    "live_page",
+    "modules_of",
+    "notebook_page",
+    "read_asset",
+    "report_page",
+    "viewer_page",
+]
+
+ASSETS = {
+    "across.css": "text/css; charset=utf-8",
+    "job.css": "text/css; charset=utf-8",
+    "style.css": "text/css; charset=utf-8",
+    "trajectory.css": "text/css; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+    **dict.fromkeys(
+        (
+            f"{name}.js"
+            for name in (
+                "across", "align", "app", "compare", "contexts", "desk", "dom", "download",
+                "embedded", "fetched", "film", "grade", "groups", "inline", "jobs", "lines",
+                "live", "marks", "notebook", "outline", "overview", "paged", "panel", "pixels",
+                "place", "player", "plot", "run", "spending", "stage", "table", "tabs", "text",
+                "trajectory", "turns", "words", "zoom",
+            )
+        ),
+        "text/javascript; charset=utf-8",
+    ),
+}  # fmt: skip
+"""What a server sends beside its pages, and as what; nothing else is read from the folder."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""The Content-Security-Policy of the pages that a server sends."""
+
+_IMPORT = re.compile(r"^import [^;]*? from '\./([a-z]+\.js)';\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=const |function |async function |class )", re.MULTILINE)
+
+
+@cache
+def read_asset(name: str) -> str:
+    """One of the files that the pages are made of."""
+    return files("hud_mcp.plugins.view.web").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def viewer_page() -> str:
+    """The page of `hud-mcp view`."""
+    return Template(read_asset("viewer.html")).substitute(
+        jobs=read_asset("jobs.html") + read_asset("across.html"),
+        pages=_pages(),
+        outcomes=_outcomes(),
+    )
+
+
+def live_page() -> str:
+    """The page of a running session; it knows which by its own address."""
+    return Template(read_asset("live.html")).substitute(
+        player=read_asset("player.html"), outcomes=_outcomes()
+    )
+
+
+def desk_page() -> str:
+    """The page on which a person works on a task."""
+    return read_asset("desk.html")
+
+
+def report_page(data: Mapping[str, Any], pictures: Iterable[str]) -> str:
+    """The viewer's page of one job as one file.
+
+    Args:
+        data: What it shows, as JSON values.
+        pictures: The elements that hold its pictures.
+    """
+    return _single_file("report", "inline.js", ("style", "job", "trajectory"), data, pictures)
+
+
+def notebook_page(data: Mapping[str, Any], pictures: Iterable[str]) -> str:
+    """The player of one trajectory as one file, for a frame.
+
+    Args:
+        data: What it shows, as JSON values.
+        pictures: The elements that hold its pictures.
+    """
+    return _single_file("notebook", "notebook.js", ("style", "trajectory"), data, pictures)
+
+
+def _single_file(
+    page: str, entry: str, styles: Iterable[str], data: Mapping[str, Any], pictures: Iterable[str]
+) -> str:
+    style = "\n".join(read_asset(f"{name}.css") for name in styles)
+    script = joined(entry)
+    policy = (
+        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
+        f"style-src '{_csp_hash(style)}'; script-src '{_csp_hash(script)}'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+    template = Template(read_asset(f"{page}.html"))
+    return template.substitute(
+        policy=policy,
+        style=style,
+        script=script,
+        pages=_pages() if page == "report" else "",
+        player=read_asset("player.html"),
+        data=_inert(data),
+        outcomes=_outcomes(),
+        pictures="\n".join(pictures),
+    )
+
+
+def modules_of(entry: str) -> list[str]:
+    """The modules that one needs, each after those that it imports, itself last."""
+    order: list[str] = []
+
+    def visit(name: str) -> None:
+        if name in order:
+            return
+        for imported in _IMPORT.findall(read_asset(name)):
+            visit(imported)
+        order.append(name)
+
+    visit(entry)
+    return order
+
+
+@cache
+def joined(entry: str) -> str:
+    """A module and all that it imports as one script, which runs where it stands."""
+    parts = [_EXPORT.sub("", _IMPORT.sub("", read_asset(name))) for name in modules_of(entry)]
+    return "'use strict';\n(() => {\n" + "\n".join(parts) + "})();\n"
+
+
+def _pages() -> str:
+    return Template(read_asset("pages.html")).substitute(player=read_asset("player.html"))
+
+
+def _outcomes() -> str:
+    """What the pages know of each way to end, in the order in which they show them."""
+    return _inert(
+        [
+            {"name": each.value, "words": each.words, "letter": each.letter, "tone": each.tone}
+            for each in outcome_classes()
+        ]
+    )
+
+
+def _inert(data: Any) -> str:
+    """JSON in ASCII that no HTML parser sees a tag, a comment or an entity in."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _csp_hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"

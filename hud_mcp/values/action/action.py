@@ -1,0 +1,312 @@
+"""What every action is: a typed value that says itself how it is told apart, read and shown.
+
+This module owns the classes that actions are made from, and the record of all of them. It
+does not perform anything (a world does).
+"""
+
+import inspect
+from collections.abc import KeysView, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    model_validator,
+)
+from pydantic_core import CoreSchema, core_schema
+
+from hud_mcp.base.clipping import clip_json
+from hud_mcp.values.action.selector import selector_words
+
+__all__ = [
+    "ACTION_CLASSES",
+    "ACTION_TYPES",
+    "CLA",
+    "Action",
+    "ActionEffect",
+    "Mark",
+    "Point",
+    "Targeted",
+    "Value",
+    "needs_target",
+    "place_words",
+    "scale_action",
+]
+
+
+class Value(BaseModel):
+    """A frozen value that refuses fields it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Point(Value):
+    """A place on the screenshot last shown, in its pixels, from its top left corner."""
+
+    x: float = Field(description="Pixels from the left edge.", allow_inf_nan=False)
+    y: float = Field(description="Pixels from the top edge.", allow_inf_nan=False)
+
+    def __str__(self) -> str:
+        """Both numbers, as people read them."""
+        return f"{round(self.x, 2):.12g}, {round(self.y, 2):.12g}"
+
+    def scaled(self, scale: float) -> "Point":
+        """The same place on a picture that is larger by this factor."""
+        return Point(x=self.x * scale, y=self.y * scale)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The mark of an action on the picture that the agent acted on.
+
+    Attributes:
+        point: The place; None if the action names none.
+        path: The path of a drag.
+        scroll: How far it turns the wheel, in CSS pixels.
+        clicks: How often it clicks there.
+        typed: The text beside the mark.
+        presses: Whether it presses there, or only moves there.
+    """
+
+    point: Point | None = None
+    path: tuple[Point, ...] = ()
+    scroll: Point | None = None
+    clicks: int = 1
+    typed: str | None = None
+    presses: bool = True
+
+    def on_page(self, scale: float, reached: Point | None) -> "Mark":
+        """The same in CSS pixels.
+
+        Args:
+            scale: CSS pixels per pixel of the picture.
+            reached: Where the named element was, in CSS pixels, if known.
+        """
+        point = reached if self.point is None else self.point.scaled(scale)
+        return replace(self, point=point, path=tuple(each.scaled(scale) for each in self.path))
+
+
+ACTION_CLASSES: dict[str, type["Action"]] = {}
+"""Every class of action by its `type`; declaring one adds it."""
+
+ACTION_TYPES: KeysView[str] = ACTION_CLASSES.keys()
+"""Every value of `type`: of the Common Language Actions first, then of those that were added."""
+
+
+def _read_any(given: Any) -> "Action":
+    if isinstance(given, Action):
+        return given
+    kind = given.get("type") if isinstance(given, Mapping) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]  # JSON
+    if not isinstance(kind, str) or kind not in ACTION_CLASSES:
+        raise ValueError(f"an action has a 'type', one of {', '.join(ACTION_TYPES)}")
+    return ACTION_CLASSES[kind].model_validate(given)
+
+
+class Action(Value):
+    """Any one action; its field `type` says which.
+
+    A subclass that declares ``type: Literal["hover"] = "hover"`` becomes an action everywhere:
+    agents can send it, and pages show it. A pydantic field of the type `Action` accepts every
+    action.
+    """
+
+    reasoning: str | None = Field(default=None, description="Why the agent does this.")
+    logs: str | dict[str, Any] | list[Any] | None = Field(default=None, description="A note.")
+
+    if TYPE_CHECKING:  # a text; each class has it as a field, in its own place in what is stored
+        type: Any
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Add a class that declares a `type` of its own.
+
+        Raises:
+            TypeError: Another class has that type.
+        """
+        if "type" not in inspect.get_annotations(cls):
+            return
+        kind = cls.model_fields["type"].default
+        other = ACTION_CLASSES.get(kind, cls)
+        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise TypeError(
+                f"{cls.__qualname__}: {other.__qualname__} has the action type {kind!r} "
+                "already; declare another one."
+            )
+        ACTION_CLASSES[kind] = cls
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Read any action where a field is of this class itself."""
+        if cls.__base__ is not Value:
+            return handler(source)
+        return core_schema.no_info_plain_validator_function(_read_any)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Describe all of them where a field is of this class itself."""
+        if cls.__base__ is not Value:
+            return handler(schema)
+        return {
+            "oneOf": [handler(known.__pydantic_core_schema__) for known in ACTION_CLASSES.values()]
+        }
+
+    @property
+    def note(self) -> str | None:
+        """The agent's words about this action, or None."""
+        logs = self.logs if isinstance(self.logs, str) else clip_json(self.logs)
+        return "\n".join(part for part in (self.reasoning, logs) if part) or None
+
+    @property
+    def is_aimless(self) -> bool:
+        """Whether it acts at the pointer, because it needs a place and names none."""
+        return False
+
+    @property
+    def moves_pointer(self) -> bool:
+        """Whether it moves the pointer."""
+        return False
+
+    @property
+    def mark(self) -> Mark | None:
+        """The mark that a picture shows for it, in pixels of the picture; None for no mark."""
+        return None
+
+    def words(self, names: Mapping[str, str]) -> str:
+        """Say in words what it does, such as ``click ref e12 (button "Buy")``.
+
+        Args:
+            names: What refs stand for, such as ``{"e12": 'button "Buy"'}``.
+        """
+        del names
+        beside = {"type", *Action.model_fields}
+        given = self.model_dump(mode="json", exclude_none=True, exclude=beside)
+        return f"{self.type} {clip_json(given) or ''}".rstrip()
+
+    def scaled(self, scale: float) -> Self:
+        """The same action on a picture that is larger by this factor; a scroll's distance stays."""
+        del scale
+        return self
+
+    def pointer_after(self, before: Point | None, reached: Point | None) -> Point | None:
+        """Where the pointer is after the action; None if unknown.
+
+        Args:
+            before: Where the pointer was, if that is known.
+            reached: Where the named element was, if known.
+        """
+        return reached if self.moves_pointer else before
+
+
+class Targeted(Action):
+    """An action on one place: a point, a `ref` of the last text observation, or a selector."""
+
+    point: Point | None = Field(default=None, description="Where, in screenshot pixels.")
+    ref: str | None = Field(
+        default=None, min_length=1, description="A ref of the last text, such as 'e12'."
+    )
+    selector: str | None = Field(
+        default=None, min_length=1, description="A CSS or Playwright selector."
+    )
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        given = [n for n in ("point", "ref", "selector") if getattr(self, n) is not None]
+        if len(given) > 1:
+            raise ValueError(f"give one of point, ref and selector, not {' and '.join(given)}")
+        return self
+
+    @property
+    def has_target(self) -> bool:
+        """Whether it says where."""
+        return any(place is not None for place in (self.point, self.ref, self.selector))
+
+    @property
+    def moves_pointer(self) -> bool:
+        """Whether it moves the pointer: only if it names a place."""
+        return self.has_target
+
+    @property
+    def mark(self) -> Mark | None:
+        """The mark: a spot at its place."""
+        return Mark(point=self.point)
+
+    def words(self, names: Mapping[str, str]) -> str:
+        """Say in words what it does: its type, and where."""
+        return f"{self.type}{place_words(self, names)}"
+
+    def scaled(self, scale: float) -> Self:
+        """The same action on a picture that is larger by this factor."""
+        if self.point is None:
+            return self
+        return self.model_copy(update={"point": self.point.scaled(scale)})
+
+    def pointer_after(self, before: Point | None, reached: Point | None) -> Point | None:
+        """Where the pointer is then: at its point, or at the named element."""
+        if not self.moves_pointer:
+            return before
+        return reached if self.point is None else self.point
+
+
+CLA = Action
+"""The HUD SDK's name: Common Language Action."""
+
+
+class ActionEffect(Value):
+    """The effect of one performed action, beyond what the next observation shows."""
+
+    text: str | None = Field(default=None, description="A sentence for the agent, or None.")
+    reward: float | None = Field(
+        default=None, allow_inf_nan=False, description="A reward of this step alone, or None."
+    )
+    terminated: bool = Field(default=False, description="The episode reached its end.")
+    truncated: bool = Field(default=False, description="The episode was cut off by a limit.")
+    info: dict[str, Any] = Field(default_factory=dict, description="Further facts from the world.")
+    place: Point | None = Field(
+        default=None,
+        description="Where the named element was, in CSS pixels; None if it was out of view.",
+    )
+    target: str | None = Field(
+        default=None,
+        description="The element that it hit, in the world's own form; only functions see it, "
+        "agents do not.",
+    )
+
+
+def scale_action(action: Action, scale: float) -> Action:
+    """Map an action's places from screenshot pixels to CSS pixels.
+
+    Args:
+        action: What the agent sent, in pixels of the picture that it was shown.
+        scale: CSS pixels per pixel of that picture; scroll distances are not scaled.
+    """
+    return action if scale == 1 else action.scaled(scale)
+
+
+def place_words(
+    action: Targeted, names: Mapping[str, str], *, point: str = "at ", other: str = ""
+) -> str:
+    """Say where an action is, with a space before it; nothing where it does not say.
+
+    Args:
+        action: What is done there.
+        names: What refs stand for.
+        point: What stands before a point.
+        other: What stands before a ref or a selector.
+    """
+    if action.point is not None:
+        return f" {point}{action.point}"
+    if action.ref is not None:
+        name = names.get(action.ref)
+        return f" {other}ref {action.ref}" + (f" ({name})" if name else "")
+    return "" if action.selector is None else f" {other}{selector_words(action.selector)}"
+
+
+def needs_target(kind: str) -> str:
+    """What is wrong with an action that does not say where, before the pointer was put anywhere."""
+    return f"{kind!r} needs x and y, a ref, or a selector"

@@ -1,0 +1,274 @@
+"""How an action is read: in the HUD form, nested, and in the flat form that models write."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, Union, cast, get_args, get_origin
+
+import orjson
+from pydantic import ValidationError
+
+from hud_mcp.base.absent import admits, is_empty
+from hud_mcp.base.clipping import clip_repr
+from hud_mcp.base.schema import fault_words, plain_field, plain_schema, read_texts
+from hud_mcp.errors import InvalidAction, did_you_mean
+from hud_mcp.values.action.action import (
+    ACTION_CLASSES,
+    ACTION_TYPES,
+    Action,
+    Point,
+    needs_target,
+)
+
+__all__ = ["flat_fields", "flat_schemas", "parse_action", "parse_actions"]
+
+
+def parse_action(
+    raw: Mapping[str, Any] | str | Action, *, where: str = "action", pointed: bool = True
+) -> Action:
+    """Read one action in the HUD form (`point: {x, y}`) or the flat form (`x`, `y`).
+
+    `None` counts as absent, and so do `""`, `[]` and `{}` where the field does not admit them.
+    Fields that belong to another type of action are ignored: several frameworks fill in every
+    property of a schema. A field that has no texts may come as its JSON text.
+
+    Args:
+        raw: The action's fields, or their JSON text, or an action, which is returned as it is.
+        where: What to call it in an error, such as ``actions[2]``.
+        pointed: Whether a click must say where; a caller that follows the pointer knows.
+
+    Raises:
+        InvalidAction: It has no known type, lacks a field, or one is of the wrong kind.
+    """
+    if isinstance(raw, Action):
+        return raw
+    if isinstance(raw, str):
+        raw = _from_text(raw)
+    kind = raw.get("type") if isinstance(raw, Mapping) else None
+    known = ACTION_CLASSES.get(kind) if isinstance(kind, str) else None
+    if known is None or not isinstance(raw, Mapping):
+        raise InvalidAction(f"{where}: {_no_type(raw)}")
+    form = _form(known)
+    if not raw.keys() <= form.both:
+        _refuse_unknown(raw, known, where)
+    fields = form.nested_of(raw)
+    try:
+        action = known.model_validate(fields)
+    except ValidationError:
+        action = _read_again(known, fields, where)
+    if pointed and form.is_aimed and action.is_aimless:
+        raise InvalidAction(f"{where}: {needs_target(action.type)}.")
+    return action
+
+
+def _no_type(raw: Any) -> str:
+    if not isinstance(raw, Mapping):
+        return f"expected an object with a 'type', got {clip_repr(raw)}."
+    kind = cast("Mapping[str, Any]", raw).get("type")
+    return (
+        f"unknown type {clip_repr(kind)}.{did_you_mean(kind, ACTION_TYPES)} "
+        f"The types are {', '.join(ACTION_TYPES)}."
+    )
+
+
+def _refuse_unknown(raw: Mapping[str, Any], known: type[Action], where: str) -> None:
+    """Refuse a field that no action has; those of other actions are passed over.
+
+    Raises:
+        InvalidAction: There is one.
+    """
+    form = _form(known)
+    every = frozenset[str]().union(*(_form(each).both for each in ACTION_CLASSES.values()))
+    if unknown := sorted(raw.keys() - form.both - every):
+        takes = form.flat - {*Action.model_fields, "type"}
+        raise InvalidAction(
+            f"{where}: {raw['type']!r} has no field {unknown[0]!r}."
+            f"{did_you_mean(unknown[0], takes)} "
+            f"It takes {', '.join(sorted(takes)) or 'no field'}."
+        )
+
+
+def _read_again(known: type[Action], fields: Mapping[str, Any], where: str) -> Action:
+    """Read fields some of which may have come as their JSON texts."""
+    try:
+        return known.model_validate(read_texts(fields, known.model_json_schema()))
+    except ValidationError as exc:
+        raise InvalidAction(f"{where}: {_explain(exc, known)}") from None
+
+
+def _from_text(text: str) -> Any:
+    """The JSON of a text; the text itself, where it is not JSON of an object or a list."""
+    try:
+        read: Any = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    return cast("Any", read) if isinstance(read, dict | list) else text
+
+
+def parse_actions(raw: Any, *, pointed: bool = True) -> tuple[Action, ...]:
+    """Read a list of actions, or its JSON text; one alone is a list of one, None an empty one.
+
+    Args:
+        raw: What was given.
+        pointed: As for `parse_action`.
+
+    Raises:
+        InvalidAction: Naming the first bad one as ``actions[i]``. None was performed.
+    """
+    if raw is None:
+        return ()
+    if isinstance(raw, str):
+        raw = _from_text(raw)
+    if isinstance(raw, Mapping | Action):
+        return (parse_action(cast("Mapping[str, Any] | Action", raw), pointed=pointed),)
+    if not isinstance(raw, Sequence) or isinstance(raw, str | bytes):
+        raise InvalidAction(f"actions: expected a list of actions, got {clip_repr(raw)}.")
+    actions: list[Action] = []
+    for i, item in enumerate(cast("Sequence[Any]", raw)):
+        actions.append(parse_action(item, where=f"actions[{i}]", pointed=pointed))
+    return tuple(actions)
+
+
+def flat_fields(kind: str) -> frozenset[str]:
+    """The fields of one type of action in the flat form, with its type."""
+    return _form(ACTION_CLASSES[kind]).flat
+
+
+def flat_schemas(kind: str) -> dict[str, dict[str, Any]]:
+    """What one type of action takes in the flat form: a JSON schema for each of its own fields."""
+    known = ACTION_CLASSES[kind]
+    form = _form(known)
+    given = plain_schema(known.model_json_schema())["properties"]
+    found: dict[str, dict[str, Any]] = {}
+    for name in known.model_fields:
+        if name == "type" or name in Action.model_fields:
+            continue
+        said = f"{kind}: {given[name].get('description', name)}"
+        axes = next((axes for place, *axes in form.places if place == name), None)
+        if axes is not None:
+            found |= {axis: {"type": "number", "description": said} for axis in axes}
+        else:
+            found[name] = {**plain_field(given[name]), "description": said}
+    return found
+
+
+_EMPTIES = frozenset((str, list, dict))
+_NOTHINGS: tuple[Any, ...] = (None, "", [], {})
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How one class of action may be written.
+
+    Attributes:
+        nested: Its fields.
+        flat: The same in the flat form, where a place is two numbers.
+        both: The fields of either form.
+        places: Its fields that are places, each with the names of the two numbers.
+        is_aimed: Whether it acts at the pointer where it names no place.
+        empties: By field, of which kinds an empty text, list or object is a value of it.
+    """
+
+    nested: frozenset[str]
+    flat: frozenset[str]
+    both: frozenset[str]
+    places: tuple[tuple[str, str, str], ...]
+    is_aimed: bool
+    empties: Mapping[str, frozenset[type]]
+
+    def nested_of(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """Drop what is absent or belongs to another type; fold x and y into a point."""
+        if self.places or not raw.keys() <= self.nested:
+            return self._folded(raw)
+        for value in raw.values():
+            if value in _NOTHINGS:
+                return self._folded(raw)
+        return dict(raw)
+
+    def _folded(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        kept = {
+            name: value
+            for name, value in raw.items()
+            if name in self.nested and not self._is_absent(name, value)
+        }
+        for name, _x, _y in self.places:
+            if name in kept and _is_filler(kept[name]):
+                del kept[name]
+        is_pointed = "point" in kept
+        for name, x, y in self.places:
+            given = {a: raw[k] for a, k in (("x", x), ("y", y)) if not is_empty(raw.get(k))}
+            if not given or name in kept:
+                continue
+            # Half a place is an error that pydantic names; half a distance is zero on the other
+            # axis.
+            kept[name] = given if name == "point" else {"x": 0, "y": 0, **given}
+        if filled := {"ref", "selector"} & kept.keys():
+            # A model that fills in every property sends a point beside the ref it means.
+            if "point" in kept and not is_pointed:
+                del kept["point"]
+            if len(filled) == 2:  # noqa: PLR2004  # both of the two
+                del kept["selector"]
+        return kept
+
+    def _is_absent(self, name: str, value: Any) -> bool:
+        if not is_empty(value) or value is None:
+            return value is None
+        return name in Action.model_fields or type(value) not in self.empties.get(name, _EMPTIES)
+
+
+def _is_filler(place: Any) -> bool:
+    """Whether a place is the object of a framework that had nothing to put in it."""
+    return isinstance(place, Mapping) and all(
+        map(is_empty, cast("Mapping[str, Any]", place).values())
+    )
+
+
+@cache
+def _form(known: type[Action]) -> _Form:
+    fields = known.model_fields
+    names = [name for name, field in fields.items() if _is_place(field.annotation)]
+    places = tuple((name, *_axes(name)) for name in names)
+    nested = frozenset(fields)
+    flat = (nested - set(names)) | {axis for _, *axes in places for axis in axes}
+    is_aimed = known.is_aimless is not Action.is_aimless
+    return _Form(nested, flat, nested | flat, places, is_aimed, _empties(known))
+
+
+def _empties(known: type[Action]) -> dict[str, frozenset[type]]:
+    schema = known.model_json_schema()
+    definitions = schema.get("$defs", {})
+    return {
+        name: frozenset(kind for kind in _EMPTIES if admits(field, kind(), definitions))
+        for name, field in schema["properties"].items()
+    }
+
+
+def _axes(name: str) -> tuple[str, str]:
+    """The two numbers of a place in the flat form; of the place itself, `x` and `y`."""
+    return ("x", "y") if name == "point" else (f"{name}_x", f"{name}_y")
+
+
+def _is_place(annotation: Any) -> bool:
+    """Whether a field is a point, or one and None; several are a way."""
+    is_union = get_origin(annotation) in (Union, UnionType)
+    return Point in get_args(annotation) if is_union else annotation is Point
+
+
+def _explain(exc: ValidationError, known: type[Action]) -> str:
+    kind = known.model_fields["type"].default
+    flat = {f"{name}.{axis}": each for name, x, y in _form(known).places
+            for axis, each in (("x", x), ("y", y))}  # fmt: skip
+    parts: list[str] = []
+    wrong = exc.errors(include_url=False)
+    inside = {each["loc"][:-1] for each in wrong}
+    for error in [e for e in wrong if e["type"] != "too_short" or e["loc"] not in inside][:5]:
+        path = ".".join(str(part) for part in error["loc"])
+        path = flat.get(path, path)
+        if error["type"] == "missing":
+            parts.append(f"{kind!r} needs {path}")
+        elif error["type"] == "value_error":
+            parts.append(fault_words(error))
+        else:
+            parts.append(f"{path}: {fault_words(error)}, got {clip_repr(error['input'])}")
+    return "; ".join(parts) + "."

@@ -1,0 +1,1 @@
+from hud_mcp.environment.world import *

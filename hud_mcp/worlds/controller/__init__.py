@@ -1,9 +1,0 @@
-"""Gyms of a user's own, in which a package `hud_controller` acts and grades.
-
-`places` is where one runs, `inside` what is started there for each call, `world` what a session
-has of it.
-"""
-
-from hud_mcp.worlds.controller.world import ControllerSpec, ControllerWorld
-
-__all__ = ["ControllerSpec", "ControllerWorld"]

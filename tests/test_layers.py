@@ -43,6 +43,110 @@ VALUES, DECLARATIONS, SANDBOX, PARTS, RECORD, LIFE = 1, 2, 3, 4, 5, 6
 
 EXCEPTIONS = {
     (
+        "agents.random.libraries",
+        "plugins.gymnasium.world.spaces",
+    ): "the registry finds it, once its table names it",
+    ("environment.answers", "graders.letters"): "the registry finds it, once its table names it",
+    (
+        "environment.environment",
+        "plugins.gymnasium.carl.selector",
+    ): "the registry finds it, once its table names it",
+    (
+        "graders.reasoning",
+        "plugins.sets.reasoning",
+    ): "the registry finds it, once its table names it",
+    (
+        "graders.reasoning",
+        "plugins.sets.reasoning_known",
+    ): "the registry finds it, once its table names it",
+    (
+        "loading.contexts",
+        "plugins.gymnasium.carl.sampler",
+    ): "the registry finds it, once its table names it",
+    (
+        "loading.contexts",
+        "plugins.gymnasium.carl.selector",
+    ): "the registry finds it, once its table names it",
+    ("loading.libraries", "plugins.sets.files"): "the registry finds it, once its table names it",
+    (
+        "loading.libraries",
+        "plugins.sets.imported",
+    ): "the registry finds it, once its table names it",
+    (
+        "plugins.gymnasium.task_env.connection",
+        "plugins.hud.live.mcp_client",
+    ): "the registry finds it, once its table names it",
+    (
+        "plugins.gymnasium.task_env.worker",
+        "plugins.openenv.calls",
+    ): "the registry finds it, once its table names it",
+    (
+        "plugins.gymnasium.world.spec",
+        "plugins.hud.endpoints.openpi",
+    ): "the registry finds it, once its table names it",
+    (
+        "plugins.hud.endpoints.libraries",
+        "plugins.gymnasium.world.spaces",
+    ): "the registry finds it, once its table names it",
+    (
+        "plugins.hud.endpoints.openpi",
+        "plugins.gymnasium.world",
+    ): "the registry finds it, once its table names it",
+    (
+        "plugins.hud.live.surfaces",
+        "plugins.view.web.live",
+    ): "the registry finds it, once its table names it",
+    (
+        "plugins.install.machine.examination",
+        "plugins.gymnasium.world.spec",
+    ): "the registry finds it, once its table names it",
+    (
+        "plugins.install.machine.places",
+        "plugins.gymnasium.world.opengl",
+    ): "the registry finds it, once its table names it",
+    (
+        "rollout.agents",
+        "plugins.models.job.options",
+    ): "the registry finds it, once its table names it",
+    ("rollout.evaluate", "plugins.cluster.nodes"): "the registry finds it, once its table names it",
+    (
+        "rollout.evaluation",
+        "plugins.models.job.agent",
+    ): "the registry finds it, once its table names it",
+    (
+        "rollout.models",
+        "plugins.models.job.agent",
+    ): "the registry finds it, once its table names it",
+    (
+        "rollout.models",
+        "plugins.models.job.options",
+    ): "the registry finds it, once its table names it",
+    (
+        "rollout.models",
+        "plugins.models.job.requests",
+    ): "the registry finds it, once its table names it",
+    (
+        "rollout.plan",
+        "plugins.models.job.options",
+    ): "the registry finds it, once its table names it",
+    ("rollout.pool", "plugins.cluster.anywhere"): "the registry finds it, once its table names it",
+    ("rollout.runs", "plugins.hud.wire.client"): "the registry finds it, once its table names it",
+    (
+        "rollout.served",
+        "plugins.cluster.anywhere",
+    ): "the registry finds it, once its table names it",
+    ("rollout.served", "plugins.cluster.files"): "the registry finds it, once its table names it",
+    ("rollout.served", "plugins.cluster.nodes"): "the registry finds it, once its table names it",
+    ("rollout.served", "plugins.cluster.relay"): "the registry finds it, once its table names it",
+    ("rollout.served", "plugins.cluster.servers"): "the registry finds it, once its table names it",
+    ("rollout.surfaces", "plugins.view.human"): "the registry finds it, once its table names it",
+    ("rollout.workers", "plugins.cluster.nodes"): "the registry finds it, once its table names it",
+    ("server.web.pages", "plugins.view.web"): "the registry finds it, once its table names it",
+    (
+        "worlds.browser.spec",
+        "plugins.hud.endpoints.cdp",
+    ): "the registry finds it, once its table names it",
+    (
         "environment.environment",
         "worlds.none",
     ): "an environment that names no world has one, with nothing in it",

@@ -58,7 +58,10 @@ def test_an_attribute_that_no_home_has_is_none_of_a_former_name() -> None:
 
 def test_no_table_loads_before_a_former_name_is_asked_for() -> None:
     """A program that uses the names of today does not wait for them."""
-    program = "import hud_mcp.errors, hud_mcp.values.action, sys; print('hud_mcp.registry' in sys.modules)"
+    program = (
+        "import hud_mcp.errors, hud_mcp.values.action, sys\n"
+        "print('hud_mcp.registry' in sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,

@@ -684,7 +684,10 @@ def test_a_long_cycle_is_found_once(tmp_path: Path) -> None:
         "hud_mcp/environment/arguments.py": "import hud_mcp.environment.tool",
     }
     assert violations(grow(tmp_path, changes)) == [
-        "import cycle: environment.task → environment.template → environment.tool → environment.task"
+        (
+            "import cycle: environment.task → environment.template → environment.tool "
+            "→ environment.task"
+        )
     ]
 
 

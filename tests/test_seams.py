@@ -58,14 +58,14 @@ SEAMS = {
     "agents.random.libraries": "Gymnasium's spaces, which an agent draws from",
     "plugins.models.job.libraries": "pydantic-ai, its providers' libraries, and genai-prices",
     "plugins.gymnasium.carl.features": "three of ConfigSpace's classes under CARL's names",
-    "plugins.gymnasium.carl.libraries": "ConfigSpace, Gymnasium, NumPy, and what changes a model of MuJoCo",
-    "plugins.hud.wire": "the server of the channel, which a declaration that is to be served names",
-    "plugins.hud.endpoints.libraries": "asyncssh, websockets, msgpack, NumPy and Gymnasium's spaces",
+    "plugins.gymnasium.carl.libraries": "ConfigSpace, Gymnasium, NumPy, and MuJoCo's models",
+    "plugins.hud.wire": "the server of the channel, which a served declaration names",
+    "plugins.hud.endpoints.libraries": "asyncssh, websockets, msgpack, NumPy, Gymnasium's spaces",
     "cli.surfaces": "the surfaces: a mistake in an option is told before they load",
-    "plugins.hud.live.surfaces": "live pages, bridges and a user's own gym, which few environments have",
+    "plugins.hud.live.surfaces": "live pages, bridges and gyms of users, which few have",
     "environment": "a workspace is a world's declaration, which lies above",
     "environment.comparing": "the graders' rules, which the first answer needs",
-    "plugins.operate.monitor.libraries": "the Prometheus client and OpenTelemetry, which few servers have",
+    "plugins.operate.monitor.libraries": "the Prometheus client and OpenTelemetry, which few have",
     "base.lazy.libraries": "what several rooms use: the SDK's client, Pillow, Alembic and extras",
     "loading.libraries": "the importers of public sets, and pyarrow",
     "record.surfaces": "the player and the table of a notebook, which lie above",
@@ -79,11 +79,6 @@ SEAMS = {
     "plugins.gymnasium.world.libraries": "Gymnasium, NumPy and Pillow",
 }
 """Modules whose names load when each is first used, and what waits there."""
-
-AT_ONCE = {
-    "plugins.gymnasium.carl.context.context_space": "CARL's path of the same names, imported for what they load",
-}
-"""Modules that take names from a seam as they begin, and why they need not wait."""
 
 ELSEWHERE = {"fsspec", "ray"}
 """Packages that the tests of a lane load, which have what most tests do not need."""
@@ -231,8 +226,6 @@ def faults(
             found += [f"{where}: {text}" for text in seam_faults(tree, given[name])]
             if name not in seams:
                 found.append(f"{where}: a seam that is not listed")
-        if name in AT_ONCE:
-            continue
         lazy = {f"hud_mcp.{seam}": names for seam, names in given.items()}
         found += [f"{where}:{text}" for text in loads_at_once(tree, lazy)]
     found += [f"{module} loads no {target}" for module, target in set(in_functions) - used]

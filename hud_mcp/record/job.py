@@ -383,7 +383,7 @@ async def create_job(
 
 
 async def run_job(*args: Any, **kwargs: Any) -> Job:
-    """Run an agent class of the HUD SDK 0.2 through tasks; see `hud_mcp.plugins.hud.runs.classic`."""
+    """Run an agent class of the HUD SDK 0.2 through tasks; see `plugins.hud.runs.classic`."""
     from hud_mcp.plugins.hud.runs import classic  # noqa: PLC0415  # it lies above, and loads when called
 
     return await classic.run_job(*args, **kwargs)

@@ -1,1 +1,1 @@
-"""Frozen values without input or output: actions, observations, grades, contexts and capabilities."""
+"""Frozen values without input or output: actions, observations, grades, contexts, capabilities."""

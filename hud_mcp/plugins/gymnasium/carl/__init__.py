@@ -76,16 +76,16 @@ if TYPE_CHECKING:
 _HOMES = {
     "plugins.gymnasium.carl.attributes": "CARLAttributesEnv",
     "plugins.gymnasium.carl.car": "CARLCarRacing",
-    "plugins.gymnasium.carl.classic": "CARLAcrobot CARLCartPole CARLMountainCar CARLMountainCarContinuous "
-    "CARLPendulum",
+    "plugins.gymnasium.carl.classic": "CARLAcrobot CARLCartPole CARLMountainCar "
+    "CARLMountainCarContinuous CARLPendulum",
     "plugins.gymnasium.carl.environment": "CARLEnv",
     "plugins.gymnasium.carl.features": "CategoricalContextFeature NormalFloatContextFeature "
     "UniformFloatContextFeature UniformIntegerContextFeature",
     "plugins.gymnasium.carl.lander": "CARLLunarLander",
     "plugins.gymnasium.carl.robots": "CARLAnt CARLHalfCheetah CARLHopper CARLHumanoid CARLWalker2d",
     "plugins.gymnasium.carl.sampler": "ContextSampler",
-    "plugins.gymnasium.carl.selector": "AbstractSelector ContextSelector CustomSelector RandomSelector "
-    "RoundRobinSelector StaticSelector",
+    "plugins.gymnasium.carl.selector": "AbstractSelector ContextSelector CustomSelector "
+    "RandomSelector RoundRobinSelector StaticSelector",
     "plugins.gymnasium.carl.space": "ContextSpace Verification",
     "plugins.gymnasium.carl.walker": "CARLBipedalWalker",
     "values.context": "Context ContextFeature",

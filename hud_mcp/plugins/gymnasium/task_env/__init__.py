@@ -5,7 +5,7 @@
 
     env = gymnasium.make("hud_mcp/Task-v0", source="gym:CARLCartPole?context=train")
 
-or `gymnasium.make("hud_mcp.plugins.gymnasium.task_env:hud_mcp/Task-v0", …)`, which imports it too: Gymnasium has
+or `gymnasium.make("hud_mcp.task_env:hud_mcp/Task-v0", …)`, which imports it too: Gymnasium has
 had no plugins that register themselves since its version 1.0. Read `env` for what an environment
 is, `connection` for how it reaches its server.
 """

@@ -8,7 +8,8 @@ PLUGIN = Plugin(
     "gymnasium",
     names={
         "hud_mcp.carl": "hud_mcp.plugins.gymnasium.carl",
-        "hud_mcp.carl.envs": "hud_mcp.plugins.gymnasium.carl.envs",
+        # For type checkers, which read no names from the second.
+        "hud_mcp.carl.envs": "hud_mcp.plugins.gymnasium.carl hud_mcp.plugins.gymnasium.carl.envs",
         "hud_mcp.task_env": "hud_mcp.plugins.gymnasium.task_env",
         "hud_mcp.carl.context": "hud_mcp.plugins.gymnasium.carl",
         "hud_mcp.carl.context.context_space": (

@@ -41,9 +41,11 @@ class Archive:
         database: The same, also for plugins with statements of their own.
         screenshots: The same.
         objects: The same.
-        url: The SQLAlchemy URL of the database.
         folder: The folder of its files: beside a SQLite file, else in the user's data.
     """
+
+    url: str
+    """The SQLAlchemy URL of the database."""
 
     def __init__(
         self, database: Database, screenshots: Path, objects: ObjectStore | None = None

@@ -6,6 +6,8 @@ import logging
 import os
 import stat
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +22,7 @@ __all__ = [
     "mark_for",
     "read_file",
     "save_file",
+    "threads_of_files",
 ]
 
 logger = logging.getLogger(__name__)
@@ -27,6 +30,7 @@ logger = logging.getLogger(__name__)
 MARKS = ".stores"
 """The folder in which stores leave their URLs, so that none removes another one's pictures."""
 
+_THREADS = 4
 _FOLDER, _FILE = 0o700, 0o600
 _OTHERS_READ = stat.S_IRGRP | stat.S_IROTH
 
@@ -124,6 +128,20 @@ def save_file(path: Path, data: bytes) -> None:
     except OSError:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+@cache
+def threads_of_files() -> ThreadPoolExecutor:
+    """The threads that write the files of steps.
+
+    They are no others': a slow look-up of a host's name can fill the pool of the event loop. A
+    hop to them takes one turn of the loop, where one of AnyIO's takes three.
+    """
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="hud-mcp-files")
+
+
+if hasattr(os, "register_at_fork"):  # a process that forks takes no threads along
+    os.register_at_fork(after_in_child=threads_of_files.cache_clear)
 
 
 def mark_for(folder: Path, url: str) -> tuple[Path, bytes] | None:

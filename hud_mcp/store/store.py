@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import anyio.to_thread
 
 from hud_mcp.base import telemetry
 from hud_mcp.base.hidden_paths import hide
@@ -31,7 +30,7 @@ from hud_mcp.store import sql
 from hud_mcp.store.archive import Archive
 from hud_mcp.store.changes import Growth, NewEnd, NewSession, NewStep, Progress, StartRule
 from hud_mcp.store.database import Database
-from hud_mcp.store.files import mark_for, save_file
+from hud_mcp.store.files import mark_for, save_file, threads_of_files
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.store.stored_session import WaitingSession
 from hud_mcp.store.texts import storable
@@ -270,9 +269,10 @@ class Store(Archive):
         if self.objects is not None or self._mark is not None or not self.database.writer.lane:
             return False
         path = self.screenshots / ScreenshotRecord.of(picture).name
-        own = anyio.CapacityLimiter(1)  # whoever fills the pools of threads holds up no step
         try:
-            await anyio.to_thread.run_sync(save_file, path, picture.data, limiter=own)
+            await asyncio.get_running_loop().run_in_executor(
+                threads_of_files(), save_file, path, picture.data
+            )
         except OSError:  # the writing thread says which, and tries again
             return False
         return True

@@ -1,8 +1,8 @@
 """hud-mcp: any MCP client works inside an environment, and is graded there.
 
-Read `environment` and `template` to declare, `session/` for what a held task is and what its
-calls do to its world, `server/` for the surface that clients see, `record/` for what is kept of
-it. The public names and their homes are in `__init__.pyi`; each loads when it is first used.
+Read `environment/` to declare, `session/` for the life of a held task, `server/` for the surface
+that clients see, and `record/` for the trajectory. Formats, wires and pages of others are in
+`plugins/`. `__init__.pyi` has the public names and their homes; each loads when it is first used.
 """
 
 from hud_mcp.base.lazy.former import find_former_names

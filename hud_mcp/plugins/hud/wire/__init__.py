@@ -2,8 +2,7 @@
 
 `server.py` serves an environment on it; `frames.py` is its framing, `connection.py` one peer's
 conversation, `hud_sessions.py` which task a peer holds, `tunnel.py` a stream to a capability, and
-`client.py` the other side. `endpoints/` gives sessions ways into their worlds beside its own
-calls, such as `ssh.py`, whose server is `ssh_server.py`.
+`client.py` the other side. `peer.py` cuts the bytes of a connection into frames.
 """
 
 from typing import TYPE_CHECKING

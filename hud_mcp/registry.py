@@ -1,28 +1,75 @@
-"""The plugins, and how the core loads what they offer.
+"""The plugins, and how the core finds what they offer.
 
-A plugin has a table of strings in its `plugin.py`. The tables load when a name is first looked
-for, and the modules that they name when it is found.
+A plugin has a table of strings in its `plugin.py`. The tables of the built-in plugins load when a
+name is first looked for; a module that a table names loads when it is found. Another distribution
+adds a plugin by an entry point of the group `hud_mcp` that names its `Plugin`.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 from hud_mcp.errors import NotInstalled
 
-__all__ = ["BUILT_IN", "Plugin", "former_homes", "holds_modules", "plugins", "service"]
+__all__ = [
+    "BUILT_IN",
+    "Command",
+    "Kind",
+    "Plugin",
+    "broken_plugins",
+    "find",
+    "former_homes",
+    "holds_modules",
+    "load",
+    "names_of",
+    "other_plugins",
+    "plugins",
+    "service",
+    "table",
+]
 
 BUILT_IN = (
+    "hud_mcp.plugins.cluster.plugin",
     "hud_mcp.plugins.gymnasium.plugin",
+    "hud_mcp.plugins.hand.plugin",
     "hud_mcp.plugins.hud.plugin",
+    "hud_mcp.plugins.install.plugin",
     "hud_mcp.plugins.models.plugin",
+    "hud_mcp.plugins.openenv.plugin",
     "hud_mcp.plugins.operate.plugin",
+    "hud_mcp.plugins.sets.plugin",
     "hud_mcp.plugins.view.plugin",
 )
 """The modules that hold a `PLUGIN`. No other module of the core names a plugin."""
+
+GROUP = "hud_mcp"
+"""The group of the entry points by which other distributions add plugins."""
+
+Kind = Literal[
+    "agents", "commands", "endpoints", "exports", "functions", "sources", "sets", "wires"
+]
+"""The tables in which names are looked for."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of `hud-mcp`.
+
+    Attributes:
+        reference: `module:name` of its click command.
+        sentence: Its line in `hud-mcp --help`, which loads no command.
+    """
+
+    reference: str
+    sentence: str
+
+
+def _entries() -> Any:
+    return field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)
@@ -31,33 +78,124 @@ class Plugin:
 
     Attributes:
         name: The plugin's name.
-        services: What the core asks plugins for, by name.
+        commands: Commands of `hud-mcp`, by name.
+        sources: Openers of environments by scheme: `gym` opens `gym:CartPole-v1`.
+        sets: Public sets of tasks, by name.
+        exports: Formats in which a job or a trajectory is written, by name.
+        agents: Makers of agents, by name or by scheme: `random`, `anthropic` of `anthropic:NAME`.
+        functions: Calls that `setup` and `evaluate` of a row may name, by name.
+        wires: Protocols beside MCP that `serve` speaks, by name.
+        endpoints: Publishers of a session's own capabilities, by protocol.
+        services: Objects that the core itself asks plugins for, by name.
         names: Former names of modules, each with the modules of today, apart by a blank,
             of which a later one wins. A module in one of them is found by the former name too.
     """
 
     name: str
-    services: Mapping[str, str] = field(default_factory=dict[str, str])
-    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    commands: Mapping[str, Command] = field(default_factory=dict[str, Command])
+    sources: Mapping[str, str] = _entries()
+    sets: Mapping[str, str] = _entries()
+    exports: Mapping[str, str] = _entries()
+    agents: Mapping[str, str] = _entries()
+    functions: Mapping[str, str] = _entries()
+    wires: Mapping[str, str] = _entries()
+    endpoints: Mapping[str, str] = _entries()
+    services: Mapping[str, str] = _entries()
+    names: Mapping[str, str] = _entries()
 
 
 @cache
 def plugins() -> tuple[Plugin, ...]:
-    """Return the tables of all plugins."""
+    """Return the tables of the built-in plugins."""
     return tuple(import_module(each).PLUGIN for each in BUILT_IN)
+
+
+def other_plugins() -> tuple[Plugin, ...]:
+    """Return the tables of other distributions' plugins, without those that cannot be loaded."""
+    return _others()[0]
+
+
+def broken_plugins() -> tuple[str, ...]:
+    """Return one sentence for each plugin of another distribution that cannot be loaded."""
+    return _others()[1]
+
+
+@cache
+def _others() -> tuple[tuple[Plugin, ...], tuple[str, ...]]:
+    # Reading entry points takes longer than the first reply of a server may: it is done for
+    # lists, and for names that no built-in table has.
+    found: list[Plugin] = []
+    broken: list[str] = []
+    for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
+        try:
+            plugin = point.load()
+        except Exception as exc:  # noqa: BLE001 - code of another distribution, named in the sentence
+            broken.append(_cannot_load(point, f"{type(exc).__name__}: {exc}"))
+            continue
+        if isinstance(plugin, Plugin):
+            found.append(plugin)
+        else:
+            broken.append(_cannot_load(point, f"it is a {type(plugin).__name__}, no Plugin"))
+    return tuple(found), tuple(broken)
+
+
+def _cannot_load(point: EntryPoint, why: str) -> str:
+    of = f" of {point.dist.name} {point.dist.version}" if point.dist is not None else ""
+    return (
+        f"The plugin {point.name!r}{of} ({point.value}) cannot be loaded: {why}. "
+        "Update or uninstall that distribution."
+    )
+
+
+def table(kind: Kind) -> dict[str, Any]:
+    """Return the entries of a kind in the built-in tables, by name; none of them loads."""
+    return _merged(kind, plugins())
+
+
+def names_of(kind: Kind) -> dict[str, Any]:
+    """Return the entries of a kind in all tables, by name: other distributions' too.
+
+    A built-in name is kept where another distribution has the same.
+    """
+    return _merged(kind, other_plugins()) | table(kind)
+
+
+def _merged(kind: Kind, tables: tuple[Plugin, ...]) -> dict[str, Any]:
+    return {name: entry for each in reversed(tables) for name, entry in getattr(each, kind).items()}
+
+
+def find(kind: Kind, name: str) -> Any:
+    """Load the entry of a kind that has this name.
+
+    Entry points are read only if no built-in table has the name.
+
+    Returns:
+        The object that the entry refers to; None if no plugin has the name.
+    """
+    entry = table(kind).get(name)
+    if entry is None:
+        entry = _merged(kind, other_plugins()).get(name)
+    if entry is None:
+        return None
+    return load(entry.reference if isinstance(entry, Command) else entry)
+
+
+def load(reference: str) -> Any:
+    """Import the object that `module:name` refers to."""
+    module, _, attribute = reference.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 @cache
 def service(name: str) -> Any:
-    """Load what a plugin offers by this name.
+    """Load the object that a built-in plugin offers to the core by this name.
 
     Raises:
         NotInstalled: No plugin offers it.
     """
     for plugin in plugins():
         if name in plugin.services:
-            module, _, attribute = plugin.services[name].partition(":")
-            return getattr(import_module(module), attribute)
+            return load(plugin.services[name])
     known = ", ".join(sorted(name for plugin in plugins() for name in plugin.services))
     raise NotInstalled(
         f"No plugin offers {name!r}; there are {known}. Install hud-mcp anew: a part of it is "

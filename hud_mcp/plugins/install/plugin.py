@@ -1,0 +1,7 @@
+"""The table of this plugin."""
+
+from hud_mcp.registry import Plugin
+
+__all__ = ["PLUGIN"]
+
+PLUGIN = Plugin("install")

@@ -48,24 +48,12 @@ EXCEPTIONS = {
     ): "the registry finds it, once its table names it",
     ("environment.answers", "graders.letters"): "the registry finds it, once its table names it",
     (
-        "environment.environment",
-        "plugins.gymnasium.carl.selector",
-    ): "the registry finds it, once its table names it",
-    (
         "graders.reasoning",
         "plugins.sets.reasoning",
     ): "the registry finds it, once its table names it",
     (
         "graders.reasoning",
         "plugins.sets.reasoning_known",
-    ): "the registry finds it, once its table names it",
-    (
-        "loading.contexts",
-        "plugins.gymnasium.carl.sampler",
-    ): "the registry finds it, once its table names it",
-    (
-        "loading.contexts",
-        "plugins.gymnasium.carl.selector",
     ): "the registry finds it, once its table names it",
     ("loading.libraries", "plugins.sets.files"): "the registry finds it, once its table names it",
     (

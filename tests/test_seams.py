@@ -57,8 +57,8 @@ IN_FUNCTIONS = {
 SEAMS = {
     "agents.random.libraries": "Gymnasium's spaces, which an agent draws from",
     "plugins.models.job.libraries": "pydantic-ai, its providers' libraries, and genai-prices",
-    "plugins.gymnasium.carl.features": "three of ConfigSpace's classes under CARL's names",
-    "plugins.gymnasium.carl.libraries": "ConfigSpace, Gymnasium, NumPy, and MuJoCo's models",
+    "values.sampler": "three of ConfigSpace's classes under CARL's names",
+    "plugins.gymnasium.carl.libraries": "Gymnasium, NumPy, and MuJoCo's models",
     "plugins.hud.wire": "the server of the channel, which a served declaration names",
     "plugins.hud.endpoints.libraries": "asyncssh, websockets, msgpack, NumPy, Gymnasium's spaces",
     "cli.surfaces": "the surfaces: a mistake in an option is told before they load",

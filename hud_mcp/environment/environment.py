@@ -35,8 +35,8 @@ from hud_mcp.values.needs import Needs
 from hud_mcp.worlds.none import NoWorld
 
 if TYPE_CHECKING:
-    from hud_mcp.plugins.gymnasium.carl.selector import ContextSelector
     from hud_mcp.plugins.hud.workspace.spec import Workspace
+    from hud_mcp.values.selector import ContextSelector
 
 __all__ = ["Environment", "declared_environment"]
 

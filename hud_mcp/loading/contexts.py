@@ -1,7 +1,7 @@
 """Contexts for the tasks of a set: read from a file or drawn, and given to one task after another.
 
-`spread` is what `--contexts` and `--context-selector` mean. What a context is, `context` says;
-who picks the next one, and how values are drawn, is contextual reinforcement learning's (`carl`).
+`spread` does the work of `--contexts` and `--context-selector`. `values` has contexts, selectors
+and the sampler.
 """
 
 import re
@@ -18,15 +18,15 @@ from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import InvalidContext, InvalidTask, SourceNotFound, did_you_mean
 from hud_mcp.loading.json_lines import read_json_lines
 from hud_mcp.loading.provenance import base_task, split_of
-from hud_mcp.plugins.gymnasium.carl.sampler import ContextSampler
-from hud_mcp.plugins.gymnasium.carl.selector import (
+from hud_mcp.values.action import Value
+from hud_mcp.values.context import ContextFeature, ContextSpace, Scalar
+from hud_mcp.values.sampler import ContextSampler
+from hud_mcp.values.selector import (
     ContextSelector,
     RandomSelector,
     RoundRobinSelector,
     StaticSelector,
 )
-from hud_mcp.values.action import Value
-from hud_mcp.values.context import ContextFeature, ContextSpace, Scalar
 
 __all__ = [
     "SELECTORS",

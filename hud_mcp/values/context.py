@@ -1,7 +1,7 @@
 """Contexts: the chosen values of the features in which one world may differ from another.
 
 This module owns the declaration of features and the checking of values against it.
-Selectors, samplers and the spaces of contextual reinforcement learning build on it.
+`selector` and `sampler` build on it.
 """
 
 import math
@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from hud_mcp.errors import InvalidContext, did_you_mean
 from hud_mcp.values.action import Value
 
-__all__ = ["Context", "ContextFeature", "ContextSpace"]
+__all__ = ["Context", "ContextFeature", "ContextSpace", "plain_value"]
 
 _SHOWN = 8
 """How many choices an error lists."""
@@ -139,3 +139,9 @@ class ContextSpace:
         if context and (wrong := self.problems(context)):
             raise InvalidContext("Invalid context: " + "; ".join(wrong) + ".")
         return {**self._default, **context}
+
+
+def plain_value(value: Any) -> Any:
+    """Return the Python value of a NumPy scalar; return any other value unchanged."""
+    item = getattr(value, "item", None)
+    return item() if callable(item) and getattr(value, "shape", None) == () else value

@@ -21,7 +21,7 @@ from hud_mcp.carl import (
     UniformIntegerContextFeature,
 )
 from hud_mcp.errors import InvalidContext
-from hud_mcp.plugins.gymnasium.carl.features import distribution_of, feature_of
+from hud_mcp.values.sampler import distribution_of, feature_of
 
 SPACE = ContextSpace(
     [

@@ -28,7 +28,8 @@ class _FormerName(ModuleType):
         if name == "__path__":  # of what lies at its home's, a second module would be made
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         # A later home wins, as after a star import of each.
-        home = next((each for each in reversed(modules) if hasattr(each, name)), modules[-1])
+        homes = [each for each in modules if hasattr(each, name)] or modules
+        home = next((each for each in reversed(homes) if name in _public(each)), homes[-1])
         try:
             return getattr(home, name)
         except AttributeError as exc:

@@ -9,6 +9,7 @@ from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
     import asyncssh
+    import ConfigSpace
     import httpx
     import httpx2
     import mcp_types
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 else:
     __getattr__ = lazy_names(
         __name__,
+        "ConfigSpace",
         "asyncssh",
         "httpx",
         "httpx2",
@@ -63,6 +65,7 @@ else:
 __all__ = [
     "AlembicOperations",
     "Client",
+    "ConfigSpace",
     "FileLock",
     "Image",
     "LockTaken",

@@ -1,2 +1,2 @@
-from hud_mcp.plugins.gymnasium.carl.features import *
 from hud_mcp.plugins.gymnasium.carl.space import *
+from hud_mcp.values.sampler import *

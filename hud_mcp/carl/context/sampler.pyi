@@ -1,1 +1,1 @@
-from hud_mcp.plugins.gymnasium.carl.sampler import *
+from hud_mcp.values.sampler import *

@@ -1,1 +1,1 @@
-from hud_mcp.plugins.gymnasium.carl.selector import *
+from hud_mcp.values.selector import *

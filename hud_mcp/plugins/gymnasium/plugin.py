@@ -13,10 +13,10 @@ PLUGIN = Plugin(
         "hud_mcp.task_env": "hud_mcp.plugins.gymnasium.task_env",
         "hud_mcp.carl.context": "hud_mcp.plugins.gymnasium.carl",
         "hud_mcp.carl.context.context_space": (
-            "hud_mcp.plugins.gymnasium.carl.features hud_mcp.plugins.gymnasium.carl.space"
+            "hud_mcp.plugins.gymnasium.carl.space hud_mcp.values.sampler"
         ),
-        "hud_mcp.carl.context.sampler": "hud_mcp.plugins.gymnasium.carl.sampler",
-        "hud_mcp.carl.context.selection": "hud_mcp.plugins.gymnasium.carl.selector",
+        "hud_mcp.carl.context.sampler": "hud_mcp.values.sampler",
+        "hud_mcp.carl.context.selection": "hud_mcp.values.selector",
         "hud_mcp.carl.envs.carl_env": "hud_mcp.plugins.gymnasium.carl.environment",
     },
 )

@@ -8,9 +8,9 @@ a selector that picks one at each reset, and observations that carry the context
     env = CARLCartPole(contexts={"earth": {}, "moon": {"gravity": 1.62}})
     observation, info = env.reset(seed=1)  # {"state": …, "context": {"gravity": …, …}}
 
-Read `environment` for the wrapper, `space` and `sampler` for contexts, `selector` for who
-picks, `classic`, `lander`, `walker`, `car` and `robots` for the features of each environment,
-and `attributes` for any other one. Selectors need nothing; the rest needs the extra
+Read `environment` for the wrapper, `space` and `values.sampler` for contexts, `values.selector`
+for selectors, `classic`, `lander`, `walker`, `car` and `robots` for the features of each
+environment, and `attributes` for any other one. Selectors need nothing; the rest needs the extra
 `gymnasium`, Box2D's environments the extra `box2d`, and the robots the extra `mujoco`.
 `from hud_mcp.carl import *` gives what is installed. Gymnasium makes each environment by
 CARL's id, such as `carl/CARLCartPole-v0`, where carl-bench is not installed.
@@ -46,12 +46,6 @@ if TYPE_CHECKING:
         CARLPendulum,
     )
     from hud_mcp.plugins.gymnasium.carl.environment import CARLEnv
-    from hud_mcp.plugins.gymnasium.carl.features import (
-        CategoricalContextFeature,
-        NormalFloatContextFeature,
-        UniformFloatContextFeature,
-        UniformIntegerContextFeature,
-    )
     from hud_mcp.plugins.gymnasium.carl.lander import CARLLunarLander
     from hud_mcp.plugins.gymnasium.carl.robots import (
         CARLAnt,
@@ -60,8 +54,17 @@ if TYPE_CHECKING:
         CARLHumanoid,
         CARLWalker2d,
     )
-    from hud_mcp.plugins.gymnasium.carl.sampler import ContextSampler
-    from hud_mcp.plugins.gymnasium.carl.selector import (
+    from hud_mcp.plugins.gymnasium.carl.space import ContextSpace, Verification
+    from hud_mcp.plugins.gymnasium.carl.walker import CARLBipedalWalker
+    from hud_mcp.values.context import Context, ContextFeature
+    from hud_mcp.values.sampler import (
+        CategoricalContextFeature,
+        ContextSampler,
+        NormalFloatContextFeature,
+        UniformFloatContextFeature,
+        UniformIntegerContextFeature,
+    )
+    from hud_mcp.values.selector import (
         AbstractSelector,
         ContextSelector,
         CustomSelector,
@@ -69,9 +72,6 @@ if TYPE_CHECKING:
         RoundRobinSelector,
         StaticSelector,
     )
-    from hud_mcp.plugins.gymnasium.carl.space import ContextSpace, Verification
-    from hud_mcp.plugins.gymnasium.carl.walker import CARLBipedalWalker
-    from hud_mcp.values.context import Context, ContextFeature
 
 _HOMES = {
     "plugins.gymnasium.carl.attributes": "CARLAttributesEnv",
@@ -79,12 +79,11 @@ _HOMES = {
     "plugins.gymnasium.carl.classic": "CARLAcrobot CARLCartPole CARLMountainCar "
     "CARLMountainCarContinuous CARLPendulum",
     "plugins.gymnasium.carl.environment": "CARLEnv",
-    "plugins.gymnasium.carl.features": "CategoricalContextFeature NormalFloatContextFeature "
+    "values.sampler": "CategoricalContextFeature ContextSampler NormalFloatContextFeature "
     "UniformFloatContextFeature UniformIntegerContextFeature",
     "plugins.gymnasium.carl.lander": "CARLLunarLander",
     "plugins.gymnasium.carl.robots": "CARLAnt CARLHalfCheetah CARLHopper CARLHumanoid CARLWalker2d",
-    "plugins.gymnasium.carl.sampler": "ContextSampler",
-    "plugins.gymnasium.carl.selector": "AbstractSelector ContextSelector CustomSelector "
+    "values.selector": "AbstractSelector ContextSelector CustomSelector "
     "RandomSelector RoundRobinSelector StaticSelector",
     "plugins.gymnasium.carl.space": "ContextSpace Verification",
     "plugins.gymnasium.carl.walker": "CARLBipedalWalker",
@@ -100,7 +99,7 @@ _EXTRAS = {
     "plugins.gymnasium.carl.attributes": ("gymnasium", "gymnasium"),
     "plugins.gymnasium.carl.classic": ("gymnasium", "gymnasium"),
     "plugins.gymnasium.carl.environment": ("gymnasium", "gymnasium"),
-    "plugins.gymnasium.carl.features": ("ConfigSpace", "gymnasium"),
+    "values.sampler": ("ConfigSpace", "gymnasium"),
 }
 """What a module needs, and the extra that installs it."""
 

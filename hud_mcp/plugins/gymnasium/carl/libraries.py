@@ -1,11 +1,10 @@
-"""ConfigSpace, Gymnasium and libraries of an extra, each loaded when it is first used."""
+"""Gymnasium, NumPy and libraries of an extra, each loaded when it is first used."""
 
 from typing import TYPE_CHECKING
 
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    import ConfigSpace
     import numpy as np
     from gymnasium import spaces
 
@@ -13,14 +12,12 @@ if TYPE_CHECKING:
 else:
     __getattr__ = lazy_names(
         __name__,
-        "ConfigSpace",
         "gymnasium:spaces",
         "hud_mcp.plugins.gymnasium.carl.physics:constants_of",
         np="numpy",
     )
 
 __all__ = [
-    "ConfigSpace",
     "constants_of",
     "np",
     "spaces",

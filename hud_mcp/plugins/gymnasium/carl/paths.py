@@ -8,8 +8,7 @@ from typing import Any
 
 from hud_mcp.errors import InvalidContext, did_you_mean
 from hud_mcp.plugins.gymnasium.carl import libraries
-from hud_mcp.plugins.gymnasium.carl.features import plain_value
-from hud_mcp.values.context import Scalar
+from hud_mcp.values.context import Scalar, plain_value
 
 __all__ = ["AttributePath"]
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from hud_mcp.errors import InvalidContext, did_you_mean
 from hud_mcp.plugins.gymnasium.carl import libraries
-from hud_mcp.plugins.gymnasium.carl.features import distribution_of, named_features, plain_value
-from hud_mcp.values.context import Context, ContextFeature
+from hud_mcp.values.context import Context, ContextFeature, plain_value
 from hud_mcp.values.context import ContextSpace as Space
+from hud_mcp.values.sampler import distribution_of, named_features
 
 if TYPE_CHECKING:
     import gymnasium
     import numpy as np
     from numpy.typing import NDArray
 
-    from hud_mcp.plugins.gymnasium.carl.features import Declarations
+    from hud_mcp.values.sampler import Declarations
 
 __all__ = ["ContextSpace", "Verification"]
 

@@ -1,6 +1,6 @@
-"""Who picks the next context: in turn, always the same, at random, or a function of yours.
+"""Selectors of the next context: in turn, always the same, at random, or by a function of yours.
 
-Selectors know nothing of environments: whatever holds a set of contexts can use them.
+Selectors know nothing of environments; any set of contexts can use them.
 """
 
 import random
@@ -9,8 +9,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from hud_mcp.errors import InvalidContext
-from hud_mcp.plugins.gymnasium.carl.features import plain_value
-from hud_mcp.values.context import Context
+from hud_mcp.values.context import Context, plain_value
 
 __all__ = [
     "AbstractSelector",

@@ -157,11 +157,15 @@ def names_of(kind: Kind) -> dict[str, Any]:
 
     A built-in name is kept where another distribution has the same.
     """
-    return _merged(kind, other_plugins()) | table(kind)
+    return _merged(kind, (*plugins(), *other_plugins()))
 
 
 def _merged(kind: Kind, tables: tuple[Plugin, ...]) -> dict[str, Any]:
-    return {name: entry for each in reversed(tables) for name, entry in getattr(each, kind).items()}
+    found: dict[str, Any] = {}
+    for each in tables:
+        for name, entry in getattr(each, kind).items():
+            found.setdefault(name, entry)
+    return found
 
 
 def find(kind: Kind, name: str) -> Any:

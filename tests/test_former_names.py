@@ -52,8 +52,12 @@ def test_type_checkers_read_the_same_from_a_stub(name: str) -> None:
 
 def test_every_stub_is_of_a_former_name() -> None:
     """A name that is taken out of the tables leaves none behind."""
-    stubs = {path.relative_to(ROOT.parent).with_suffix("") for path in ROOT.rglob("*.pyi")}
-    names = {".".join(stub.parts).removesuffix(".__init__") for stub in stubs} - {"hud_mcp"}
+    stubs = {
+        path.relative_to(ROOT.parent).with_suffix("")
+        for path in ROOT.rglob("*.pyi")
+        if not path.with_suffix(".py").exists()  # beside code, it has the names of a seam
+    }
+    names = {".".join(stub.parts).removesuffix(".__init__") for stub in stubs}
     assert names == set(NAMES)
 
 

@@ -9,9 +9,16 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp.errors import NotInstalled
-from hud_mcp.registry import BUILT_IN, plugins, service
+from hud_mcp.registry import BUILT_IN, Command, Kind, find, load, plugins, service, table
 
 SERVICES = {name: reference for plugin in plugins() for name, reference in plugin.services.items()}
+KINDS = ("agents", "commands", "endpoints", "exports", "functions", "sources", "sets", "wires")
+ENTRIES = [
+    (kind, name, plugin.name)
+    for plugin in plugins()
+    for kind in KINDS
+    for name in getattr(plugin, kind)
+]
 
 
 def test_each_plugin_has_a_name_and_services_of_its_own() -> None:
@@ -20,8 +27,18 @@ def test_each_plugin_has_a_name_and_services_of_its_own() -> None:
     assert len(SERVICES) == sum(len(plugin.services) for plugin in plugins())
 
 
+@each_of(("kind", "name", "owner"), ENTRIES)
+def test_every_entry_of_every_table_imports(kind: Kind, name: str, owner: str) -> None:
+    """It lies in the folder of its plugin, and no other plugin has its name."""
+    entry = table(kind)[name]
+    reference = entry.reference if isinstance(entry, Command) else entry
+    assert reference.startswith(f"hud_mcp.plugins.{owner}.")
+    assert find(kind, name) is load(reference)
+    assert [each for each in ENTRIES if each[:2] == (kind, name)] == [(kind, name, owner)]
+
+
 @each_of("name", sorted(SERVICES))
-def test_every_string_of_every_table_imports(name: str) -> None:
+def test_every_service_of_every_table_imports(name: str) -> None:
     """A service is what its reference names, in the folder of the plugin that offers it."""
     module, _, attribute = SERVICES[name].partition(":")
     assert service(name) is getattr(import_module(module), attribute)

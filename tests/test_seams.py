@@ -61,7 +61,6 @@ SEAMS = {
     "plugins.gymnasium.carl.libraries": "Gymnasium, NumPy, and MuJoCo's models",
     "plugins.hud.wire": "the server of the channel, which a served declaration names",
     "plugins.hud.endpoints.libraries": "asyncssh, websockets, msgpack, NumPy, Gymnasium's spaces",
-    "cli.surfaces": "the surfaces: a mistake in an option is told before they load",
     "plugins.hud.live.surfaces": "live pages, bridges and gyms of users, which few have",
     "environment": "a workspace is a world's declaration, which lies above",
     "environment.comparing": "the graders' rules, which the first answer needs",

@@ -1,9 +1,9 @@
-"""The `hud-mcp` command: one module for each command, loaded when it is called."""
+"""The `hud-mcp` command. The module of a command loads when the command is called."""
 
 import errno
 import signal
 import sys
-from importlib import import_module
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -14,67 +14,77 @@ from hud_mcp.cli.operator import hide_operator_token
 from hud_mcp.cli.process import discard_output
 from hud_mcp.cli.startup import interrupted_quietly, without_collecting
 from hud_mcp.errors import HudMcpError, name_known, sole_cause
+from hud_mcp.registry import Command, broken_plugins, find, load, names_of
 
 __all__ = ["main"]
 
-_COMMANDS = {
-    "init": "Write an environment to begin with, its tasks, an agent and a test.",
-    "serve": "Serve environments over MCP, on stdio or HTTP.",
-    "install": "Let a client start hud-mcp: Claude, Cursor, VS Code, Codex and others.",
-    "uninstall": "Take hud-mcp out of a client's configuration.",
-    "bundle": "Make an MCP bundle (.mcpb) that a client installs.",
-    "eval": "Run an agent through a taskset and report.",
-    "check": "Prove tasks: solvable, not for free, the same each time, and without leaks.",
-    "jobs": "List jobs, or show what the runs of one amount to.",
-    "trace": "Show a trajectory step by step.",
-    "view": "Show jobs, trajectories and running sessions in a web page.",
-    "doctor": "Look at what this machine lacks, and say what to do.",
-    "browser": "Install the Chromium that browser environments need.",
-    "export": "Write a job or a trajectory as JSON Lines, Parquet, ATIF, HTML or GIF.",
-    "regrade": "Grade a job's stored answers again, without its agent.",
-    "store": "Look after a store: measure, verify, shrink, prune and copy it.",
-    "redact": "Remove what a model said or thought from the record.",
-    "tasks": "List the tasks of a taskset, or show one.",
-    "taskset": "Import public sets of tasks; look at, check, split and sample sets.",
-    "functions": "List what `setup` and `evaluate` of a task may name.",
-    "task": "Work on single tasks by hand, or over the HUD control channel.",
-    "channel": "Serve an environment on the HUD control channel.",
+CORE = {
+    "init": Command(
+        "hud_mcp.cli.init:command",
+        "Write an environment to begin with, its tasks, an agent and a test.",
+    ),
+    "serve": Command("hud_mcp.cli.serve:command", "Serve environments over MCP, on stdio or HTTP."),
+    "eval": Command("hud_mcp.cli.eval:command", "Run an agent through a taskset and report."),
+    "check": Command(
+        "hud_mcp.cli.check:command",
+        "Prove tasks: solvable, not for free, the same each time, and without leaks.",
+    ),
+    "jobs": Command(
+        "hud_mcp.cli.jobs:command", "List jobs, or show what the runs of one amount to."
+    ),
+    "trace": Command("hud_mcp.cli.trace:command", "Show a trajectory step by step."),
+    "regrade": Command(
+        "hud_mcp.cli.regrade:command", "Grade a job's stored answers again, without its agent."
+    ),
+    "tasks": Command("hud_mcp.cli.tasks:command", "List the tasks of a taskset, or show one."),
+    "functions": Command(
+        "hud_mcp.cli.functions:command", "List what `setup` and `evaluate` of a task may name."
+    ),
 }
+"""The commands of the core. Plugins have the others in their tables."""
 
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 """A disk without space, of whoever's file: the output's too."""
 
 
+def _commands() -> Mapping[str, Command]:
+    """Return all commands by name, other distributions' too. None of their modules loads."""
+    return CORE | names_of("commands") | CORE  # the order of the first, the values of the last
+
+
 class _Commands(click.Group):
     """Loads a command's module only when it is called: `serve` must answer fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(_commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS and ctx.resilient_parsing:  # of a shell that completes
-            return None
-        if cmd_name not in _COMMANDS:
+        with interrupted_quietly(), without_collecting():
+            if cmd_name in CORE:
+                return load(CORE[cmd_name].reference)
+            found = find("commands", cmd_name)
+        if found is None and not ctx.resilient_parsing:  # a shell that completes asks for any name
             known = name_known(
-                cmd_name, _COMMANDS, what="There are", listing="`hud-mcp --help` lists all."
+                cmd_name, _commands(), what="There are", listing="`hud-mcp --help` lists all."
             )
             raise click.UsageError(f"There is no command {cmd_name!r}.{known}", ctx)
-        with interrupted_quietly(), without_collecting():
-            return import_module(f"hud_mcp.cli.{cmd_name}").command
+        return found
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names of commands, without loading one."""
+        """Complete names of commands, without loading one."""
         names = [
-            CompletionItem(name, help=about)
-            for name, about in _COMMANDS.items()
+            CompletionItem(name, help=command.sentence)
+            for name, command in _commands().items()
             if name.startswith(incomplete)
         ]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+            formatter.write_dl([(name, each.sentence) for name, each in _commands().items()])
+        for sentence in broken_plugins():
+            formatter.write_text(sentence)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -12,7 +12,6 @@ from click.core import ParameterSource
 from rich.console import Console
 
 from hud_mcp.base.egress.hosts import read_hosts
-from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_tasksets
 from hud_mcp.cli.filters import SEED, filter_option, split_option
 from hud_mcp.cli.finite import FiniteFloat, WholeNumber
@@ -25,6 +24,7 @@ from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.proved import Found, find_wanted
 from hud_mcp.cli.recording import in_store, store_option
 from hud_mcp.record.place import check_place
+from hud_mcp.registry import service
 from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.checking.job import CheckOptions, Proof, begin_proof, resume_proof
 from hud_mcp.rollout.checking.probes import read_probe
@@ -122,7 +122,7 @@ def command(ctx: click.Context, **options: Any) -> None:
             options["given"], options["sources"], options["pattern"], split=options["split"]
         )
         if asks_here():
-            surfaces.offer_browser(found.sources)
+            service("offer browser")(found.sources)
     sys.exit(anyio.run(_main, found, options))
 
 

@@ -12,7 +12,6 @@ from rich.console import Console
 from hud_mcp.agents.ready import READY
 from hud_mcp.base.egress.hosts import read_hosts
 from hud_mcp.base.serving.secrecy import keep_to_itself
-from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_jobs, complete_sources, complete_tasksets
 from hud_mcp.cli.eval_usage import check_usage
 from hud_mcp.cli.filters import SEED, filter_option, split_option
@@ -33,15 +32,14 @@ from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.recording import in_store, no_record_option, store_option
 from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.cli.startup import without_collecting
-from hud_mcp.cli.watching import job_page
 from hud_mcp.cli.where import where_options, with_room
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.contexts import SELECTORS
 from hud_mcp.loading.named_sets import find_sets
 from hud_mcp.loading.protocols import PROTOCOLS
-from hud_mcp.plugins.view.web.report import write_report
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
+from hud_mcp.registry import service
 from hud_mcp.rollout.agents import BUILT_IN
 from hud_mcp.rollout.evaluation import Evaluation, report_folder
 from hud_mcp.rollout.plan import RunOptions
@@ -188,7 +186,7 @@ def command(ctx: click.Context, **options: Any) -> None:
     configure_logging("error")
     raise_file_limit()
     if options["resume"] is None and asks_here():
-        surfaces.offer_browser(options["sources"], options["tasksets"])
+        service("offer browser")(options["sources"], options["tasksets"])
     keep_to_itself()
     sys.exit(anyio.run(_main, options))
 
@@ -206,7 +204,7 @@ async def _main(options: dict[str, Any]) -> int:
     try:
         async with (
             watched_signals(on_repeated) as interruption,
-            job_page(console, store, options, interruption) as job_id,
+            service("job page")(console, store, options, interruption) as job_id,
         ):
             with without_collecting():
                 prepared = await _prepare(console, store, options, job_id)
@@ -292,7 +290,7 @@ async def _evaluate(
     with without_collecting():
         results = await _load(store, prepared, progress)
         print_results(console, results, told=progress.told, store=options["store"])
-        await write_report(store, job.id, report, expected=results.expected)
+        await service("job report")(store, job.id, report, expected=results.expected)
     console.print(f"Job {job.id}. Server log: {log_path}", style="dim", soft_wrap=True)
     jobs = in_store(f"hud-mcp jobs {job.id}", options["store"])
     console.print(cell(f"Next: `{jobs}` lists each run.", "dim"), soft_wrap=True)

@@ -17,8 +17,8 @@ from hud_mcp.analysis.comparison import (
 )
 from hud_mcp.analysis.intervals import interval_text
 from hud_mcp.cli.output import cell, make_console, make_table, number, print_table
-from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
+from hud_mcp.registry import service
 from hud_mcp.store import Store
 
 __all__ = ["comparison_json", "load_comparison", "print_comparison"]
@@ -45,7 +45,7 @@ async def load_comparison(
     jobs: list[Job] = []
     runs: list[JobRuns] = []
     for job_id in ids:
-        job, tasks, found = await Outlines(store.database).load_outline(job_id)
+        job, tasks, found = await service("job outlines")(store.database).load_outline(job_id)
         if job is None or job.is_proof:
             raise click.UsageError(
                 f"The runs of {job_id} prove tasks and are no agent's results; name jobs of agents."

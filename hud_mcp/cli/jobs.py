@@ -24,10 +24,10 @@ from hud_mcp.cli.output import cell, make_console, make_table, number, print_tab
 from hud_mcp.cli.recording import in_store, is_there, store_option
 from hud_mcp.loading.protocols import PROTOCOL, recorded_protocol
 from hud_mcp.loading.provenance import LEFT_OUT, SETS, clusters_of, recorded_left_out
-from hud_mcp.plugins.view.outlines import Outlines
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
 from hud_mcp.record.trajectory import TrajectorySummary
+from hud_mcp.registry import service
 from hud_mcp.session.log import configure_logging
 from hud_mcp.store import Store
 from hud_mcp.values.outcome import NOT_BEGUN
@@ -109,7 +109,7 @@ async def _list(store: Store, options: dict[str, Any]) -> None:
     jobs, more = found[: options["limit"]], len(found) > options["limit"]
     rows: list[tuple[Job, JobStatistics, int]] = []
     for job in jobs:
-        _, tasks, runs = await Outlines(store.database).load_outline(job.id)
+        _, tasks, runs = await service("job outlines")(store.database).load_outline(job.id)
         figures = job_statistics(
             [task.id for task in tasks],
             runs,

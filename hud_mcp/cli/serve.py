@@ -15,12 +15,11 @@ from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.greeting import configured_arguments, is_watched
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.hosts import allow_option
-from hud_mcp.cli.monitoring import monitoring_options
 from hud_mcp.cli.recording import no_record_option, store_option
-from hud_mcp.cli.replicas import refuse_alone, replica_options
 from hud_mcp.cli.serving import run
 from hud_mcp.cli.tokens import token_file_option
 from hud_mcp.loading.bridged import is_bridged
+from hud_mcp.registry import service
 from hud_mcp.server.stdio.claim import claim_stdio
 from hud_mcp.session.limits import Limits
 from hud_mcp.values.observation import DEFAULT_FORMAT, IMAGE_FORMATS
@@ -175,8 +174,8 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     metavar="FILE",
     help="Accept operator calls with the token in FILE. Never give it to agents.",
 )
-@monitoring_options
-@replica_options
+@service("monitoring options")
+@service("replica options")
 @click.option("--job", hidden=True, help="The job that all sessions belong to.")
 @click.option(
     "--without-mcp", is_flag=True, hidden=True, help="On stdio: take a job's calls as lines."
@@ -214,10 +213,10 @@ def command(ctx: click.Context, **options: Any) -> None:
             "--reload follows files, and a bridged environment has its own "
             "server. Leave out --reload."
         )
-    refuse_alone(options)
+    service("refuse alone")(options)
     options["greeted"] = configured_arguments(ctx) if is_watched(options) else None
     if options["greeted"] is not None:
-        surfaces.offer_browser(options["sources"] or surfaces.default_sources())
+        service("offer browser")(options["sources"] or surfaces.default_sources())
     if options["http"]:
         if options["token_from_stdin"]:
             keep_to_itself()

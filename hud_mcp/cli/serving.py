@@ -21,21 +21,17 @@ from hud_mcp.base.serving.deadline import Deadline
 from hud_mcp.base.serving.listening import LOOPBACK, base_url, listen, port_of, read_address
 from hud_mcp.base.serving.signals import interruptible, stop_signals
 from hud_mcp.cli import surfaces
-from hud_mcp.cli.bridges import listed_by, offer_published, open_bridges
 from hud_mcp.cli.greeting import greet_over_http, greet_over_stdio
 from hud_mcp.cli.limits import read_limits
-from hud_mcp.cli.monitoring import monitoring
 from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import raise_file_limit
-from hud_mcp.cli.quotas import read_quotas
 from hud_mcp.cli.reloading import Reloading
-from hud_mcp.cli.replicas import read_replica
 from hud_mcp.cli.sources import load, only_environment
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import quotas_of_tokens, read_tokens, with_operator
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.install.machine.platforms import refusal
 from hud_mcp.record.place import check_place
+from hud_mcp.registry import service
 from hud_mcp.session.log import LineStream, configure_logging
 
 if TYPE_CHECKING:
@@ -93,7 +89,7 @@ async def _serve(options: dict[str, Any], streams: Any, printed: Any) -> int:
         scope.cancel()
 
     with anyio.CancelScope() as scope, stop_signals(stop, patience=1):
-        async with monitoring(options):
+        async with service("monitoring")(options):
             return await _serve_sessions(options, streams, printed)
     return 128 + came[0]
 
@@ -106,7 +102,7 @@ async def _serve_sessions(options: dict[str, Any], streams: Any, printed: Any) -
         deadline = Deadline(sessions.kill)
         try:
             sessions.begin()
-            await offer_published(sessions)
+            await service("published tools")(sessions)
             if options["without_mcp"]:
                 tools = surfaces.LocalTools(sessions, image=options["image"])
                 code = await surfaces.serve_calls(tools, streams, on_stop=deadline.begin)
@@ -130,7 +126,7 @@ async def _open_sessions(options: dict[str, Any], bridges: AsyncExitStack) -> An
     options["tokens"] = read_tokens(options["tokens"], options["token_file"])
     limits = read_limits(options["limits"])
     own = quotas_of_tokens(options["token_file"])
-    quotas = read_quotas(options["quotas"], own, living_s=limits.total_s)
+    quotas = service("read quotas")(options["quotas"], own, living_s=limits.total_s)
     with interruptible(), without_collecting():
         if not options["without_mcp"]:
             _ = surfaces.build_server, surfaces.serve_stdio
@@ -142,11 +138,13 @@ async def _open_sessions(options: dict[str, Any], bridges: AsyncExitStack) -> An
         options["reloading"] = Reloading(options, bridges)
         options["reloading"].freeze(environments)
     bridged = await bridges.enter_async_context(
-        open_bridges(options["sources"], options["python"], [e.name for e in environments])
+        service("open bridges")(
+            options["sources"], options["python"], [e.name for e in environments]
+        )
     )
     environments += bridged
     if not options["tasksets"]:
-        tasksets += listed_by(bridged)
+        tasksets += service("listed by bridges")(bridged)
     return surfaces.Sessions(
         environments,
         store=surfaces.Store(options["store"], start_rule=quotas),
@@ -167,7 +165,7 @@ def _refuse_impossible(environments: Sequence[Any]) -> None:
         HudMcpError: Naming the environment, and what to do.
     """
     for environment in environments:
-        if (why := refusal(environment.world)) is not None:
+        if (why := service("platform refusal")(environment.world)) is not None:
             raise HudMcpError(f"{environment.name} cannot run here. {why}")
 
 
@@ -186,9 +184,9 @@ def _build(sessions: Any, options: dict[str, Any]) -> Any:
     token = options["operator_token"]
     server = surfaces.build_server(sessions, image=options["image"])
     if (tag := options["replica"]) is not None:
-        surfaces.mark_results(server, tag)
+        service("mark results")(server, tag)
     if token:
-        surfaces.serve_operations(server, surfaces.Operations(sessions, token=token))
+        service("serve operations")(server, service("operations")(sessions, token=token))
     return server
 
 
@@ -240,7 +238,7 @@ async def _channel(options: dict[str, Any], sessions: Any) -> AsyncGenerator[int
         return
     host, port = read_address(options["channel"], option="--channel")
     environment = only_environment(list(sessions.environments.values()), "--channel")
-    channel = surfaces.Channel(
+    channel = service("channel")(
         environment,
         sessions=sessions,
         token=options["channel_token"],
@@ -265,7 +263,7 @@ async def _live_pages(options: dict[str, Any], sessions: Any) -> AsyncGenerator[
     listener = listen(LOOPBACK, options["live"])
     sessions.serve_live_at(base_url(LOOPBACK, port_of(listener)))
     logger.info("live pages are at %s/live/", sessions.live_base)
-    routes = surfaces.live_routes(
+    routes = service("live routes")(
         sessions.store, hosts=surfaces.Hosts(LOOPBACK), log=options["live_log"]
     )
     async with surfaces.serving(libraries.Router(routes), listener):
@@ -307,10 +305,10 @@ async def _serve_http(  # noqa: PLR0917  # what one command has
     if options["end_with_stdin"]:
         threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
     tokens = with_operator(options["tokens"], options["operator_token"])
-    beside = surfaces.live_routes(sessions.store, hosts=hosts, log=options["live_log"])
+    beside = service("live routes")(sessions.store, hosts=hosts, log=options["live_log"])
     beside += options["monitor"].routes(hosts)
     if options["openenv"]:
-        beside += surfaces.openenv_routes(
+        beside += service("openenv routes")(
             sessions, hosts=hosts, tokens=tokens, image=options["image"]
         )
     ended_by = await surfaces.serve_http(
@@ -324,6 +322,6 @@ async def _serve_http(  # noqa: PLR0917  # what one command has
         max_body_bytes=4 * sessions.limits.argument_bytes,
         beside=beside,
         sockets=options["openenv"],
-        front=read_replica(options, sessions, host),
+        front=service("read replica")(options, sessions, host),
     )
     return 0 if ended_by is None else 128 + ended_by

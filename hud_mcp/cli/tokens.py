@@ -4,17 +4,18 @@ import logging
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 
 from hud_mcp.base.hidden_paths import hide
 from hud_mcp.base.text_files import read_text_file
 from hud_mcp.cli import surfaces
-from hud_mcp.cli.quotas import QUOTA_WORDS
 from hud_mcp.errors import HudMcpError
 from hud_mcp.session.caller import OPERATOR
 
 __all__ = [
+    "QUOTA_NAMES",
     "quotas_of_tokens",
     "read_one_token",
     "read_tokens",
@@ -23,6 +24,10 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
+
+QUOTA_NAMES: Final = ("sessions", "starts_per_minute", "stored_bytes")
+_QUOTA_WORDS: Final = re.compile(rf"(?:\s+(?:{'|'.join(QUOTA_NAMES)})=\S+)+$")
+"""The end of a line of a token file: the quotas of that principal."""
 
 _TOKEN_CHARS = 8
 """Shorter secrets are guessed."""
@@ -67,7 +72,7 @@ def quotas_of_tokens(file: str | None) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for line in _whole_lines(file):
-        words = QUOTA_WORDS.search(line)
+        words = _QUOTA_WORDS.search(line)
         if words is None:
             continue
         name, _ = _split(line[: words.start()])
@@ -125,7 +130,7 @@ def with_operator(tokens: dict[str, str], token: str | None) -> dict[str, str]:
 
 def _lines(file: str | None) -> list[str]:
     """The tokens of a file: one a line, without the quotas that follow it."""
-    lines = [QUOTA_WORDS.sub("", line) for line in _whole_lines(file)]
+    lines = [_QUOTA_WORDS.sub("", line) for line in _whole_lines(file)]
     if file is not None and surfaces.is_open_to_others(Path(file)):
         logger.warning("others on this machine may read %s; chmod 600 keeps it yours", file)
     return lines

@@ -19,4 +19,7 @@ PLUGIN = Plugin(
         "hud_mcp.carl.context.selection": "hud_mcp.values.selector",
         "hud_mcp.carl.envs.carl_env": "hud_mcp.plugins.gymnasium.carl.environment",
     },
+    services={
+        "choose opengl": "hud_mcp.plugins.gymnasium.world.opengl:choose_opengl",
+    },
 )

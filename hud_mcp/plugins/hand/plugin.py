@@ -1,7 +1,15 @@
 """The table of this plugin."""
 
-from hud_mcp.registry import Plugin
+from hud_mcp.registry import Command, Plugin
 
 __all__ = ["PLUGIN"]
 
-PLUGIN = Plugin("hand")
+PLUGIN = Plugin(
+    "hand",
+    commands={
+        "task": Command(
+            "hud_mcp.plugins.hand.commands.task:command",
+            "Work on single tasks by hand, or over the HUD control channel.",
+        ),
+    },
+)

@@ -1,11 +1,17 @@
 """The table of this plugin."""
 
-from hud_mcp.registry import Plugin
+from hud_mcp.registry import Command, Plugin
 
 __all__ = ["PLUGIN"]
 
 PLUGIN = Plugin(
     "hud",
+    commands={
+        "channel": Command(
+            "hud_mcp.plugins.hud.commands.channel:command",
+            "Serve an environment on the HUD control channel.",
+        ),
+    },
     names={
         "hud_mcp.channel": "hud_mcp.plugins.hud.wire",
         "hud_mcp.channel.client": "hud_mcp.plugins.hud.wire.client",
@@ -32,5 +38,14 @@ PLUGIN = Plugin(
         "hud_mcp.utils.common": "hud_mcp.values.call hud_mcp.values.observation",
         "hud_mcp.utils.config": "hud_mcp.values.call",
     },
-    services={"template process": "hud_mcp.plugins.hud.place:TemplateProcess"},
+    services={
+        "channel": "hud_mcp.plugins.hud.wire.server:Channel",
+        "channel client": "hud_mcp.plugins.hud.wire.client:ChannelClient",
+        "operations": "hud_mcp.plugins.hud.operations:Operations",
+        "serve operations": "hud_mcp.plugins.hud.operator_calls:serve_operations",
+        "open bridges": "hud_mcp.plugins.hud.commands.bridges:open_bridges",
+        "published tools": "hud_mcp.plugins.hud.commands.bridges:offer_published",
+        "listed by bridges": "hud_mcp.plugins.hud.commands.bridges:listed_by",
+        "template process": "hud_mcp.plugins.hud.place:TemplateProcess",
+    },
 )

@@ -4,4 +4,9 @@ from hud_mcp.registry import Plugin
 
 __all__ = ["PLUGIN"]
 
-PLUGIN = Plugin("openenv")
+PLUGIN = Plugin(
+    "openenv",
+    services={
+        "openenv routes": "hud_mcp.plugins.openenv.routes:openenv_routes",
+    },
+)

@@ -1,11 +1,28 @@
 """The table of this plugin."""
 
-from hud_mcp.registry import Plugin
+from hud_mcp.registry import Command, Plugin
 
 __all__ = ["PLUGIN"]
 
 PLUGIN = Plugin(
     "view",
+    commands={
+        "view": Command(
+            "hud_mcp.plugins.view.commands.view:command",
+            "Show jobs, trajectories and running sessions in a web page.",
+        ),
+        "export": Command(
+            "hud_mcp.plugins.view.commands.export:command",
+            "Write a job or a trajectory as JSON Lines, Parquet, ATIF, HTML or GIF.",
+        ),
+    },
     names={"hud_mcp.export": "hud_mcp.plugins.view.export"},
-    services={"subscriptions": "hud_mcp.plugins.view.subscriptions:serve_subscriptions"},
+    services={
+        "live routes": "hud_mcp.plugins.view.web.live:live_routes",
+        "job page": "hud_mcp.plugins.view.commands.watching:job_page",
+        "job report": "hud_mcp.plugins.view.web.report:write_report",
+        "job outlines": "hud_mcp.plugins.view.outlines:Outlines",
+        "find trajectories": "hud_mcp.plugins.view.export.selection:find_trajectories",
+        "subscriptions": "hud_mcp.plugins.view.subscriptions:serve_subscriptions",
+    },
 )

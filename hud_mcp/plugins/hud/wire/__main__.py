@@ -1,6 +1,6 @@
 """`python -m hud_mcp.channel SOURCE`: what a container runs for HUD's own runtimes."""
 
-from hud_mcp.cli.channel import serve_command
+from hud_mcp.plugins.hud.commands.channel import serve_command
 
 if __name__ == "__main__":
     serve_command(prog_name="python -m hud_mcp.channel")

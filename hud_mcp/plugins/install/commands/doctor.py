@@ -10,18 +10,18 @@ import anyio
 import click
 import orjson
 
-from hud_mcp.cli import surfaces
-from hud_mcp.cli.first_browser import shown_progress
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.loading.bridged import is_bridged
-from hud_mcp.plugins.gymnasium.world.opengl import choose_opengl
+from hud_mcp.plugins.install import commands
+from hud_mcp.plugins.install.commands.first_browser import shown_progress
 from hud_mcp.plugins.install.machine.examination import examine
 from hud_mcp.plugins.install.machine.finding import Finding
 from hud_mcp.plugins.install.machine.installing import install, still_missing
 from hud_mcp.plugins.install.machine.need import BUBBLEWRAP, FONTS, OPENGL, Need, find_browser_needs
 from hud_mcp.plugins.install.machine.packages import PackageManager
 from hud_mcp.plugins.install.machine.places import EXTRA, OPENGL_FINDING, look_at_fonts
+from hud_mcp.registry import service
 from hud_mcp.session.log import configure_logging
 
 __all__ = ["command"]
@@ -55,8 +55,8 @@ def command(*, sources: Sequence[str], fix: bool, store: str | None, as_json: bo
     it exists, or else the quickstart environments.
     """
     configure_logging("error")
-    plain = [each for each in sources or surfaces.default_sources() if not is_bridged(each)]
-    look = partial(_look, surfaces.load_environments(plain), store)
+    plain = [each for each in sources or commands.default_sources() if not is_bridged(each)]
+    look = partial(_look, commands.load_environments(plain), store)
     findings = anyio.run(look)
     lacking = {each.name for each in findings if each.state == "failed" or _is_opengl(each)}
     told = None
@@ -91,7 +91,7 @@ def _fix(lacking: set[str]) -> str | None:
             yield BUBBLEWRAP
         if "fonts" in lacking and look_at_fonts(needed=True).state != "ok":
             yield FONTS
-        if OPENGL_FINDING in lacking and choose_opengl(again=True) is not None:
+        if OPENGL_FINDING in lacking and service("choose opengl")(again=True) is not None:
             yield OPENGL
 
     manager = PackageManager.find()

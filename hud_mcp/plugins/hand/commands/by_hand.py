@@ -14,8 +14,8 @@ import click
 import orjson
 
 from hud_mcp.base.text_files import without_mark
-from hud_mcp.cli import surfaces
 from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.hand import commands
 from hud_mcp.record.place import check_place
 from hud_mcp.session.log import configure_logging
 from hud_mcp.show.transcript import visible_line
@@ -69,10 +69,10 @@ def call(
     """
     configure_logging("warning")
     check_place(options["store"])
-    place = surfaces.place_of(options["store"])
+    place = commands.place_of(options["store"])
     with (
         _reporting() as report,
-        surfaces.reached(
+        commands.reached(
             place,
             starts=starts,
             is_named=options.get("session") is not None,
@@ -84,9 +84,9 @@ def call(
         given = dict(arguments)
         if "session" in options:
             given["session"] = _chosen(place, options["session"], report)
-        result = anyio.run(partial(surfaces.ask, place, name, given, meta=meta, report=report))
+        result = anyio.run(partial(commands.ask, place, name, given, meta=meta, report=report))
     if name != "tools/list" and result.is_error:
-        raise surfaces.Asked(in_commands(text_of(result)))
+        raise commands.Asked(in_commands(text_of(result)))
     return result
 
 
@@ -115,7 +115,7 @@ def _reporting() -> Generator[Callable[[str], None]]:
 
 def _list_own(place: Any, report: Callable[[str], None]) -> list[dict[str, Any]]:
     """The sessions that commands of this user have started in a store, newest first."""
-    result = anyio.run(partial(surfaces.ask, place, "task_status", {"list": True}, report=report))
+    result = anyio.run(partial(commands.ask, place, "task_status", {"list": True}, report=report))
     return cast("dict[str, Any]", result.structured_content or {}).get("sessions", [])
 
 
@@ -130,7 +130,7 @@ def _chosen(place: Any, given: str | None, report: Callable[[str], None]) -> str
     if given is None:
         found = [row["session"] for row in rows if row["state"] != "ended"]
         if not found:
-            raise surfaces.NothingOpen(surfaces.NOTHING)
+            raise commands.NothingOpen(commands.NOTHING)
     else:
         found = [row["session"] for row in rows if row["session"] == given]
         found = found or [row["session"] for row in rows if row["session"].startswith(given)]

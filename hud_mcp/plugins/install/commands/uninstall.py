@@ -4,7 +4,11 @@ import json
 
 import click
 
-from hud_mcp.cli.clients import (
+from hud_mcp.cli.help import Command
+from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.install.clients.client import CLIENTS
+from hud_mcp.plugins.install.clients.entry import is_own
+from hud_mcp.plugins.install.commands.clients import (
     config_option,
     configuration,
     dry_run_option,
@@ -12,10 +16,6 @@ from hud_mcp.cli.clients import (
     show,
     write,
 )
-from hud_mcp.cli.help import Command
-from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.install.clients.client import CLIENTS
-from hud_mcp.plugins.install.clients.entry import is_own
 
 __all__ = ["command"]
 

@@ -11,7 +11,6 @@ import anyio
 import click
 import orjson
 
-from hud_mcp.cli import by_hand, surfaces
 from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
@@ -19,6 +18,8 @@ from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.recording import store_option
 from hud_mcp.cli.sources import load
 from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.hand import commands
+from hud_mcp.plugins.hand.commands import by_hand
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.log import LineStream, configure_logging
 from hud_mcp.values.core_tools import CORE_TOOLS
@@ -192,8 +193,8 @@ def answer_command(answer: str | None, file: str | None, **options: Any) -> None
 def ps_command(*, ended: bool, store: str | None, as_json: bool) -> None:
     """List the open sessions and their server."""
     configure_logging("warning")
-    place = surfaces.place_of(store)
-    rows, running = anyio.run(partial(surfaces.list_open, place))
+    place = commands.place_of(store)
+    rows, running = anyio.run(partial(commands.list_open, place))
     shown = [row for row in rows if ended or row["state"] != "ended"]
     if as_json:
         for row in shown:
@@ -215,11 +216,11 @@ def ps_command(*, ended: bool, store: str | None, as_json: bool) -> None:
 def stop_command(store: str | None) -> None:
     """Stop the background server. The next command that names a session starts it again."""
     configure_logging("warning")
-    place = surfaces.place_of(store)
-    if not surfaces.stop_server(place):
+    place = commands.place_of(store)
+    if not commands.stop_server(place):
         click.echo("No server is running.")
         return
-    rows, _ = anyio.run(partial(surfaces.list_open, place))
+    rows, _ = anyio.run(partial(commands.list_open, place))
     left = sum(row["state"] != "ended" for row in rows)
     waiting = f"{left} session waits" if left == 1 else f"{left} sessions wait"
     click.echo(f"Stopped. {waiting}: the next command for it goes on." if left else "Stopped.")
@@ -254,10 +255,10 @@ def hold_command(sources: tuple[str, ...], tasksets: tuple[str, ...], **options:
 
 
 async def _hold(sources: tuple[str, ...], tasksets: tuple[str, ...], store: str, ready: int) -> int:
-    served = sources or surfaces.default_sources()
+    served = sources or commands.default_sources()
     environments, offered = load(served, tasksets)
-    sessions = surfaces.Sessions(
-        environments, store=surfaces.Store(store), tasksets=offered, limits=_LIMITS
+    sessions = commands.Sessions(
+        environments, store=commands.Store(store), tasksets=offered, limits=_LIMITS
     )
     sessions.begin()
 
@@ -265,11 +266,11 @@ async def _hold(sources: tuple[str, ...], tasksets: tuple[str, ...], store: str,
         os.write(ready, b"ready\n")
         os.close(ready)
 
-    lasting = tuple(surfaces.lasting_source(each) for each in served)
-    return await surfaces.serve_by_hand(
+    lasting = tuple(commands.lasting_source(each) for each in served)
+    return await commands.serve_by_hand(
         sessions,
-        surfaces.place_of(store),
-        surfaces.notes_of(lasting, tasksets),
+        commands.place_of(store),
+        commands.notes_of(lasting, tasksets),
         on_ready=on_ready,
     )
 

@@ -5,10 +5,10 @@ import logging
 import click
 
 from hud_mcp.base.serving.own_command import shown_command
-from hud_mcp.cli.first_browser import ask_for_browser, bring_browser
 from hud_mcp.cli.help import Group
 from hud_mcp.cli.output import asks_here
 from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.install.commands.first_browser import ask_for_browser, bring_browser
 from hud_mcp.plugins.install.machine.need import find_browser_needs
 
 __all__ = ["command"]

@@ -7,8 +7,15 @@ import anyio
 import click
 
 from hud_mcp.base.serving.own_command import own_command, shown_command
-from hud_mcp.cli import surfaces
-from hud_mcp.cli.clients import (
+from hud_mcp.cli.help import Command
+from hud_mcp.cli.sources import load
+from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidConfiguration
+from hud_mcp.plugins.install import commands
+from hud_mcp.plugins.install.clients.change import Change, Configuration
+from hud_mcp.plugins.install.clients.client import CLIENTS, Client, Machine
+from hud_mcp.plugins.install.clients.entry import Entry, kept_variables, serve_arguments
+from hud_mcp.plugins.install.clients.links import LINKED, install_link
+from hud_mcp.plugins.install.commands.clients import (
     config_option,
     configuration,
     dry_run_option,
@@ -16,13 +23,6 @@ from hud_mcp.cli.clients import (
     show,
     write,
 )
-from hud_mcp.cli.help import Command
-from hud_mcp.cli.sources import load
-from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidConfiguration
-from hud_mcp.plugins.install.clients.change import Change, Configuration
-from hud_mcp.plugins.install.clients.client import CLIENTS, Client, Machine
-from hud_mcp.plugins.install.clients.entry import Entry, kept_variables, serve_arguments
-from hud_mcp.plugins.install.clients.links import LINKED, install_link
 
 __all__ = ["command"]
 
@@ -149,13 +149,13 @@ def _bring_browser(environments: Sequence[Any], *, is_wanted: bool) -> None:
     Raises:
         HudMcpError: There is none, and none was wanted or could be had.
     """
-    if not surfaces.lacks_browser(environments):
+    if not commands.lacks_browser(environments):
         return
     if is_wanted:
-        surfaces.bring_browser()
+        commands.bring_browser()
         return
-    surfaces.offer_browser_for(environments)
-    if surfaces.lacks_browser(environments):
+    commands.offer_browser_for(environments)
+    if commands.lacks_browser(environments):
         raise HudMcpError(
             "The sources need a Chromium, but none starts here. Call again with --yes, or run "
             f"`{shown_command('browser', 'install', '--yes')}` first. Nothing was written."
@@ -172,7 +172,7 @@ def _try(client: Client, change: Change, name: str) -> None:
     shown = " ".join([entry.command, *entry.args])
     click.echo(f"Starting: {shown}")
     try:
-        trials = anyio.run(surfaces.try_entry, entry)
+        trials = anyio.run(commands.try_entry, entry)
     except (EnvironmentFailed, InvalidConfiguration) as exc:
         what = "What is there" if change.is_empty else "What was written"
         raise HudMcpError(f"{what} does not work. {change.path} is as it was. {exc}") from exc

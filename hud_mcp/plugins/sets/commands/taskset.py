@@ -9,7 +9,6 @@ from typing import Any
 import click
 import orjson
 
-from hud_mcp.cli import inspect_sets
 from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Group
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
@@ -20,6 +19,7 @@ from hud_mcp.loading.places import find_sources
 from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.loading.published import PUBLISHED
 from hud_mcp.loading.source import find_taskset, load_environments, shipped_folder
+from hud_mcp.plugins.sets.commands import inspect_sets
 from hud_mcp.plugins.sets.files import cache_folder
 from hud_mcp.plugins.sets.imported import Imported, import_published
 from hud_mcp.session.catalogue import Catalogue

@@ -11,7 +11,7 @@ import click
 from hud_mcp.base.lazy import libraries
 from hud_mcp.base.serving.listening import base_url, is_loopback, listen, port_of, read_address
 from hud_mcp.base.telemetry import listen as listen_to_telemetry
-from hud_mcp.cli import surfaces
+from hud_mcp.plugins.operate import commands
 
 __all__ = ["Monitor", "monitoring", "monitoring_options"]
 
@@ -88,9 +88,9 @@ class Monitor:
             )
         if self._token is not None and not (self._address or options["http"]):
             raise click.UsageError("--metrics-token is for --metrics or --http; name an address.")
-        self._health = surfaces.Health(lambda: self._sessions)
+        self._health = commands.Health(lambda: self._sessions)
         wanted = self._address is not None or self._token is not None
-        self._metrics = surfaces.Metrics(lambda: self._sessions) if wanted else None
+        self._metrics = commands.Metrics(lambda: self._sessions) if wanted else None
 
     def watch(self, sessions: Any) -> None:
         """Tell of this registry from now on."""
@@ -102,9 +102,9 @@ class Monitor:
         Args:
             hosts: The names by which that is addressed.
         """
-        routes = surfaces.health_routes(self._health)
+        routes = commands.health_routes(self._health)
         if self._metrics is not None and self._address is None:
-            routes.append(surfaces.metrics_route(self._metrics, token=self._token, hosts=hosts))
+            routes.append(commands.metrics_route(self._metrics, token=self._token, hosts=hosts))
         return routes
 
     @asynccontextmanager
@@ -112,7 +112,7 @@ class Monitor:
         """Count while the body runs, and answer on the address of its own, if it has one."""
         async with AsyncExitStack() as stack:
             if self._traces:
-                await stack.enter_async_context(surfaces.tracing())
+                await stack.enter_async_context(commands.tracing())
             if self._metrics is not None:
                 stack.callback(listen_to_telemetry(self._metrics))
             if self._metrics is not None and self._address is not None:
@@ -124,13 +124,13 @@ class Monitor:
         host, port = read_address(address, option="--metrics")
         listener = listen(host, port)
         # Whoever names an address that others reach is asked by names that are not known here.
-        hosts = surfaces.Hosts(host, self._hosts) if is_loopback(host) else None
+        hosts = commands.Hosts(host, self._hosts) if is_loopback(host) else None
         routes = [
-            *surfaces.health_routes(self._health),
-            surfaces.metrics_route(metrics, token=self._token, hosts=hosts),
+            *commands.health_routes(self._health),
+            commands.metrics_route(metrics, token=self._token, hosts=hosts),
         ]
         logger.info("metrics are at %s/metrics", base_url(host, port_of(listener)))
-        async with surfaces.serving(libraries.Router(routes), listener):
+        async with commands.serving(libraries.Router(routes), listener):
             yield
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import anyio
 import click
 
-from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.help import Group
 from hud_mcp.cli.output import asks_here, cell, make_console
 from hud_mcp.cli.recording import store_option
 from hud_mcp.cli.telling import Telling
+from hud_mcp.plugins.operate import commands
 from hud_mcp.plugins.operate.upkeep.values import Copied, Finding, Holdings, Pruned, Vacuumed
 from hud_mcp.record.place import check_place, default_store_url, read_place
 from hud_mcp.record.trajectory import utc_now
@@ -81,7 +81,7 @@ def info(*, store: str | None, as_json: bool) -> None:
 async def _measure(url: str | None) -> Holdings:
     opened = Store(url)
     try:
-        return await surfaces.Upkeep(opened).measure()
+        return await commands.Upkeep(opened).measure()
     finally:
         await opened.close()
 
@@ -151,7 +151,7 @@ async def _verify(url: str | None) -> list[Finding]:
     opened = Store(url)
     telling = Telling("looked at")
     try:
-        return await surfaces.Upkeep(opened).verify(on_progress=telling.show)
+        return await commands.Upkeep(opened).verify(on_progress=telling.show)
     finally:
         telling.clear()
         await opened.close()
@@ -180,7 +180,7 @@ async def _copy(url: str | None, target: str) -> Copied:
     opened, other = Store(url), Store(target)
     telling = Telling("rows copied and compared")
     try:
-        return await surfaces.Upkeep(opened).copy_to(other, on_progress=telling.show)
+        return await commands.Upkeep(opened).copy_to(other, on_progress=telling.show)
     finally:
         telling.clear()
         await opened.close()
@@ -208,7 +208,7 @@ def vacuum(*, store: str | None, beside: tuple[str, ...]) -> None:
 async def _vacuum(url: str | None, beside: Sequence[str]) -> Vacuumed:
     opened = Store(url)
     try:
-        return await surfaces.Upkeep(opened).vacuum(beside=beside)
+        return await commands.Upkeep(opened).vacuum(beside=beside)
     finally:
         await opened.close()
 
@@ -261,7 +261,7 @@ async def _prune(options: dict[str, Any]) -> int:
             "beside": options["beside"],
         }
         before = utc_now() - age
-        found = await surfaces.Upkeep(opened).prune(before, dry_run=True, **wanted)
+        found = await commands.Upkeep(opened).prune(before, dry_run=True, **wanted)
         if options["dry_run"] or not found.runs:
             would = "Would remove" if found.runs else "Nothing ended so long ago, or is left"
             click.echo(f"{would}: {_removed(found)}." if found.runs else f"{would} to remove.")
@@ -270,7 +270,7 @@ async def _prune(options: dict[str, Any]) -> int:
             return 1
         telling = Telling("pruned")
         try:
-            done = await surfaces.Upkeep(opened).prune(before, on_progress=telling.show, **wanted)
+            done = await commands.Upkeep(opened).prune(before, on_progress=telling.show, **wanted)
         finally:
             telling.clear()
     finally:

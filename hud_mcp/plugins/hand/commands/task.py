@@ -10,11 +10,14 @@ import anyio
 import click
 import orjson
 
-from hud_mcp.cli import by_hand, surfaces
 from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Group
 from hud_mcp.cli.recording import store_option
-from hud_mcp.cli.session_commands import (
+from hud_mcp.cli.sources import load
+from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.hand import commands
+from hud_mcp.plugins.hand.commands import by_hand
+from hud_mcp.plugins.hand.commands.session_commands import (
     act_command,
     answer_command,
     call_command,
@@ -26,8 +29,7 @@ from hud_mcp.cli.session_commands import (
     stop_command,
     tools_command,
 )
-from hud_mcp.cli.sources import load
-from hud_mcp.errors import HudMcpError
+from hud_mcp.registry import service
 from hud_mcp.session.log import LineStream, configure_logging
 
 __all__ = ["command"]
@@ -173,8 +175,9 @@ def grade_command(
     async def ask(client: Any) -> Any:
         try:
             return await client.grade(text)
-        except surfaces.ChannelRefused as exc:
-            if task is None or (exc.code, exc.message) != _NOTHING_HELD:
+        except HudMcpError as exc:
+            refusal = (getattr(exc, "code", None), getattr(exc, "message", None))
+            if task is None or refusal != _NOTHING_HELD:
                 raise
         _tell_started(task)
         await client.start(task, given)
@@ -228,8 +231,8 @@ def _run(options: dict[str, Any], ask: Ask, by_hand_: Callable[[], Any]) -> Any:
 
 
 async def _ask(options: dict[str, Any], ask: Ask) -> Any:
-    place = surfaces.read_place(options["url"])
-    async with surfaces.ChannelClient.connect(place, session_id=options.get("session")) as client:
+    connect = service("channel client").connect
+    async with connect(options["url"], session_id=options.get("session")) as client:
         return await ask(client)
 
 
@@ -279,7 +282,7 @@ def _grade_by_hand(
     submit = partial(by_hand.call, options, "response", {"answer": answer})
     try:
         result = submit()
-    except surfaces.NothingOpen:
+    except commands.NothingOpen:
         if task is None:
             raise
         _tell_started(task)

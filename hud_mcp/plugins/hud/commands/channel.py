@@ -7,7 +7,6 @@ import anyio
 import click
 
 from hud_mcp.base.egress.hosts import read_hosts
-from hud_mcp.cli import surfaces
 from hud_mcp.cli.finite import FiniteFloat, WholeNumber
 from hud_mcp.cli.help import Group
 from hud_mcp.cli.hosts import allow_option
@@ -20,6 +19,7 @@ from hud_mcp.cli.sources import load, only_environment
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import read_one_token, token_file_option
 from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.hud import commands
 from hud_mcp.record.place import check_place
 from hud_mcp.session.log import LineStream, configure_logging
 
@@ -111,16 +111,16 @@ async def _serve(options: dict[str, Any], printed: Any) -> int:
     token = read_one_token(options["token"], options["token_file"], check=False)
     source = f"{options['source']}:{options['name']}" if options["name"] else options["source"]
     with without_collecting():
-        serve_channel = surfaces.serve_channel
+        serve_channel = commands.serve
         environments, tasksets = load([source], options["tasksets"])
     environment = only_environment(environments, "A channel")
     given = read_limits(options["limits"])
-    limits = surfaces.CHANNEL_LIMITS.model_copy(
+    limits = commands.CHANNEL_LIMITS.model_copy(
         update={name: getattr(given, name) for name in given.model_fields_set}
     )
-    sessions = surfaces.Sessions(
+    sessions = commands.Sessions(
         environments,
-        store=surfaces.Store(options["store"]),
+        store=commands.Store(options["store"]),
         tasksets=tasksets,
         limits=limits,
         local_hosts=read_hosts(options["allow"]),

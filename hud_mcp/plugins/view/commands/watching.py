@@ -11,9 +11,9 @@ import anyio
 from rich.console import Console
 
 from hud_mcp.base.serving.listening import base_url, listen, port_of
-from hud_mcp.cli import surfaces
 from hud_mcp.cli.interruption import Interruption
 from hud_mcp.cli.output import cell
+from hud_mcp.plugins.view import commands
 from hud_mcp.record.job import new_job_id
 from hud_mcp.store import Store
 
@@ -44,10 +44,10 @@ async def job_page(
     job_id = await store.find_job_id(resumed) if resumed else new_job_id()
     # Agents run on this machine, and the page shows everything: none of them has the token.
     token = secrets.token_urlsafe(16)
-    app = surfaces.viewer_app(store, token=token, coming=job_id)
+    app = commands.viewer_app(store, token=token, coming=job_id)
     listener = listen("127.0.0.1", 0)
     url = f"{base_url('127.0.0.1', port_of(listener))}/?token={token}#job-{quote(job_id, safe='')}"
-    async with surfaces.serving(app, listener):
+    async with commands.serving(app, listener):
         console.print(f"Watch it: {url}", soft_wrap=True, markup=False)
         yield job_id
         if sys.stdout.isatty() and interruption.signal is None:

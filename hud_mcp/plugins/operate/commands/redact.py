@@ -5,14 +5,14 @@ from typing import Any
 import anyio
 import click
 
-from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_records
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.recording import store_option
 from hud_mcp.errors import SourceNotFound
-from hud_mcp.plugins.view.export.selection import find_trajectories
+from hud_mcp.plugins.operate import commands
 from hud_mcp.record.place import check_place
 from hud_mcp.record.recorded_turn import REDACTABLE, RedactedField
+from hud_mcp.registry import service
 from hud_mcp.session.log import configure_logging
 from hud_mcp.store import Store
 
@@ -65,8 +65,8 @@ async def _run(source_id: str, fields: tuple[RedactedField, ...], url: str | Non
     check_place(url)
     store = Store(url)
     try:
-        ids = await find_trajectories(store, source_id)
-        count, changed = await surfaces.Upkeep(store).redact(ids, fields)
+        ids = await service("find trajectories")(store, source_id)
+        count, changed = await commands.Upkeep(store).redact(ids, fields)
     finally:
         await store.close()
     if not count:

@@ -8,13 +8,13 @@ import anyio
 import click
 
 from hud_mcp.base.serving.listening import base_url, is_loopback, listen, port_of
-from hud_mcp.cli import surfaces
 from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.recording import store_option
 from hud_mcp.cli.tokens import read_one_token, token_file_option
 from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.view import commands
 from hud_mcp.record.place import check_place
 from hud_mcp.session.log import configure_logging
 
@@ -57,7 +57,7 @@ def command(**options: Any) -> None:
 
 async def _view(options: dict[str, Any]) -> int:
     check_place(options["store"])
-    host, store = options["host"], surfaces.Store(options["store"])
+    host, store = options["host"], commands.Store(options["store"])
     token = read_one_token(options["token"], options["token_file"])
     if token is None and not is_loopback(host):
         raise HudMcpError(
@@ -68,7 +68,7 @@ async def _view(options: dict[str, Any]) -> int:
         store.look_for_it()
     if store.exists:  # the page of a store that is not there yet shows what comes
         await store.list_jobs(0)  # what cannot be read is said here, and not on the page alone
-    app = surfaces.viewer_app(
+    app = commands.viewer_app(
         store,
         host=host,
         allowed_hosts=options["hosts"],
@@ -83,7 +83,7 @@ async def _view(options: dict[str, Any]) -> int:
         if options["opens"]:
             click.launch(url)
 
-    web = surfaces.WebServer(app, on_ready=announce)
+    web = commands.WebServer(app, on_ready=announce)
     try:
         with listener:
             await web.serve(sockets=[listener])

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import click
 
 from hud_mcp.base.text_files import read_text_file
-from hud_mcp.cli import surfaces
 from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.operate import commands
 
 __all__ = ["read_replica", "refuse_alone", "replica_options"]
 
@@ -71,7 +71,7 @@ def read_replica(options: dict[str, Any], sessions: Any, host: str) -> Any:
         )
     if advertised is not None:
         advertised = _address(advertised)
-    return surfaces.ReplicaServing(
+    return commands.ReplicaServing(
         sessions,
         tag,
         _read_secret(options["replica_secret_file"], secret),

@@ -4,22 +4,19 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from hud_mcp.cli.tokens import QUOTA_NAMES
 from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.plugins.operate.quotas import NO_QUOTA, Quotas
 from hud_mcp.session.caller import OPERATOR
 
-__all__ = ["QUOTA_WORDS", "read_quotas"]
+__all__ = ["read_quotas"]
 
-_NAMES: Final = ("sessions", "starts_per_minute", "stored_bytes")
 _UNITS: Final = {
     "": 1,
     **{name: 1000**power for power, name in enumerate(("b", "kb", "mb", "gb", "tb"))},
     **{name: 1024**power for power, name in enumerate(("kib", "mib", "gib", "tib"), start=1)},
 }
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
-
-QUOTA_WORDS: Final = re.compile(rf"(?:\s+(?:{'|'.join(_NAMES)})=\S+)+$")
-"""What a line of a token file may end with: the quotas of that principal."""
 
 
 def read_quotas(
@@ -49,10 +46,10 @@ def _read(given: Iterable[str], *, where: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for item in given:
         name, equals, value = item.partition("=")
-        if not equals or name not in _NAMES:
-            hint = did_you_mean(name, _NAMES)
+        if not equals or name not in QUOTA_NAMES:
+            hint = did_you_mean(name, QUOTA_NAMES)
             raise HudMcpError(
-                f"{where} {item}: write NAME=VALUE.{hint} The quotas are: {', '.join(_NAMES)}."
+                f"{where} {item}: write NAME=VALUE.{hint} The quotas are: {', '.join(QUOTA_NAMES)}."
             )
         found[name] = _amount(value, item=f"{where} {item}", is_size=name == "stored_bytes")
     return found

@@ -8,9 +8,9 @@ from typing import Any
 
 import anyio
 
-from hud_mcp.cli import surfaces
 from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.loading.bridged import is_bridged
+from hud_mcp.plugins.hud import commands
 
 __all__ = ["listed_by", "offer_published", "open_bridges"]
 
@@ -39,7 +39,7 @@ async def offer_published(sessions: Any) -> None:
                     _HOOKS_S,
                 )
         if any(c.protocol.partition("/")[0] == "mcp" for c in environment.capabilities):
-            await surfaces.offer_published_tools(environment)
+            await commands.offer_published_tools(environment)
 
 
 def _note(hooks: "asyncio.Future[None]") -> None:
@@ -50,7 +50,7 @@ def _note(hooks: "asyncio.Future[None]") -> None:
 
 def listed_by(bridged: Sequence[Any]) -> list[Any]:
     """The tasks that the sources of bridged environments declare, as tasksets."""
-    return [surfaces.Taskset(each.listed, name=each.name) for each in bridged if each.listed]
+    return [commands.Taskset(each.listed, name=each.name) for each in bridged if each.listed]
 
 
 @asynccontextmanager
@@ -71,7 +71,7 @@ async def open_bridges(
     opened: list[Any] = []
     try:
         for source in filter(is_bridged, sources):
-            opened.append(await surfaces.bridge(source, python=python))
+            opened.append(await commands.bridge(source, python=python))
             names = [*taken, *(environment.name for environment in opened)]
             if names.count(opened[-1].name) > 1:
                 raise InvalidEnvironment(

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import click
 import orjson
 
+from hud_mcp.base.json_lines import json_lines
 from hud_mcp.cli.completion import complete_tasksets
 from hud_mcp.cli.filters import filter_option, split_option
 from hud_mcp.cli.help import Command
@@ -14,7 +15,6 @@ from hud_mcp.cli.sets import print_sets
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import InvalidTask, SourceNotFound
-from hud_mcp.loading.json_lines import json_lines
 from hud_mcp.loading.named_sets import find_sets
 from hud_mcp.show.transcript import visible_line
 

@@ -23,12 +23,12 @@ from hud_mcp.environment.checks import (
     check_world,
 )
 from hud_mcp.environment.declarations import Declarations
+from hud_mcp.environment.digest_inputs import freeze_folder, imported_files
 from hud_mcp.environment.function import Phase
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Template
 from hud_mcp.environment.world import WorldSpec
 from hud_mcp.errors import CapabilityNotFound, InvalidEnvironment, did_you_mean
-from hud_mcp.loading.digest_inputs import freeze_folder, imported_files
 from hud_mcp.values.capability import Capability
 from hud_mcp.values.context import ContextSpace
 from hud_mcp.values.needs import Needs

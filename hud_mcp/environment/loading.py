@@ -29,7 +29,8 @@ def load_environment(
         SourceNotFound: Nothing is there, or nothing of that name.
         InvalidEnvironment: There are several, or what is there is no environment.
     """
-    from hud_mcp.loading import author_files, source  # noqa: PLC0415  # they load this one
+    from hud_mcp.environment import author_files  # noqa: PLC0415  # it loads this one
+    from hud_mcp.loading import source  # noqa: PLC0415  # the same
 
     path = Path(target)
     if not path.exists() and path.suffix != ".py" and path.with_name(f"{path.name}.py").is_file():

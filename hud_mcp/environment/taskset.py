@@ -8,10 +8,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from hud_mcp.base.json_lines import json_lines
+from hud_mcp.environment.rows import Rows, read_file, read_lines, write_file
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidTask, ReplacedCall, did_you_mean
-from hud_mcp.loading.json_lines import json_lines
-from hud_mcp.loading.rows import Rows, read_file, read_lines, write_file
 
 if TYPE_CHECKING:
     from hud_mcp.plugins.hud.runs.runtime import Placement

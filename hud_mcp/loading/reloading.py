@@ -8,8 +8,8 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from hud_mcp.environment.digest_inputs import imported_files
 from hud_mcp.environment.environment import Environment
-from hud_mcp.loading.digest_inputs import imported_files
 
 __all__ = ["Stamps", "forgotten", "inputs_of", "python_files", "stamps_of"]
 

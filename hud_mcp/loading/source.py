@@ -12,7 +12,9 @@ from types import ModuleType
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlencode
 
+from hud_mcp.environment.author_files import load_module, loaded_module
 from hud_mcp.environment.environment import Environment
+from hud_mcp.environment.rows import task_files
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import (
     InvalidEnvironment,
@@ -22,7 +24,6 @@ from hud_mcp.errors import (
     name_known,
 )
 from hud_mcp.loading import libraries
-from hud_mcp.loading.author_files import load_module, loaded_module
 from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.loading.published import PUBLISHED, find_published
 
@@ -39,7 +40,6 @@ __all__ = [
     "shipped_environments",
     "shipped_folder",
     "shipped_name",
-    "task_files",
 ]
 
 
@@ -185,13 +185,6 @@ def _import(name: str) -> Path:
     if done is None:
         raise SourceNotFound(f"There is no public set {name!r}.")
     return libraries.imported_file(name, done)
-
-
-def task_files(folder: Path) -> list[Path]:
-    """The files of a folder that hold its tasks: its `env.py`, else its JSON, by name."""
-    if (folder / "env.py").is_file():
-        return [folder / "env.py"]
-    return sorted(p for p in folder.iterdir() if p.suffix in (".jsonl", ".json") and p.is_file())
 
 
 def lasting_source(source: str) -> str:

@@ -10,10 +10,10 @@ import anyio.to_thread
 
 from hud_mcp.base.egress.hosts import read_hosts
 from hud_mcp.base.serving.secrecy import keep_to_itself
+from hud_mcp.environment.author_files import file_being_loaded
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, JobStopped, sole_cause
-from hud_mcp.loading.author_files import file_being_loaded
 from hud_mcp.loading.named_sets import find_sets
 from hud_mcp.plugins.cluster.nodes import read_ray
 from hud_mcp.record.job import Job

@@ -8,8 +8,8 @@ from tables import each_of
 from hud_mcp import Answer, Environment, FunctionConfig, Grade, History, Task
 from hud_mcp.environment.calls import measure, task_hosts
 from hud_mcp.environment.function import Situation
+from hud_mcp.environment.rows import read_row
 from hud_mcp.errors import GradingFailed, InvalidEnvironment, InvalidTask
-from hud_mcp.loading.rows import read_row
 
 pytestmark = pytest.mark.anyio
 

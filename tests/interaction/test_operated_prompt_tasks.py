@@ -51,7 +51,7 @@ OPERATOR = """
 import asyncio, sys
 from hud_mcp import Look, Store, Task, TypeAction
 from hud_mcp.session.caller import OPERATOR, Caller
-from hud_mcp.loading.rows import read_row
+from hud_mcp.environment.rows import read_row
 from hud_mcp.plugins.hud.operating import conclude, evaluate, set_up
 from hud_mcp.session.registry import Sessions
 from hud_mcp.loading.source import load_environments

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import Phase, bind_calls
+from hud_mcp.environment.rows import read_row
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.world import as_world
 from hud_mcp.errors import (
@@ -23,7 +24,6 @@ from hud_mcp.errors import (
     StoreFailed,
     did_you_mean,
 )
-from hud_mcp.loading.rows import read_row
 from hud_mcp.plugins.hud.operating import conclude, evaluate, set_up
 from hud_mcp.plugins.hud.operation_json import (
     Json,

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import anyio.to_thread
 
-from hud_mcp.loading.json_lines import escape_separators
+from hud_mcp.base.json_lines import escape_separators
 from hud_mcp.plugins.view.export.encoding import to_json
 from hud_mcp.plugins.view.export.files import new_file
 from hud_mcp.plugins.view.export.pictures import MIME_TYPES, PictureFolder, Pictures

@@ -17,14 +17,13 @@ import orjson
 from pydantic import ValidationError
 
 from hud_mcp.base.hidden_paths import hide
+from hud_mcp.base.json_lines import json_lines, read_json_lines
 from hud_mcp.base.text_files import read_text_bytes
+from hud_mcp.environment.author_files import load_module
 from hud_mcp.environment.task import FROM_JSON, Task, Validation
 from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
-from hud_mcp.loading.author_files import load_module
-from hud_mcp.loading.json_lines import json_lines, read_json_lines
-from hud_mcp.loading.source import task_files
 
-__all__ = ["Rows", "hud_row", "read_file", "read_lines", "read_row", "write_file"]
+__all__ = ["Rows", "hud_row", "read_file", "read_lines", "read_row", "task_files", "write_file"]
 
 _HUD = "hud"
 """Where in a task's metadata the fields are kept that only HUD's rows have."""
@@ -76,6 +75,13 @@ def read_file(path: Path, *, collections: tuple[type[Any], ...] = (list, tuple))
     if path.is_file() and path.suffix == ".json":
         return _read_json(path)
     return read_lines(path)
+
+
+def task_files(folder: Path) -> list[Path]:
+    """The files of a folder that hold its tasks: its `env.py`, else its JSON, by name."""
+    if (folder / "env.py").is_file():
+        return [folder / "env.py"]
+    return sorted(p for p in folder.iterdir() if p.suffix in (".jsonl", ".json") and p.is_file())
 
 
 def _joined(folder: Path, parts: list[Rows]) -> Rows:

@@ -35,8 +35,8 @@ from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.where import where_options, with_room
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.contexts import SELECTORS
-from hud_mcp.loading.named_sets import find_sets
 from hud_mcp.loading.protocols import PROTOCOLS
+from hud_mcp.loading.sets import find_sets
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
 from hud_mcp.registry import service

@@ -11,8 +11,8 @@ from hud_mcp.environment import Environment
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, SourceNotFound
 from hud_mcp.loading.bridged import is_bridged
-from hud_mcp.loading.named_sets import ALL, find_sets, is_all, ready_sets
 from hud_mcp.loading.places import find_sources, lasting_source
+from hud_mcp.loading.sets import ALL, find_sets, is_all, ready_sets
 from hud_mcp.loading.source import (
     find_taskset,
     is_also_a_set,

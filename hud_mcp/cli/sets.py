@@ -8,8 +8,7 @@ from rich.text import Text
 
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.cli.startup import without_collecting
-from hud_mcp.loading.listed_sets import ListedSet, list_sets
-from hud_mcp.loading.named_sets import ALL
+from hud_mcp.loading.sets import ALL, ListedSet, list_sets
 
 __all__ = ["print_sets"]
 

@@ -15,7 +15,7 @@ from hud_mcp.cli.sets import print_sets
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import InvalidTask, SourceNotFound
-from hud_mcp.loading.named_sets import find_sets
+from hud_mcp.loading.sets import find_sets
 from hud_mcp.show.transcript import visible_line
 
 __all__ = ["command"]

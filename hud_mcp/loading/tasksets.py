@@ -11,8 +11,8 @@ from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.loading import libraries
 from hud_mcp.loading.choice import Choice
-from hud_mcp.loading.named_sets import find_sets
 from hud_mcp.loading.published import Published, find_published
+from hud_mcp.loading.sets import find_sets
 from hud_mcp.loading.source import find_taskset
 
 __all__ = ["load_taskset"]

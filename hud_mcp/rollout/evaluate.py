@@ -14,7 +14,7 @@ from hud_mcp.environment.author_files import file_being_loaded
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, JobStopped, sole_cause
-from hud_mcp.loading.named_sets import find_sets
+from hud_mcp.loading.sets import find_sets
 from hud_mcp.plugins.cluster.nodes import read_ray
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.agents import options_of_agent

@@ -10,7 +10,7 @@ from proving import check
 
 from hud_mcp.cli.proved import find_wanted
 from hud_mcp.errors import InvalidTask
-from hud_mcp.loading.named_sets import ready_sets
+from hud_mcp.loading.sets import ready_sets
 
 COUNT = {"env": "letter_count", "template": "count"}
 

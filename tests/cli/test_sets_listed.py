@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hud_mcp.cli import main
-from hud_mcp.loading.named_sets import ready_sets, shipped_sets
+from hud_mcp.loading.sets import ready_sets, shipped_sets
 from hud_mcp.loading.source import shipped_folder
 
 

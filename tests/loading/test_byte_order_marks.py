@@ -15,7 +15,7 @@ from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.tokens import read_tokens
 from hud_mcp.errors import InvalidTask
 from hud_mcp.loading.contexts import read_contexts
-from hud_mcp.loading.listed_sets import list_sets
+from hud_mcp.loading.sets import list_sets
 from hud_mcp.plugins.hand.commands.by_hand import read_text
 from hud_mcp.plugins.sets.inspect_sets import InspectChoice, read_inspect
 from hud_mcp.taskset import Taskset

@@ -7,9 +7,15 @@ import pytest
 
 from hud_mcp import load_taskset
 from hud_mcp.errors import InvalidTask, SourceNotFound
-from hud_mcp.loading.listed_sets import list_sets
-from hud_mcp.loading.named_sets import find_sets, ready_sets, shipped_sets
-from hud_mcp.loading.set_notes import NOTES, SetNotes, read_notes
+from hud_mcp.loading.sets import (
+    NOTES,
+    SetNotes,
+    find_sets,
+    list_sets,
+    read_notes,
+    ready_sets,
+    shipped_sets,
+)
 from hud_mcp.loading.source import shipped_folder
 
 ROW = {"id": "one", "prompt": "Which?", "evaluate": [["response_is", "x"]]}

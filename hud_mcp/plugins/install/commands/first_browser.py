@@ -13,8 +13,8 @@ from hud_mcp.cli.output import asks_here, make_console
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.bridged import is_bridged
-from hud_mcp.loading.named_sets import find_sets
 from hud_mcp.loading.places import find_sources
+from hud_mcp.loading.sets import find_sets
 from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.install.machine.chromium import offer_of
 from hud_mcp.plugins.install.machine.installing import install, still_missing

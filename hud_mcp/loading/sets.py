@@ -1,0 +1,269 @@
+"""What is said of sets of tasks, in the file `tasksets.toml` beside them."""
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import orjson
+from pydantic import Field, TypeAdapter, ValidationError
+
+from hud_mcp.base.text_files import read_text_bytes, read_text_file
+from hud_mcp.environment.taskset import Taskset
+from hud_mcp.errors import HudMcpError, InvalidTask
+from hud_mcp.loading.source import find_taskset, shipped_folder
+from hud_mcp.values.action import Value
+
+__all__ = [
+    "ALL",
+    "NOTES",
+    "FoundSets",
+    "ListedSet",
+    "NamedSets",
+    "SetNotes",
+    "find_sets",
+    "is_all",
+    "list_sets",
+    "read_notes",
+    "ready_sets",
+    "shipped_sets",
+]
+
+
+NOTES = "tasksets.toml"
+
+
+class SetNotes(Value):
+    """What its author says of one set of tasks."""
+
+    description: str = Field(default="", description="One line for people.")
+    needs: tuple[str, ...] = Field(
+        default=(),
+        description="What it needs beside hud-mcp: an extra, such as `hud-mcp[miniwob]`; "
+        "`network`; an account.",
+    )
+    repeats: str | None = Field(
+        default=None, description="The set that has the same tasks, in another form."
+    )
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it needs nothing more, and has tasks of its own: `all` has such sets."""
+        return not self.needs and self.repeats is None
+
+
+_NOTES: TypeAdapter[dict[str, SetNotes]] = TypeAdapter(dict[str, SetNotes])
+
+
+def read_notes(folder: Path) -> Mapping[str, SetNotes]:
+    """What is said of the sets of a folder, by their names; nothing where there is no such file.
+
+    Raises:
+        InvalidTask: Naming the file, and what of it is wrong.
+    """
+    file = folder / NOTES
+    if not file.is_file():
+        return {}
+    try:
+        raw: dict[str, Any] = tomllib.loads(read_text_file(file))
+        return _NOTES.validate_python(raw)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        raise InvalidTask(f"{file}: this file is not TOML: {exc}.") from None
+    except ValidationError as exc:
+        first = exc.errors(include_url=False)[0]
+        at = ".".join(map(str, first["loc"]))
+        known = ", ".join(SetNotes.model_fields)
+        raise InvalidTask(f"{file}: {at}: {first['msg']}. A set has: {known}.") from None
+
+
+ALL = "all"
+"""What stands for every shipped set that needs nothing more and has tasks of its own."""
+
+_ENDINGS = (".jsonl", ".json", ".py")
+
+
+@dataclass(frozen=True)
+class NamedSets:
+    """Sets that were read.
+
+    Attributes:
+        tasks: Those of all sets, as one; `tasks.set_of` tells them apart.
+        files: Where each set is, by its name.
+    """
+
+    tasks: Taskset
+    files: Mapping[str, Path]
+
+
+@dataclass(frozen=True)
+class FoundSets:
+    """Sets that were found, and not yet read.
+
+    Attributes:
+        name: What they are called together.
+        paths: The file or the folder of each.
+        left_out: Where `all` is among them: the sets that it leaves out, and why, in a line.
+    """
+
+    name: str
+    paths: tuple[Path, ...]
+    left_out: str = ""
+
+    def read(self) -> NamedSets:
+        """Read them; an author's Python file runs here.
+
+        Raises:
+            InvalidTask: Naming the file, the line and the field of the first bad row; or two sets
+                have one name, or one task.
+            InvalidEnvironment: A Python file does not load.
+        """
+        read = [Taskset.from_file(path) for path in self.paths]
+        alone = len(read) == 1 and self.name != ALL
+        tasks = read[0] if alone else Taskset.joined(read, self.name)
+        return NamedSets(
+            tasks, {part.name: path for part, path in zip(read, self.paths, strict=True)}
+        )
+
+
+def find_sets(names: Sequence[str]) -> FoundSets:
+    """Find sets by name or path, each as `find_taskset` does; `all` stands for several.
+
+    Raises:
+        SourceNotFound, InvalidTask, NotInstalled: As `find_taskset` raises them.
+    """
+    paths: dict[Path, Path] = {}
+    left_out = ""
+    for name in names:
+        found: Iterable[Path] = (find_taskset(name),) if not is_all(name) else ready_sets()
+        left_out = left_out if not is_all(name) else _left_out()
+        for path in found:
+            paths.setdefault(path.resolve(), path)
+    if not paths:
+        raise InvalidTask("Name a set of tasks; `hud-mcp tasks` lists them.")
+    return FoundSets(", ".join(names), tuple(paths.values()), left_out)
+
+
+def is_all(name: str) -> bool:
+    """Whether a name means all sets: a file of that name in the working folder is nearer."""
+    return name == ALL and not any(Path(f"{ALL}{end}").exists() for end in ("", *_ENDINGS))
+
+
+def shipped_sets() -> dict[str, SetNotes]:
+    """The sets that come with the package, in their notes' order, and what these say."""
+    folder = shipped_folder("taskset_data")
+    there = sorted(path.stem for path in folder.glob("*.jsonl"))
+    notes = read_notes(folder)
+    ordered = [*(name for name in notes if name in there), *(n for n in there if n not in notes)]
+    return {name: notes.get(name, SetNotes()) for name in ordered}
+
+
+def ready_sets() -> list[Path]:
+    """The files of those that `all` stands for."""
+    folder = shipped_folder("taskset_data")
+    return [folder / f"{name}.jsonl" for name, notes in shipped_sets().items() if notes.is_ready]
+
+
+def _left_out() -> str:
+    """The sets that `all` does not have, by why."""
+    why: dict[str, list[str]] = {}
+    for name, notes in shipped_sets().items():
+        if notes.needs:
+            why.setdefault(f"need {' and '.join(notes.needs)}", []).append(name)
+        elif notes.repeats is not None:
+            why.setdefault(f"repeat {notes.repeats}", []).append(name)
+    parts = [f"{', '.join(names)} ({reason})" for reason, names in why.items()]
+    return f"Left out: {'; '.join(parts)}." if parts else ""
+
+
+_MOST_BYTES = 16 * 1024 * 1024
+"""A file of the working folder that is larger is not read for a list."""
+_MARKS = ({"template"}, {"prompt"}, {"env", "id"})
+"""What a row of tasks has, ours or HUD's; other JSON is none."""
+
+
+class ListedSet(Value):
+    """A set of tasks as a list shows it."""
+
+    name: str = Field(description="What a command takes.")
+    kind: Literal["shipped", "here"] = Field(description="In the package or the working folder.")
+    file: str = Field(description="Where it is.")
+    tasks: int = Field(description="How many it has.")
+    difficulties: dict[str, int] = Field(description="How many tasks have each difficulty.")
+    splits: dict[str, int] = Field(description="How many tasks have each split.")
+    environments: tuple[str, ...] = Field(description="Those that its tasks name.")
+    description: str = Field(description="One line for people.")
+    needs: tuple[str, ...] = Field(description="What it needs beside hud-mcp.")
+    repeats: str | None = Field(description="The set that has the same tasks, in another form.")
+    in_all: bool = Field(description="Whether `all` has it.")
+    problem: str | None = Field(default=None, description="Why it cannot be read, or None.")
+
+
+def list_sets() -> list[ListedSet]:
+    """Read the sets that can be named here; one of the working folder hides its namesake.
+
+    Raises:
+        InvalidTask: What is said of the sets of a folder is wrong.
+    """
+    shipped = shipped_folder("taskset_data")
+    own = read_notes(Path())
+    here = [_listed(path, own, kind="here") for path in _files_here(shipped)]
+    names = {each.name for each in here}
+    told = shipped_sets()
+    return [
+        *(_listed(shipped / f"{n}.jsonl", told, kind="shipped") for n in told if n not in names),
+        *here,
+    ]
+
+
+def _files_here(shipped: Path) -> Iterator[Path]:
+    """The files of the working folder that hold tasks, by name; of two of one name, the nearer."""
+    if Path.cwd() == shipped.resolve():
+        return
+    stems: set[str] = set()
+    for path in sorted(Path().glob("*.json*"), key=lambda p: (p.stem, p.suffix != ".jsonl")):
+        if path.suffix in (".jsonl", ".json") and path.stem not in stems and _holds_tasks(path):
+            stems.add(path.stem)
+            yield path
+
+
+def _holds_tasks(path: Path) -> bool:
+    """Whether the first thing in a file looks like a row of tasks."""
+    try:
+        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+            return False
+        data = read_text_bytes(path)
+        first: Any = orjson.loads(data if path.suffix == ".json" else data.lstrip().split(b"\n")[0])
+    except (OSError, orjson.JSONDecodeError):
+        return False
+    if isinstance(first, dict) and "tasks" in first:
+        first = cast("Mapping[str, Any]", first)["tasks"]
+    if isinstance(first, list):
+        rows = cast("list[Any]", first)
+        first = rows[0] if rows else None
+    return isinstance(first, dict) and any(mark <= set(cast("Any", first)) for mark in _MARKS)
+
+
+def _listed(
+    path: Path, notes: Mapping[str, SetNotes], *, kind: Literal["shipped", "here"]
+) -> ListedSet:
+    told = notes.get(path.stem, SetNotes())
+    problem = None
+    try:
+        tasks = Taskset.from_file(path)
+    except HudMcpError as exc:
+        tasks, problem = Taskset([], path.stem), str(exc)
+    return ListedSet(
+        name=path.stem,
+        kind=kind,
+        file=str(path.resolve()),
+        tasks=len(tasks),
+        difficulties=tasks.difficulties,
+        splits=tasks.splits,
+        environments=tasks.environment_names,
+        description=told.description or tasks.description or "",
+        needs=told.needs,
+        repeats=told.repeats,
+        in_all=kind == "shipped" and told.is_ready,
+        problem=problem,
+    )

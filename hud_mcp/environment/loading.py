@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hud_mcp.environment.author_files import load_module
 from hud_mcp.environment.environment import Environment
 from hud_mcp.errors import InvalidEnvironment, SourceNotFound, did_you_mean
 
@@ -29,8 +30,7 @@ def load_environment(
         SourceNotFound: Nothing is there, or nothing of that name.
         InvalidEnvironment: There are several, or what is there is no environment.
     """
-    from hud_mcp.environment import author_files  # noqa: PLC0415  # it loads this one
-    from hud_mcp.loading import source  # noqa: PLC0415  # the same
+    from hud_mcp.loading import source  # noqa: PLC0415  # it loads this one
 
     path = Path(target)
     if not path.exists() and path.suffix != ".py" and path.with_name(f"{path.name}.py").is_file():
@@ -43,7 +43,7 @@ def load_environment(
         )
     found = source.load_environments([str(path if path.exists() else target)])
     if name is not None:
-        held = vars(author_files.load_module(path)).get(name) if path.suffix == ".py" else None
+        held = vars(load_module(path)).get(name) if path.suffix == ".py" else None
         chosen = [e for e in found if e.name == name or e is held]
         if not chosen:
             known = [e.name for e in found]

@@ -5,8 +5,7 @@ that clients see, and `record/` for the trajectory. Formats, wires and pages of 
 `plugins/`. `__init__.pyi` has the public names and their homes; each loads when it is first used.
 """
 
-from hud_mcp.base.lazy.former import find_former_names
-from hud_mcp.base.lazy.names import names_of_stub
+from hud_mcp.base.lazy import find_former_names, names_of_stub
 
 __version__ = "0.1.0"
 

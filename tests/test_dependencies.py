@@ -1,6 +1,7 @@
 """Each package that this project imports is declared by it, not only by what it depends on."""
 
 import ast
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -30,8 +31,11 @@ ELSEWHERE = {"ray": "ray"}
 """Top-level modules, with their distributions, that the tests of a lane install apart."""
 
 
-LOADERS = ("lazy_names", "import_module", "__import__")
+LOADERS = ("import_module", "__import__")
 """Functions that load what they are given the names of."""
+
+UNTYPED = re.compile(r': Any = "([\w.]+)')
+"""The home of a name in a seam whose library has no types; a statement imports the others."""
 
 
 @cache
@@ -44,6 +48,8 @@ def imported(text: str) -> Iterator[str]:
     """The absolute modules that a file imports, by a statement or through a seam."""
     tree = ast.parse(text)
     loads = any(name in text for name in LOADERS)
+    if "lazy_names(__name__)" in text:
+        yield from UNTYPED.findall(text)
     for node in ast.walk(tree) if loads else statements(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -122,7 +128,8 @@ def test_an_import_that_is_not_declared_is_seen(tmp_path: Path) -> None:
     """By any form of import; and each part of a shared namespace is a distribution of its own."""
     (tmp_path / "room.py").write_text(
         "import httpx2\nfrom referencing import Registry\nfrom opentelemetry import trace\n"
-        "import opentelemetry.sdk.trace\nlazy_names(__name__, 'genai_prices:calc_price')\n"
+        'import opentelemetry.sdk.trace\ncalc: Any = "genai_prices:calc_price"\n'
+        "__getattr__ = lazy_names(__name__)\n"
         "def f():\n    import_module('regex')\nimport click\nimport json\n"
     )
     found = undeclared([tmp_path], {"click"})

@@ -15,8 +15,8 @@ import anyio
 import click
 from anyio import lowlevel
 
+from hud_mcp.base import libraries
 from hud_mcp.base.egress.hosts import read_hosts
-from hud_mcp.base.lazy import libraries
 from hud_mcp.base.serving.deadline import Deadline
 from hud_mcp.base.serving.listening import LOOPBACK, base_url, listen, port_of, read_address
 from hud_mcp.base.serving.signals import interruptible, stop_signals

@@ -33,9 +33,9 @@ from hud_mcp.environment.workspace import (
 from hud_mcp.values.capability import Capability
 
 if TYPE_CHECKING:
-    from hud_mcp.plugins.hud.workspace.spec import Workspace
+    from hud_mcp.plugins.hud.workspace.spec import Workspace as Workspace
 else:  # it is a world's declaration, which lies above this module
-    __getattr__ = lazy_names(__name__, "hud_mcp.plugins.hud.workspace.spec:Workspace")
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "DEFAULT_SYSTEM_MOUNTS",

@@ -5,15 +5,9 @@ from typing import TYPE_CHECKING
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hud_mcp.graders import answers, inspect_scorers, match
-    from hud_mcp.graders.text import numeric_match
+    from hud_mcp.graders import answers as answers
+    from hud_mcp.graders import inspect_scorers as inspect_scorers
+    from hud_mcp.graders import match as match
+    from hud_mcp.graders.text import numeric_match as numeric_match
 else:
-    __getattr__ = lazy_names(
-        __name__,
-        "hud_mcp.graders.answers",
-        "hud_mcp.graders.inspect_scorers",
-        "hud_mcp.graders.match",
-        "hud_mcp.graders.text:numeric_match",
-    )
-
-__all__ = ["answers", "inspect_scorers", "match", "numeric_match"]
+    __getattr__ = lazy_names(__name__)

@@ -9,7 +9,7 @@ import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING
 
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 
 if TYPE_CHECKING:
     import regex

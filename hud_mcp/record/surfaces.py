@@ -5,13 +5,7 @@ from typing import TYPE_CHECKING
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hud_mcp.plugins.view.notebook import trajectory_html
-    from hud_mcp.plugins.view.notebook_job import job_html
+    from hud_mcp.plugins.view.notebook import trajectory_html as trajectory_html
+    from hud_mcp.plugins.view.notebook_job import job_html as job_html
 else:
-    __getattr__ = lazy_names(
-        __name__,
-        "hud_mcp.plugins.view.notebook:trajectory_html",
-        "hud_mcp.plugins.view.notebook_job:job_html",
-    )
-
-__all__ = ["job_html", "trajectory_html"]
+    __getattr__ = lazy_names(__name__)

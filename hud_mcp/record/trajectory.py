@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import Field
 
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 from hud_mcp.environment.task import Task
 from hud_mcp.record import surfaces
 from hud_mcp.record.model_use import ModelUse

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
 from hud_mcp.record.trajectory import Receipt

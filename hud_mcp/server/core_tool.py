@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from hud_mcp.base import telemetry
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries, telemetry
 from hud_mcp.base.schema import plain_schema
 from hud_mcp.errors import HudMcpError, LimitReached, sole_cause
 from hud_mcp.record.model_turn import MODEL

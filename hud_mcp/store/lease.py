@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.store import sql
 from hud_mcp.store.files import make_private_folder
@@ -68,7 +68,9 @@ class Lease:
         # Never an id that was used before: somebody may just be burying it.
         self.server_id = _new_id()
         make_private_folder(self._folder)
-        lock = libraries.FileLock(self._path(self.server_id), thread_local=False, mode=0o600)
+        lock = libraries.filelock.FileLock(
+            self._path(self.server_id), thread_local=False, mode=0o600
+        )
         lock.acquire(timeout=0)
         self._lock, self.is_registered = lock, True
         sql.servers.insert_server(connection, self.server_id, self.details)
@@ -173,10 +175,10 @@ def _is_free(path: Path) -> bool:
     """Whether there is a lock file that nobody holds: its process has ended, however it ended."""
     if not path.exists():
         return False
-    lock = libraries.FileLock(path, thread_local=False, mode=0o600)
+    lock = libraries.filelock.FileLock(path, thread_local=False, mode=0o600)
     try:
         lock.acquire(timeout=0)
-    except libraries.LockTaken:
+    except libraries.filelock.Timeout:
         return False
     except OSError as exc:  # another user's: its signs of life decide
         logger.debug("cannot look at %s: %s", path, exc)

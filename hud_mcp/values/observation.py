@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 from hud_mcp.values.action import Value
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from hud_mcp.base.lazy import lazy_names, libraries
+from hud_mcp.base import libraries
+from hud_mcp.base.lazy import lazy_names
 from hud_mcp.errors import InvalidContext
 from hud_mcp.values.context import Context, ContextFeature, ContextSpace, Scalar, plain_value
 
@@ -40,12 +41,7 @@ if TYPE_CHECKING:
     Declared: TypeAlias = ContextFeature | Distribution
     Declarations: TypeAlias = Iterable[Declared] | Mapping[str, Declared]
 else:
-    __getattr__ = lazy_names(
-        __name__,
-        CategoricalContextFeature="ConfigSpace:CategoricalHyperparameter",
-        UniformFloatContextFeature="ConfigSpace:UniformFloatHyperparameter",
-        UniformIntegerContextFeature="ConfigSpace:UniformIntegerHyperparameter",
-    )
+    __getattr__ = lazy_names(__name__)
 
 
 _OPEN_ENDS = "open_ends"

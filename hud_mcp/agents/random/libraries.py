@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hud_mcp.plugins.gymnasium.world.spaces import space_from_json
+    from hud_mcp.plugins.gymnasium.world.spaces import space_from_json as space_from_json
 else:
-    __getattr__ = lazy_names(__name__, "hud_mcp.plugins.gymnasium.world.spaces:space_from_json")
-
-__all__ = ["space_from_json"]
+    __getattr__ = lazy_names(__name__)

@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Any
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    ray: Any
-    node_address: Any
-    RayError: Any
+    ray: Any = "ray"
+    node_address: Any = "ray.util:get_node_ip_address"
+    RayError: Any = "ray.exceptions:RayError"
 else:
-    __getattr__ = lazy_names(
-        __name__,
-        "ray",
-        "ray.exceptions:RayError",
-        node_address="ray.util:get_node_ip_address",
-    )
-
-__all__ = ["RayError", "node_address", "ray"]
+    __getattr__ = lazy_names(__name__)

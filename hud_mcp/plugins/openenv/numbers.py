@@ -4,7 +4,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any, cast
 
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 
 __all__ = ["plain_values"]
 
@@ -23,6 +23,6 @@ def plain_values(values: Any) -> Any:
     if set(parts) == {"parts"}:
         return {name: plain_values(part) for name, part in parts["parts"].items()}
     if set(parts) == {"array", "dtype", "shape"}:
-        data = libraries.np.frombuffer(base64.b64decode(parts["array"]), dtype=parts["dtype"])
+        data = libraries.numpy.frombuffer(base64.b64decode(parts["array"]), dtype=parts["dtype"])
         return data.reshape(parts["shape"]).tolist()
     return {name: plain_values(part) for name, part in parts.items()}

@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit
 import anyio
 import orjson
 
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.world import Opening, Shared, current_world

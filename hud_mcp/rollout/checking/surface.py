@@ -11,7 +11,7 @@ import anyio
 import orjson
 
 from hud_mcp.agents.agent import Agent
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.rollout.conversation import repeat

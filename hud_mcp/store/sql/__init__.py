@@ -13,24 +13,15 @@ from typing import TYPE_CHECKING
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+    from sqlalchemy.exc import IntegrityError as IntegrityError
+    from sqlalchemy.exc import SQLAlchemyError as SQLAlchemyError
 
-    from hud_mcp.store.sql import engine, jobs, reading, servers, sessions, statements, turns
+    from hud_mcp.store.sql import engine as engine
+    from hud_mcp.store.sql import jobs as jobs
+    from hud_mcp.store.sql import reading as reading
+    from hud_mcp.store.sql import servers as servers
+    from hud_mcp.store.sql import sessions as sessions
+    from hud_mcp.store.sql import statements as statements
+    from hud_mcp.store.sql import turns as turns
 else:
-    __getattr__ = lazy_names(
-        __name__,
-        "hud_mcp.store.sql.engine",
-        "hud_mcp.store.sql.jobs",
-        "hud_mcp.store.sql.reading",
-        "hud_mcp.store.sql.servers",
-        "hud_mcp.store.sql.sessions",
-        "hud_mcp.store.sql.statements",
-        "hud_mcp.store.sql.turns",
-        "sqlalchemy.exc:IntegrityError",
-        "sqlalchemy.exc:SQLAlchemyError",
-    )
-
-__all__ = [
-    "IntegrityError", "SQLAlchemyError", "engine", "jobs", "reading", "servers", "sessions",
-    "statements", "turns",
-]  # fmt: skip
+    __getattr__ = lazy_names(__name__)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -19,7 +19,7 @@ __all__ = ["REVISIONS", "upgrade"]
 
 def upgrade(connection: sa.Connection, after: int, to: int | None = None) -> None:
     """Run the revisions after a version, up to another or the newest, in its transaction."""
-    op = libraries.AlembicOperations(libraries.MigrationContext.configure(connection))
+    op = libraries.Operations(libraries.MigrationContext.configure(connection))
     for revise in REVISIONS[after:to]:
         revise(op)
 

@@ -139,7 +139,7 @@ class CdpServer:
         server = cls()
         server._host = shown_host(host)
         listener = take_port(host, port)
-        server._server = await libraries.serve_websockets(
+        server._server = await libraries.websockets.serve(
             server._serve,
             sock=listener,
             process_request=server._answer,
@@ -288,7 +288,7 @@ class _Client:
                     await self._socket.close(1007, "Expected a JSON object for each message.")
                     break
                 await connection.take(message)
-        except libraries.ConnectionClosed:
+        except libraries.websockets.ConnectionClosed:
             logger.debug("a client has left without a farewell")
         except DevToolsError as exc:
             await self._socket.close(1011, str(exc)[:120])
@@ -339,7 +339,7 @@ class _Client:
                     await self._socket.send(text)
                     self._out_chars -= len(text)
             await self._socket.close(1001, self._over)
-        except libraries.ConnectionClosed:
+        except libraries.websockets.ConnectionClosed:
             return  # whoever reads from it learns it too
 
 

@@ -61,7 +61,7 @@ class AttributePath:
         value = self._follow(env, self._parts)
         if not any(part.is_slice for part in self._parts):
             return plain_value(value)
-        values = sorted(set(libraries.np.ravel(value).tolist()))
+        values = sorted(set(libraries.numpy.ravel(value).tolist()))
         if len(values) == 1:
             return values[0]
         some = ", ".join(f"{each:g}" for each in values[:_SHOWN])
@@ -177,8 +177,8 @@ class AttributePath:
 
 def _holds(there: Any, value: Any) -> bool:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return bool(libraries.np.allclose(there, value, rtol=1e-5, atol=1e-9))
-    return bool(libraries.np.all(there == value))
+        return bool(libraries.numpy.allclose(there, value, rtol=1e-5, atol=1e-9))
+    return bool(libraries.numpy.all(there == value))
 
 
 def _sized(value: Any) -> bool:

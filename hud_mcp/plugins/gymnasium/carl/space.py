@@ -172,18 +172,18 @@ class ContextSpace(Space):
         bounds = [self.get_lower_and_upper_bound(feature.name) for feature in features]
         if not as_dict:
             low, high = (
-                libraries.np.array([b[i] for b in bounds], dtype=libraries.np.float32)
+                libraries.numpy.array([b[i] for b in bounds], dtype=libraries.numpy.float32)
                 for i in (0, 1)
             )
-            return libraries.spaces.Box(low, high, dtype=libraries.np.float32)
+            return libraries.spaces.Box(low, high, dtype=libraries.numpy.float32)
         return libraries.spaces.Dict(
             {
                 feature.name: (
                     libraries.spaces.Box(
-                        libraries.np.float32(low),
-                        libraries.np.float32(high),
+                        libraries.numpy.float32(low),
+                        libraries.numpy.float32(high),
                         (1,),
-                        libraries.np.float32,
+                        libraries.numpy.float32,
                     )
                     if (choices := _choices(feature)) is None
                     else libraries.spaces.Discrete(len(choices))
@@ -198,9 +198,9 @@ class ContextSpace(Space):
         """A complete context as an element of the space in dict form."""
         return {
             f.name: (
-                libraries.np.array([context[f.name]], dtype=libraries.np.float32)
+                libraries.numpy.array([context[f.name]], dtype=libraries.numpy.float32)
                 if (choices := _choices(f)) is None
-                else libraries.np.int64(choices.index(context[f.name]))
+                else libraries.numpy.int64(choices.index(context[f.name]))
             )
             for f in self._chosen(context_feature_names)
         }
@@ -213,7 +213,7 @@ class ContextSpace(Space):
             context[f.name] if (choices := _choices(f)) is None else choices.index(context[f.name])
             for f in self._chosen(context_feature_names)
         ]
-        return libraries.np.array(numbers, dtype=libraries.np.float32)
+        return libraries.numpy.array(numbers, dtype=libraries.numpy.float32)
 
     def sample_contexts(
         self,
@@ -240,7 +240,7 @@ class ContextSpace(Space):
             chosen = [feature for feature in self.features if _can_be_drawn(feature)]
         drawn = [distribution_of(feature) for feature in chosen]
         bits = random.SystemRandom().getrandbits(32) if seed is None else seed % 2**32
-        state = libraries.np.random.RandomState(bits)  # what ConfigSpace draws from
+        state = libraries.numpy.random.RandomState(bits)  # what ConfigSpace draws from
         contexts = [
             self.fill({each.name: each.sample_value(seed=state) for each in drawn})
             for _ in range(size)

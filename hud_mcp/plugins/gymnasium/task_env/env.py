@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 from gymnasium import spaces
 
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 from hud_mcp.errors import (
     ActionFailed,
     EnvironmentFailed,

@@ -182,7 +182,7 @@ def _read_array(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> "n
     shape: tuple[int, ...] = space.shape
     if shape == (1,) and not isinstance(raw, list):
         raw = [raw]
-    whole = libraries.np.issubdtype(space.dtype, libraries.np.integer)
+    whole = libraries.numpy.issubdtype(space.dtype, libraries.numpy.integer)
     flat: list[Any] = []
     _flatten(raw, shape, where, flat)
     low, high = _array_bounds(space)
@@ -192,7 +192,7 @@ def _read_array(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> "n
         # As the environment will see it: 0.7 is within a bound of 0.7 in 32 bits.
         seen = number if whole else _as_seen(space, number, at)
         _check_bounds(number, low[i], high[i], at, seen)
-    return libraries.np.array(flat, dtype=space.dtype).reshape(shape)
+    return libraries.numpy.array(flat, dtype=space.dtype).reshape(shape)
 
 
 def _read_dict(space: Any, raw: Any, where: str, meanings: Sequence[str]) -> dict[str, Any]:
@@ -260,8 +260,8 @@ def _array_bounds(space: Any) -> tuple[list[Any], list[Any]]:
     elif hasattr(space, "low"):
         low, high = space.low, space.high
     else:
-        low, high = libraries.np.zeros(space.shape, int), libraries.np.ones(space.shape, int)
-    return list(libraries.np.ravel(low)), list(libraries.np.ravel(high))
+        low, high = libraries.numpy.zeros(space.shape, int), libraries.numpy.ones(space.shape, int)
+    return list(libraries.numpy.ravel(low)), list(libraries.numpy.ravel(high))
 
 
 def _flatten(raw: Any, shape: tuple[int, ...], where: str, into: list[Any]) -> None:
@@ -305,9 +305,9 @@ def _real(raw: Any, where: str) -> float:
 
 
 def _as_seen(space: Any, number: float, where: str) -> Any:
-    with libraries.np.errstate(over="ignore"):
+    with libraries.numpy.errstate(over="ignore"):
         seen = space.dtype.type(number)
-    if not libraries.np.isfinite(seen):
+    if not libraries.numpy.isfinite(seen):
         raise ActionFailed(f"{where}: {number:g} is too large for a {space.dtype} number.")
     return seen
 

@@ -43,10 +43,10 @@ def _discrete_schema(space: Any, meanings: Sequence[str], where: str) -> Schema:
 def _box_schema(space: Any, meanings: Sequence[str], where: str) -> Schema:  # noqa: ARG001  # the same
     number: Schema = {
         "type": "integer"
-        if libraries.np.issubdtype(space.dtype, libraries.np.integer)
+        if libraries.numpy.issubdtype(space.dtype, libraries.numpy.integer)
         else "number",
     }
-    low, high = float(libraries.np.min(space.low)), float(libraries.np.max(space.high))
+    low, high = float(libraries.numpy.min(space.low)), float(libraries.numpy.max(space.high))
     number |= {"minimum": low} if math.isfinite(low) else {}
     number |= {"maximum": high} if math.isfinite(high) else {}
     schema = _nested(number, space.shape)
@@ -158,7 +158,7 @@ def example_of(space: Any) -> Any:
 
 
 def _no_push(space: Any) -> Any:
-    return libraries.np.zeros(space.shape, space.dtype).clip(space.low, space.high).tolist()
+    return libraries.numpy.zeros(space.shape, space.dtype).clip(space.low, space.high).tolist()
 
 
 def _zeros(shape: tuple[int, ...]) -> Any:

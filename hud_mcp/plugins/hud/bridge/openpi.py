@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.plugins.hud.endpoints.arrays import are_installed, pack, unpack
 
@@ -67,7 +67,7 @@ class Wire:
                 the robot moved is not known.
         """
         await self._socket.send(
-            pack({"actions": libraries.np.asarray(action, dtype=libraries.np.float32)})
+            pack({"actions": libraries.numpy.asarray(action, dtype=libraries.numpy.float32)})
         )
         self.seen = await _observation(self._socket, _STEP_S)
         return self.seen
@@ -117,7 +117,7 @@ async def claim(url: str, token: str | None) -> AsyncGenerator[Wire]:
 
 
 async def _connect(url: str) -> Any:
-    return await libraries.connect_websocket(
+    return await libraries.websockets.connect(
         url,
         max_size=_FRAME_BYTES,
         open_timeout=_CONNECT_S,

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 from hud_mcp.environment.tool import Tool
 from hud_mcp.errors import ActionFailed
 from hud_mcp.plugins.hud.bridge.arguments import SchemaArguments

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, NotInstalled
 from hud_mcp.plugins.hud.bridge.control import Control
 from hud_mcp.sandbox import Entry, FileInfo

@@ -47,7 +47,7 @@ def unpack(frame: bytes) -> Any:
             shape, data = tuple(found[b"shape"]), found[b"data"]
             if not isinstance(data, bytes):  # without any, NumPy takes memory of its own
                 raise ValueError("the data of an array are bytes")
-            return libraries.np.ndarray(shape, _number_type(found[b"dtype"]), data)
+            return libraries.numpy.ndarray(shape, _number_type(found[b"dtype"]), data)
         if b"__npgeneric__" in found:
             return _number_type(found[b"dtype"]).type(found[b"data"]).item()
         return found
@@ -62,4 +62,4 @@ def _number_type(name: Any) -> "np.dtype[Any]":
     # NumPy reads more than names, as Python: what comes is not for it to judge.
     if not isinstance(name, str) or not _NUMBER.fullmatch(name):
         raise ValueError(f"an array of {str(name)[:100]!r}, and not of numbers")
-    return libraries.np.dtype(name)
+    return libraries.numpy.dtype(name)

@@ -84,7 +84,7 @@ class RobotEndpoint:
 
     async def open(self) -> None:
         """Listen on a loopback port."""
-        self._server = await libraries.serve_websockets(
+        self._server = await libraries.websockets.serve(
             self._serve,
             LOOPBACK,
             0,
@@ -135,7 +135,7 @@ class RobotEndpoint:
         try:
             said = await self._converse(socket, access)
             await socket.send(said)  # a frame of text is an error, by the protocol
-        except libraries.ConnectionClosed:
+        except libraries.websockets.ConnectionClosed:
             logger.debug("a robot's peer has left")
         finally:
             access.sockets.discard(socket)
@@ -307,7 +307,7 @@ def _numbers(seen: Any, name: str = "") -> "Iterator[tuple[str, NDArray[Any]]]":
         for key, part in cast("Mapping[str, Any]", seen).items():
             yield from _numbers(part, f"{name}/{key}" if name else str(key))
     elif not isinstance(seen, str | list | tuple):
-        yield name or "obs", libraries.np.atleast_1d(libraries.np.asarray(seen))
+        yield name or "obs", libraries.numpy.atleast_1d(libraries.numpy.asarray(seen))
 
 
 def _is_picture(shape: list[int], dtype: str) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 from hud_mcp.errors import EnvironmentFailed, SessionEnded, sole_cause
 from hud_mcp.plugins.hud.live.client import Client
 from hud_mcp.plugins.hud.live.wire import raised, refused

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hud_mcp.plugins.hud.wire.server import bind, serve
+    from hud_mcp.plugins.hud.wire.server import bind as bind
+    from hud_mcp.plugins.hud.wire.server import serve as serve
 else:
-    __getattr__ = lazy_names(
-        __name__, "hud_mcp.plugins.hud.wire.server:bind", "hud_mcp.plugins.hud.wire.server:serve"
-    )
+    __getattr__ = lazy_names(__name__)
 
 __all__ = ["bind", "serve"]

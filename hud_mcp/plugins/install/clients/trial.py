@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 from hud_mcp.errors import EnvironmentFailed, sole_cause
 from hud_mcp.plugins.install.clients.entry import Entry
 

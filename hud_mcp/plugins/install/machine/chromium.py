@@ -7,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 from hud_mcp.plugins.install.machine.need import CHROMIUM
 from hud_mcp.plugins.install.machine.packages import PackageManager, Progress
 

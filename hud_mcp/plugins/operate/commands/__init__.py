@@ -1,5 +1,18 @@
 """The commands of this plugin. The objects that they run load when each is first used."""
 
-from hud_mcp.base.lazy.names import names_of_stub
+from typing import TYPE_CHECKING
 
-__getattr__, __dir__ = names_of_stub(__name__, __file__)
+from hud_mcp.base.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hud_mcp.plugins.operate.monitor.health import Health as Health
+    from hud_mcp.plugins.operate.monitor.metrics import Metrics as Metrics
+    from hud_mcp.plugins.operate.monitor.routes import health_routes as health_routes
+    from hud_mcp.plugins.operate.monitor.routes import metrics_route as metrics_route
+    from hud_mcp.plugins.operate.monitor.traces import tracing as tracing
+    from hud_mcp.plugins.operate.replicas.serving import ReplicaServing as ReplicaServing
+    from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep as Upkeep
+    from hud_mcp.server.web.auth import Hosts as Hosts
+    from hud_mcp.server.web.listener import serving as serving
+else:
+    __getattr__ = lazy_names(__name__)

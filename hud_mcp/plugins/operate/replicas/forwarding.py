@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import orjson
 
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 from hud_mcp.plugins.operate.replicas.arrival import HEADER, Arrival, failure
 from hud_mcp.plugins.operate.replicas.known import OtherReplica
 from hud_mcp.plugins.operate.replicas.message import Message

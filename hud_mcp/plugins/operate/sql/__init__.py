@@ -5,36 +5,13 @@ from typing import TYPE_CHECKING
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hud_mcp.plugins.operate.sql import (
-        copying,
-        holdings,
-        picture_names,
-        pruning,
-        quotas,
-        redaction,
-        replicas,
-        soundness,
-    )
+    from hud_mcp.plugins.operate.sql import copying as copying
+    from hud_mcp.plugins.operate.sql import holdings as holdings
+    from hud_mcp.plugins.operate.sql import picture_names as picture_names
+    from hud_mcp.plugins.operate.sql import pruning as pruning
+    from hud_mcp.plugins.operate.sql import quotas as quotas
+    from hud_mcp.plugins.operate.sql import redaction as redaction
+    from hud_mcp.plugins.operate.sql import replicas as replicas
+    from hud_mcp.plugins.operate.sql import soundness as soundness
 else:
-    __getattr__ = lazy_names(
-        __name__,
-        "hud_mcp.plugins.operate.sql.copying",
-        "hud_mcp.plugins.operate.sql.holdings",
-        "hud_mcp.plugins.operate.sql.picture_names",
-        "hud_mcp.plugins.operate.sql.pruning",
-        "hud_mcp.plugins.operate.sql.quotas",
-        "hud_mcp.plugins.operate.sql.redaction",
-        "hud_mcp.plugins.operate.sql.replicas",
-        "hud_mcp.plugins.operate.sql.soundness",
-    )
-
-__all__ = [
-    "copying",
-    "holdings",
-    "picture_names",
-    "pruning",
-    "quotas",
-    "redaction",
-    "replicas",
-    "soundness",
-]
+    __getattr__ = lazy_names(__name__)

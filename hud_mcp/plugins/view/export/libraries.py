@@ -5,56 +5,21 @@ from typing import TYPE_CHECKING, Any
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hud_mcp.plugins.view.export.film import save_film
+    from hud_mcp.plugins.view.export.film import save_film as save_film
 
-    pandas: Any
-    polars: Any
-    pyarrow: Any
-    parquet: Any
-    ALWAYS_ON: Any
-    Context: Any
-    OTLPSpanExporter: Any
-    Resource: Any
-    SpanExportResult: Any
-    SpanKind: Any
-    SpanProcessor: Any
-    StatusCode: Any
-    TracerProvider: Any
-    set_span_in_context: Any
+    pandas: Any = "pandas"
+    polars: Any = "polars"
+    pyarrow: Any = "pyarrow"
+    parquet: Any = "pyarrow.parquet"
+    ALWAYS_ON: Any = "opentelemetry.sdk.trace.sampling:ALWAYS_ON"
+    Context: Any = "opentelemetry.context:Context"
+    OTLPSpanExporter: Any = "opentelemetry.exporter.otlp.proto.http.trace_exporter:OTLPSpanExporter"
+    Resource: Any = "opentelemetry.sdk.resources:Resource"
+    SpanExportResult: Any = "opentelemetry.sdk.trace.export:SpanExportResult"
+    SpanKind: Any = "opentelemetry.trace:SpanKind"
+    SpanProcessor: Any = "opentelemetry.sdk.trace:SpanProcessor"
+    StatusCode: Any = "opentelemetry.trace:StatusCode"
+    TracerProvider: Any = "opentelemetry.sdk.trace:TracerProvider"
+    set_span_in_context: Any = "opentelemetry.trace:set_span_in_context"
 else:
-    __getattr__ = lazy_names(
-        __name__,
-        "hud_mcp.plugins.view.export.film:save_film",
-        "opentelemetry.context:Context",
-        "opentelemetry.exporter.otlp.proto.http.trace_exporter:OTLPSpanExporter",
-        "opentelemetry.sdk.resources:Resource",
-        "opentelemetry.sdk.trace:SpanProcessor",
-        "opentelemetry.sdk.trace:TracerProvider",
-        "opentelemetry.sdk.trace.export:SpanExportResult",
-        "opentelemetry.sdk.trace.sampling:ALWAYS_ON",
-        "opentelemetry.trace:SpanKind",
-        "opentelemetry.trace:StatusCode",
-        "opentelemetry.trace:set_span_in_context",
-        "pandas",
-        "polars",
-        "pyarrow",
-        "pyarrow.parquet",
-    )
-
-__all__ = [
-    "ALWAYS_ON",
-    "Context",
-    "OTLPSpanExporter",
-    "Resource",
-    "SpanExportResult",
-    "SpanKind",
-    "SpanProcessor",
-    "StatusCode",
-    "TracerProvider",
-    "pandas",
-    "parquet",
-    "polars",
-    "pyarrow",
-    "save_film",
-    "set_span_in_context",
-]
+    __getattr__ = lazy_names(__name__)

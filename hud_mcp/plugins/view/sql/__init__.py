@@ -5,10 +5,7 @@ from typing import TYPE_CHECKING
 from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hud_mcp.plugins.view.sql import counts, outline
+    from hud_mcp.plugins.view.sql import counts as counts
+    from hud_mcp.plugins.view.sql import outline as outline
 else:
-    __getattr__ = lazy_names(
-        __name__, "hud_mcp.plugins.view.sql.counts", "hud_mcp.plugins.view.sql.outline"
-    )
-
-__all__ = ["counts", "outline"]
+    __getattr__ = lazy_names(__name__)

@@ -1,7 +1,0 @@
-from hud_mcp.environment.taskset import Taskset as Taskset
-from hud_mcp.plugins.hud.bridge import bridge as bridge
-from hud_mcp.plugins.hud.bridge.published import offer_published_tools as offer_published_tools
-from hud_mcp.plugins.hud.wire.server import CHANNEL_LIMITS as CHANNEL_LIMITS
-from hud_mcp.plugins.hud.wire.server import serve as serve
-from hud_mcp.session.registry import Sessions as Sessions
-from hud_mcp.store import Store as Store

@@ -6,6 +6,7 @@ from hud_mcp import types as types
 from hud_mcp.agents.agent import Agent as Agent
 from hud_mcp.analysis.statistics import JobStatistics as JobStatistics
 from hud_mcp.environment import Environment as Environment
+from hud_mcp.environment.actions import actions as actions
 from hud_mcp.environment.function import History as History
 from hud_mcp.environment.function import Phase as Phase
 from hud_mcp.environment.gyms import CustomGym as CustomGym

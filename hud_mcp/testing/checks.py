@@ -1,7 +1,7 @@
 """What the checks of the contract are made of: calls within a bound, and what is expected."""
 
 import io
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 import anyio
@@ -33,6 +33,7 @@ __all__ = [
     "FEW_CHARS",
     "ONE_OF_EACH",
     "ContractBroken",
+    "called",
     "css_size_of",
     "expect",
     "expect_kind",
@@ -44,6 +45,7 @@ __all__ = [
     "refused",
     "restore",
     "snapshot",
+    "wrong_arguments",
 ]
 
 CALL_BOUND_S = 30.0
@@ -125,23 +127,46 @@ async def restore(world: World, data: bytes) -> None:
         await world.restore(data)
 
 
-async def refused(world: World, action: Action) -> None:
-    """Perform an action that must be refused.
+async def refused(world: World, action: Action) -> str:
+    """Perform an action that must be refused, and return the reason.
 
     Raises:
-        AssertionError: It was performed, or was refused by another error than `ActionFailed`.
+        ContractBroken: It was performed, or was refused by another error than `ActionFailed`.
     """
     try:
         with anyio.fail_after(CALL_BOUND_S):
             await world.act(action)
     except ActionFailed as exc:
         if not str(exc):
-            raise ContractBroken(f"{action.type!r} was refused without a reason") from exc
+            raise ContractBroken(f"{called(action)} was refused without a reason") from exc
+        return str(exc)
     except Exception as exc:  # whatever a wrong world raises is the finding
-        text = f"{action.type!r} was refused by {exc!r}, which is no ActionFailed"
+        text = f"{called(action)} was refused by {exc!r}, which is no ActionFailed"
         raise ContractBroken(text) from exc
-    else:
-        raise ContractBroken(f"{action.type!r} was not refused")
+    raise ContractBroken(f"{called(action)} was not refused")
+
+
+def called(action: Action) -> str:
+    """The action's type, or a custom action's name with its arguments."""
+    return str(action) if isinstance(action, CustomAction) else repr(action.type)
+
+
+def wrong_arguments(
+    schema: Mapping[str, Any], args: Mapping[str, Any]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Make arguments that a JSON schema forbids of arguments that it allows.
+
+    Yields:
+        The name of the wrong argument, and all arguments with it: unknown, missing, or of a
+        type that the schema does not name.
+    """
+    if schema.get("additionalProperties") is False:
+        yield "no_such_argument", {**args, "no_such_argument": 1}
+    for name in schema.get("required", ()):
+        yield name, {other: value for other, value in args.items() if other != name}
+    for name, field in schema.get("properties", {}).items():
+        if isinstance(field.get("type"), str):
+            yield name, {**args, name: "no" if field["type"] == "boolean" else True}
 
 
 def css_size_of(image: Screenshot, kind: str) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """The contract: one test for each sentence of it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -8,12 +8,13 @@ from typing import Any
 import anyio
 
 from hud_mcp.environment.world import Opening, World, WorldSpec
-from hud_mcp.errors import EnvironmentFailed, HudMcpError
+from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError
 from hud_mcp.testing.checks import (
     CALL_BOUND_S,
     FEW_CHARS,
     ONE_OF_EACH,
     ContractBroken,
+    called,
     css_size_of,
     expect,
     expect_kind,
@@ -25,11 +26,14 @@ from hud_mcp.testing.checks import (
     refused,
     restore,
     snapshot,
+    wrong_arguments,
 )
 from hud_mcp.testing.subject import Subject
 from hud_mcp.values.action import (
     ACTION_TYPES,
+    Action,
     ActionEffect,
+    CustomAction,
 )
 from hud_mcp.values.observation import Look, Observation
 
@@ -68,6 +72,10 @@ class WorldContract(Subject):
             spec.actions <= frozenset(ACTION_TYPES) - {"response"},
             "actions are of ACTION_TYPES, and `response` is the session's",
         )
+        expect(
+            "custom" in spec.actions or not spec.custom_actions,
+            "custom_actions are announced, and 'custom' is not among the actions",
+        )
         expect_kind(spec, WorldSpec, "make_spec()")
         expect(spec.has_screen in (True, False), "has_screen is neither True nor False")
         expect(spec.replayable in (True, False), "replayable is neither True nor False")
@@ -88,6 +96,44 @@ class WorldContract(Subject):
                     expect_kind(await world.act(action), ActionEffect, "act()")
             if self.changing_actions():
                 expect(await look_at(world) != before, "changing_actions() changed nothing")
+
+    @_in_an_opening
+    async def test_what_is_announced_is_performed(self, opening: Opening) -> None:
+        """Each action type and each custom action that the spec announces works with a sample."""
+        spec = self.make_spec()
+        performed: set[str] = set()
+        for samples in (self.samples(), self.samples_kept(), self.other_actions()):
+            async with self.a_world(opening) as world:
+                for action in samples:
+                    await world.act(action)
+                    name = action.action if isinstance(action, CustomAction) else ""
+                    performed |= {action.type, f"custom {name}"}
+        for action in ONE_OF_EACH:
+            if action.type in spec.actions - performed - {"custom"}:
+                async with self.a_world(opening) as world:
+                    await self._performs(world, action)
+        lacking = [name for name in spec.custom_actions if f"custom {name}" not in performed]
+        expect(not lacking, f"no sample performs {lacking}; add them to other_actions()")
+
+    async def _performs(self, world: World, action: Action) -> None:
+        try:
+            with anyio.fail_after(CALL_BOUND_S):
+                await world.act(action)
+        except ActionFailed as exc:
+            text = f"{action.type!r} is announced, and {action!r} was refused: {exc} "
+            raise ContractBroken(f"{text}Add one that works to other_actions().") from exc
+
+    @_in_an_opening
+    async def test_wrong_arguments_are_refused_and_named(self, opening: Opening) -> None:
+        """A custom action refuses arguments that its schema forbids, and names the wrong one."""
+        schemas = self.make_spec().custom_actions
+        for samples in (self.samples(), self.samples_kept(), self.other_actions()):
+            async with self.a_world(opening) as world:
+                for action in samples:
+                    # Each is tried where the right arguments work: then the wrong one is refused.
+                    if isinstance(action, CustomAction) and action.action in schemas:
+                        await _refuses_wrong(world, action, schemas[action.action])
+                    await world.act(action)
 
     @_in_an_opening
     async def test_types_that_are_not_declared_are_refused_and_change_nothing(
@@ -329,3 +375,12 @@ class WorldContract(Subject):
         calls += [lambda action=action: world.act(action) for action in self.samples()]
         for call in calls:
             await fails(call, HudMcpError)
+
+
+async def _refuses_wrong(world: World, action: CustomAction, schema: Mapping[str, Any]) -> None:
+    before = await look_at(world)
+    for name, args in wrong_arguments(schema, action.args or {}):
+        wrong = action.model_copy(update={"args": args})
+        text = await refused(world, wrong)
+        expect(name in text, f"{called(wrong)} was refused without the name {name!r}: {text}")
+    expect(await look_at(world) == before, f"{called(action)} was refused, but changed the world")

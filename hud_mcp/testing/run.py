@@ -16,14 +16,15 @@ class _Given(WorldContract):
     def __init__(
         self,
         spec: WorldSpec,
-        samples: tuple[Sequence[Action], Sequence[Action], Sequence[Action]],
+        samples: tuple[Sequence[Action], ...],
         size: tuple[int, int] | None,
     ) -> None:
-        changing, kept, refused = samples
+        changing, kept, refused, other = samples
         self.make_spec = lambda: spec
         self.changing_actions = lambda: changing
         self.kept_actions = lambda: kept
         self.refused_actions = lambda: refused
+        self.other_actions = lambda: other
         self.css_size = lambda: size
 
 
@@ -33,6 +34,7 @@ async def check_world(
     changing_actions: Sequence[Action] = (),
     refused_actions: Sequence[Action] = (),
     kept_actions: Sequence[Action] | None = None,
+    other_actions: Sequence[Action] = (),
     css_size: tuple[int, int] | None = None,
 ) -> None:
     """Make every check of the contract on one kind of world.
@@ -42,6 +44,7 @@ async def check_world(
         changing_actions: As `WorldContract.changing_actions`.
         refused_actions: As `WorldContract.refused_actions`.
         kept_actions: As `WorldContract.kept_actions`; the changing ones by default.
+        other_actions: As `WorldContract.other_actions`.
         css_size: As `WorldContract.css_size`.
 
     Raises:
@@ -49,7 +52,7 @@ async def check_world(
     """
     kept = changing_actions if kept_actions is None else kept_actions
 
-    given = _Given(spec, (changing_actions, kept, refused_actions), css_size)
+    given = _Given(spec, (changing_actions, kept, refused_actions, other_actions), css_size)
     broken: list[str] = []
     for name in sorted(dir(WorldContract)):
         if name.startswith("test_"):

@@ -55,6 +55,14 @@ class Subject:
         return ()
 
     @classmethod
+    def other_actions(cls) -> Sequence[Action]:
+        """Actions that work in a new world, in order, of types and names that no other sample has.
+
+        Every custom action that the spec announces stands here or in another list of samples.
+        """
+        return ()
+
+    @classmethod
     def css_size(cls) -> tuple[int, int] | None:
         """Width and height of the screen in CSS pixels, or None where it is not known."""
         return None

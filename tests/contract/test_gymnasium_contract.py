@@ -77,3 +77,8 @@ class TestMiniGrid(WorldContract):
     def changing_actions(cls) -> Sequence[Action]:
         """Turn."""
         return [CustomAction(action="left")]
+
+    @classmethod
+    def other_actions(cls) -> Sequence[Action]:
+        """The same by its number."""
+        return [step(action=0)]

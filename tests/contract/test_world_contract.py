@@ -18,6 +18,7 @@ import pytest
 from PIL import Image
 from tables import each_of
 
+from hud_mcp.environment.actions import actions
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.testing import ContractBroken, WorldContract, check_world
 from hud_mcp.values.action import (
@@ -38,6 +39,7 @@ SITE = """<title>Counter</title><h1>Counter</h1><button id=b onclick="n.textCont
 r.textContent = Math.random() + crypto.randomUUID()">Add</button><p id=n>0</p><p id=r></p>
 <input id=i placeholder=Name><label><input type=checkbox id=c>Gift</label>
 <button id=s onclick="localStorage.n = 1 + +(localStorage.n || 0); show()">Store</button>
+<select id=k><option>Red<option>Blue</select>
 <p id=o></p><script>const show = () => o.textContent = localStorage.n || 'none'; show()</script>"""
 
 
@@ -100,6 +102,21 @@ class TestBrowser(WorldContract):
         return [ClickAction(selector="#none"), ClickAction(selector="p"), leave]
 
     @classmethod
+    def other_actions(cls) -> Sequence[Action]:
+        """Each of a browser's own actions."""
+        choice = {"selector": "#k", "values": ["Blue"]}
+        return [
+            CustomAction(action="goto", args={"url": "/?other"}),
+            CustomAction(action="back"),
+            CustomAction(action="forward"),
+            CustomAction(action="reload"),
+            CustomAction(action="select_option", args=choice),
+            CustomAction(action="answer_dialogs", args={"accept": False, "text": "no"}),
+            CustomAction(action="switch_tab", args={"index": 1}),
+            CustomAction(action="close_tab"),
+        ]
+
+    @classmethod
     def css_size(cls) -> tuple[int, int]:
         """The default viewport."""
         return (1280, 800)
@@ -110,6 +127,8 @@ class TestBrowser(WorldContract):
 
 class ToyWorld:
     """A number that can be added to, drawn as a grey field."""
+
+    announced: ClassVar[Sequence[str]] = ()
 
     def __init__(self, opening: Opening) -> None:
         """Start at what the seed draws."""
@@ -123,11 +142,17 @@ class ToyWorld:
             case WaitAction():
                 await anyio.sleep(action.time / 1000)
             case CustomAction(action="add"):
-                await anyio.lowlevel.checkpoint()
-                self.number += 1
+                return await self.custom.perform(self, action)
             case _:
                 self.refuse(action)
         return ActionEffect()
+
+    async def add(self, times: int = 1) -> None:
+        """Add one."""
+        await anyio.lowlevel.checkpoint()
+        self.number += times
+
+    custom = actions(add)
 
     async def observe(self, look: Look) -> Observation:
         """The number in words and in a picture."""
@@ -186,6 +211,7 @@ class Toy(WorldSpec):
 
     name = "toy"
     actions = frozenset({"wait", "custom"})
+    custom_actions = ToyWorld.custom
     has_screen = True
     replayable = True
     context_space = ContextSpace()
@@ -193,6 +219,7 @@ class Toy(WorldSpec):
     def __init__(self, world_type: type[ToyWorld] = ToyWorld) -> None:
         """Remember the class."""
         self.world_type = world_type
+        self.actions = frozenset({"wait", "custom", *world_type.announced})
 
     async def open(self, opening: Opening) -> ToyWorld:
         """Open one."""
@@ -245,6 +272,31 @@ class TakesAnything(ToyWorld):
 
     def refuse(self, action: Action) -> None:
         return
+
+
+class AnnouncesMoreThanItDoes(ToyWorld):
+    """A drag is announced, and refused as any other action is."""
+
+    announced = ("drag",)
+
+
+class ChecksNoArguments(ToyWorld):
+    """Its action takes whatever is sent."""
+
+    async def act(self, action: Action) -> ActionEffect:
+        if isinstance(action, CustomAction) and action.action == "add":
+            action = CustomAction(action="add")
+        return await super().act(action)
+
+
+class NamesNoArgument(ToyWorld):
+    """A wrong argument is refused without its name."""
+
+    async def act(self, action: Action) -> ActionEffect:
+        try:
+            return await super().act(action)
+        except ActionFailed:
+            raise ActionFailed("This cannot be done.") from None
 
 
 class RefusesByValueError(ToyWorld):
@@ -438,6 +490,9 @@ class ClosesItsSiblings(ToyWorld):
 BROKEN: dict[type[ToyWorld], str] = {
     SharesItsState: "test_two_worlds_are_independent",
     TakesAnything: "test_types_that_are_not_declared_are_refused_and_change_nothing",
+    AnnouncesMoreThanItDoes: "test_what_is_announced_is_performed",
+    ChecksNoArguments: "test_wrong_arguments_are_refused_and_named",
+    NamesNoArgument: "test_wrong_arguments_are_refused_and_named",
     RefusesByValueError: "test_a_refused_action_changes_nothing",
     ChangesWhatItRefuses: "test_a_refused_action_changes_nothing",
     CountsItsObservers: "test_looking_changes_nothing",

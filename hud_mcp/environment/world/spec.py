@@ -29,8 +29,8 @@ class WorldSpec(ABC):
         name: The kind in one word, such as `browser`. It is a label only.
         world_type: The class of worlds that `open` returns. A template asks for it by annotation.
         actions: The action types that `act` accepts: some of `ACTION_TYPES`, without `response`.
-        custom_actions: The names of custom actions, each with the JSON schema of its arguments.
-            Agents read the schema's `description`.
+        custom_actions: The custom actions, as `hud_mcp.actions` declares them; or the JSON schema
+            of each one's arguments, by name. Agents read its `description`.
         tools_suffice: Whether its tools do everything that `custom` does. Lists of tools and
             actions then show only the tools.
         is_destructive: Whether an action may undo something. MCP hosts are told.

@@ -1,14 +1,17 @@
 """The browser's own actions: going to addresses, through history, between tabs."""
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import urljoin, urlsplit
 
 import anyio
+from pydantic import BeforeValidator, Field
 
 from hud_mcp.base.egress import AllowList
-from hud_mcp.errors import ActionFailed, did_you_mean
+from hud_mcp.environment.actions import actions
+from hud_mcp.errors import ActionFailed
+from hud_mcp.values.action import ActionEffect, CustomAction
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end, send
 from hud_mcp.worlds.browser.dialogs import DialogRule
@@ -19,9 +22,9 @@ from hud_mcp.worlds.browser.tabs import Tabs
 from hud_mcp.worlds.browser.target import find_element
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page, Response
+    from playwright.async_api import ElementHandle, Page, Response
 
-__all__ = ["COMMANDS", "SCHEMAS", "Commands", "whole"]
+__all__ = ["CUSTOM_ACTIONS", "Commands", "whole"]
 
 FIRST_ERROR = 400
 """HTTP statuses from here on say that there is no such page."""
@@ -32,62 +35,28 @@ SELECT_BOUND_MS = 2500
 MAX_INTERRUPTIONS = 10
 """How often the page that is left may go elsewhere before that is the answer."""
 
-COMMANDS: Mapping[str, tuple[str, ...]] = {
-    "goto": ("url",),
-    "back": (),
-    "forward": (),
-    "reload": (),
-    "switch_tab": ("index",),
-    "close_tab": (),
-    "select_option": ("ref", "selector", "values"),
-    "answer_dialogs": ("accept", "text"),
-}
-"""Every custom action with its arguments."""
+Address = Annotated[str, Field(description="a path such as /cart, or a whole address.")]
+TabNumber = Annotated[int, Field(description="which tab, from 1.")]
+Ref = Annotated[
+    str, Field(min_length=1, description="the element's ref of the last text, or a selector.")
+]
+Selector = Annotated[
+    str, Field(min_length=1, description="a CSS or Playwright selector, or a ref.")
+]
+Accept = Annotated[bool, Field(description="OK or Cancel.")]
+Typed = Annotated[str, Field(description="what is typed into a prompt.")]
 
-_SAID = {
-    "goto": "open an address.",
-    "back": "go back in the tab's history.",
-    "forward": "go forward in it.",
-    "reload": "load the page again.",
-    "switch_tab": "show another tab.",
-    "close_tab": "close the tab that is shown.",
-    "select_option": "choose options of a select element.",
-    "answer_dialogs": "say how dialogs are answered from now on, and a page that asks whether to "
-    "leave it.",
-}
-_ARGUMENTS: Mapping[str, dict[str, Any]] = {
-    "url": {"type": "string", "description": "a path such as /cart, or a whole address."},
-    "index": {"type": "integer", "description": "which tab, from 1."},
-    "ref": {
-        "type": "string",
-        "minLength": 1,
-        "description": "the element's ref of the last text, or a selector.",
-    },
-    "selector": {
-        "type": "string",
-        "minLength": 1,
-        "description": "a CSS or Playwright selector, or a ref.",
-    },
-    "values": {
-        "type": "array",
-        "items": {"type": "string"},
-        "description": "the values or the labels.",
-    },
-    "accept": {"type": "boolean", "description": "OK or Cancel."},
-    "text": {"type": "string", "description": "what is typed into a prompt."},
-}
 
-SCHEMAS: Mapping[str, dict[str, Any]] = {
-    name: {
-        "type": "object",
-        "description": _SAID[name],
-        "properties": {each: _ARGUMENTS[each] for each in arguments},
-        "additionalProperties": False,
-    }
-    for name, arguments in COMMANDS.items()
-}
-"""Every custom action: the JSON schema of its arguments."""
+def _as_texts(given: Any) -> Any:
+    """One option alone as a list of it, and numbers as the texts that a page has."""
+    listed = cast("list[Any]", given if isinstance(given, list) else [given])
+    plain = all(type(each) in (str, int, float) for each in listed)
+    return [str(each) for each in listed] if plain else cast("Any", given)
 
+
+Options = Annotated[
+    list[str], BeforeValidator(_as_texts), Field(description="the values or the labels.")
+]
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 """What an address begins with; a host with a port has none."""
@@ -100,35 +69,25 @@ class Commands:
         tabs: The session's pages.
         allow: Which hosts may be named.
         has_site: Whether the session has a site of its own.
+
+    Attributes:
+        note_target: Called with the element of `select_option`, before anything is chosen.
     """
+
+    note_target: Callable[[Tab, "ElementHandle"], Awaitable[None]] | None = None
 
     def __init__(self, tabs: Tabs, allow: AllowList, *, has_site: bool) -> None:
         self._tabs = tabs
         self._allow = allow
         self._has_site = has_site
 
-    async def run(self, name: str, args: Mapping[str, Any]) -> None:
-        """Run one by its name.
+    async def run(self, action: CustomAction) -> ActionEffect:
+        """Perform a custom action.
 
         Raises:
-            ActionFailed: There is none of that name, or its arguments are wrong.
+            ActionFailed: It is unknown, its arguments are wrong, or it was refused.
         """
-        if name not in COMMANDS:
-            known = ", ".join(_signature(n) for n in COMMANDS)
-            hint = did_you_mean(name, COMMANDS)
-            raise ActionFailed(f"There is no custom action {name!r}.{hint} There are: {known}.")
-        unknown = sorted(set(args) - set(COMMANDS[name]))
-        if unknown:
-            raise ActionFailed(
-                f"{name!r} takes no {unknown[0]!r}. It is used as {_signature(name)}."
-            )
-        command: Callable[..., Awaitable[None]] = getattr(self, f"_{name}")
-        try:
-            await command(**args)
-        except TypeError as exc:
-            if "required positional argument" not in str(exc):
-                raise
-            raise ActionFailed(f"Arguments are missing: use {_signature(name)}.") from exc
+        return await CUSTOM_ACTIONS.perform(self, action)
 
     def address(self, url: str) -> str:
         """Return the absolute address that a path or a URL means.
@@ -245,15 +204,18 @@ class Commands:
         on_site = urlsplit(here).netloc == SITE_HOST
         return urljoin(here if on_site or not self._has_site else SITE_URL + "/", text)
 
-    async def _goto(self, url: str) -> None:
-        address = self.address(str(url))
+    async def goto(self, url: Address) -> None:
+        """Open an address."""
+        address = self.address(url)
         await self._tabs.replace_hung()  # such a page could not be left otherwise
         await self.load(self._tabs.current, address)
 
-    async def _back(self) -> None:
+    async def back(self) -> None:
+        """Go back in the tab's history."""
         await self._travel(-1, "There is no earlier page in this tab.")
 
-    async def _forward(self) -> None:
+    async def forward(self) -> None:
+        """Go forward in it."""
         await self._travel(1, "There is no later page in this tab.")
 
     async def _travel(self, step: int, nowhere: str) -> None:
@@ -269,7 +231,8 @@ class Commands:
         await self._tabs.dialogs.leave(lambda: move(wait_until="commit", timeout=self._bound_ms()))
         await whole(tab, self._bound_ms())
 
-    async def _reload(self) -> None:
+    async def reload(self) -> None:
+        """Load the page again."""
         url, tab = self._tabs.current.page.url, self._tabs.current
         await self._tabs.replace_hung()
         if self._tabs.current is not tab:
@@ -279,45 +242,72 @@ class Commands:
         await self._tabs.dialogs.leave(lambda: again(wait_until="commit", timeout=self._bound_ms()))
         await whole(tab, self._bound_ms())
 
-    async def _switch_tab(self, index: int) -> None:
+    async def switch_tab(self, index: TabNumber) -> None:
+        """Show another tab."""
         count = len(self._tabs.all)
-        if not isinstance(index, int) or not 1 <= index <= count:  # pyright: ignore[reportUnnecessaryIsInstance]  # an agent's value
-            raise ActionFailed(f"There is no tab {index!r}. There are {count}, from 1.")
+        if not 1 <= index <= count:
+            raise ActionFailed(f"There is no tab {index}. There are {count}, from 1.")
         await self._tabs.switch(index)
 
-    async def _close_tab(self) -> None:
+    async def close_tab(self) -> None:
+        """Close the tab that is shown."""
         await self._tabs.close_current()
 
-    async def _answer_dialogs(self, accept: bool = True, text: str | None = None) -> None:  # noqa: FBT001, FBT002  # an agent's arguments come by name
-        if not isinstance(accept, bool):  # pyright: ignore[reportUnnecessaryIsInstance]  # an agent's value
-            raise ActionFailed(f"'accept' is true or false, and not {accept!r}.")
-        self._tabs.dialogs.answer_by(DialogRule(accept=accept, text=text))
-
-    async def _select_option(
-        self, values: Any, ref: str | None = None, selector: str | None = None
+    async def select_option(
+        self, values: Options, ref: Ref | None = None, selector: Selector | None = None
     ) -> None:
+        """Choose options of a select element."""
         if (ref is None) == (selector is None):
             raise ActionFailed("'select_option' needs a ref or a selector, and values.")
-        wanted = [str(v) for v in (values if isinstance(values, list) else [values])]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # JSON
         tab = self._tabs.current
         element = await find_element(tab, ref, selector)
-        options: list[list[str]] | None = await element.evaluate(
-            "e => e.tagName === 'SELECT' ? [...e.options].map(o => [o.label, o.value]) : null"
-        )
-        multiple: bool = await element.evaluate("e => !!e.multiple")
-        called = ref or selector
-        if options is None:
-            raise ActionFailed(f"{called!r} is no <select>. Click it, and then what it opens.")
-        unknown = [v for v in wanted if not any(v in option for option in options)]
-        if unknown:
-            labels = [label for label, _value in options[:50]]
-            raise ActionFailed(f"{called!r} has no option {unknown[0]!r}. It has {labels}.")
-        if len(wanted) > 1 and not multiple:
-            raise ActionFailed(f"{called!r} takes one option, and {wanted} are {len(wanted)}.")
+        await _check_options(element, ref or selector, values)
+        if self.note_target is not None:
+            await self.note_target(tab, element)
         try:
-            await element.select_option(wanted, timeout=SELECT_BOUND_MS * tab.patience())
+            await element.select_option(values, timeout=SELECT_BOUND_MS * tab.patience())
         except libraries.PlaywrightError as exc:
+            called = ref or selector
             raise ActionFailed(f"{called!r} is disabled or hidden: it was not set.") from exc
+
+    async def answer_dialogs(self, accept: Accept = True, text: Typed | None = None) -> None:  # noqa: FBT002  # an agent's arguments come by name
+        """Say how dialogs are answered from now on, and a page that asks whether to leave it."""
+        self._tabs.dialogs.answer_by(DialogRule(accept=accept, text=text))
+
+
+CUSTOM_ACTIONS = actions(
+    Commands.goto,
+    Commands.back,
+    Commands.forward,
+    Commands.reload,
+    Commands.switch_tab,
+    Commands.close_tab,
+    Commands.select_option,
+    Commands.answer_dialogs,
+)
+"""The custom actions of a browser."""
+
+
+async def _check_options(
+    element: "ElementHandle", called: str | None, wanted: Sequence[str]
+) -> None:
+    """Check that a `<select>` has these options, and takes that many.
+
+    Raises:
+        ActionFailed: It does not, or the element is something else.
+    """
+    options: list[list[str]] | None = await element.evaluate(
+        "e => e.tagName === 'SELECT' ? [...e.options].map(o => [o.label, o.value]) : null"
+    )
+    multiple: bool = await element.evaluate("e => !!e.multiple")
+    if options is None:
+        raise ActionFailed(f"{called!r} is no <select>. Click it, and then what it opens.")
+    unknown = [v for v in wanted if not any(v in option for option in options)]
+    if unknown:
+        labels = [label for label, _value in options[:50]]
+        raise ActionFailed(f"{called!r} has no option {unknown[0]!r}. It has {labels}.")
+    if len(wanted) > 1 and not multiple:
+        raise ActionFailed(f"{called!r} takes one option, and {wanted} are {len(wanted)}.")
 
 
 async def _go(page: "Page", address: str, bound_ms: float) -> "Response | None":
@@ -358,7 +348,3 @@ async def whole(tab: Tab, bound_ms: float, *, began_s: float | None = None) -> N
         f"{tab.page.url} is still loading after {bound_ms / 1000:.3g} s: a part of its "
         "document is there. Wait, and look again."
     )
-
-
-def _signature(name: str) -> str:
-    return f"{name} {{{', '.join(COMMANDS[name])}}}" if COMMANDS[name] else name

@@ -1,8 +1,8 @@
 """What each action does to the pages of one session, and what it hit."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import anyio
 
@@ -61,6 +61,8 @@ class Input:
         self._hands = hands
         self._commands = commands
         self._names_targets = names_targets
+        if names_targets:
+            commands.note_target = self._note_focus
         self._reached: Point | None = None
         self._hit: str | None = None
 
@@ -70,19 +72,9 @@ class Input:
         return ActionEffect(place=self._reached, target=self._hit)
 
     async def perform_still(self, action: Action) -> ActionEffect | None:
-        """Perform what leaves the page alone; None where the action is not of that kind."""
-        if isinstance(action, WaitAction):
-            await anyio.sleep(action.time / 1000)
-            return ActionEffect()
-        if isinstance(action, ScreenshotFetch):
-            return ActionEffect()
-        if isinstance(action, PositionFetch):
-            at = self._hands.pointer
-            return ActionEffect(
-                text=f"The pointer is at ({at.x:g}, {at.y:g}).",
-                info={"point": {"x": at.x, "y": at.y}},
-            )
-        return None
+        """Perform an action that leaves the page alone; return None for any other action."""
+        perform = self._STILL.get(action.type)
+        return None if perform is None else await perform(self, action)
 
     async def perform(self, tab: Tab, action: Action) -> None:
         """Perform an action on a page; `effect` is of it then.
@@ -92,31 +84,37 @@ class Input:
             Error: Playwright's.
         """
         self._reached = self._hit = None
-        match action:
-            case ClickAction():
-                await self._click(tab, action)
-            case TypeAction():
-                await self._type(tab, action)
-            case ScrollAction():
-                await self._scroll(tab, action)
-            case MoveAction():
-                await self._move(tab, action)
-            case PressAction() | KeyDownAction() | KeyUpAction():
-                await self._keys(tab, action)
-            case CustomAction():
-                await self._note_chosen(tab, action)
-                await self._commands.run(action.action, action.args or {})
-            case DragAction():
-                for point in action.path:
-                    check_point(tab.page, point)
-                await self._note_hit(tab, Place(action.path[0].x, action.path[0].y))
-                await self._hands.drag(tab, action)
-            case _:
-                raise ActionFailed(f"A browser does not take {action.type!r}.")
+        perform = self._ON_PAGE.get(action.type)
+        if perform is None:
+            raise ActionFailed(f"A browser does not take {action.type!r}.")
+        await perform(self, tab, action)
+
+    async def _wait(self, action: WaitAction) -> ActionEffect:
+        await anyio.sleep(action.time / 1000)
+        return ActionEffect()
+
+    async def _screenshot(self, _action: ScreenshotFetch) -> ActionEffect:
+        return ActionEffect()
+
+    async def _position(self, _action: PositionFetch) -> ActionEffect:
+        at = self._hands.pointer
+        return ActionEffect(
+            text=f"The pointer is at ({at.x:g}, {at.y:g}).",
+            info={"point": {"x": at.x, "y": at.y}},
+        )
+
+    async def _custom(self, _tab: Tab, action: CustomAction) -> None:
+        await self._commands.run(action)
+
+    async def _drag(self, tab: Tab, action: DragAction) -> None:
+        for point in action.path:
+            check_point(tab.page, point)
+        await self._note_hit(tab, Place(action.path[0].x, action.path[0].y))
+        await self._hands.drag(tab, action)
 
     async def _click(self, tab: Tab, action: ClickAction) -> None:
         if action.button in _HISTORY_BUTTONS:
-            await self._commands.run(action.button, {})
+            await self._commands.run(CustomAction(action=action.button))
             return
         async with self._hands.holding(tab, action.hold_keys or ()):
             for pause_ms, pauses in gestures(action.pattern or ()):
@@ -197,9 +195,22 @@ class Input:
                 return  # typing into it says what is wrong with it
         await self._note_hit(tab, None)
 
-    async def _note_chosen(self, tab: Tab, action: CustomAction) -> None:
-        given = {name: (action.args or {}).get(name) for name in ("ref", "selector")}
-        if action.action != "select_option" or not self._names_targets or all(given.values()):
-            return
-        if any(isinstance(each, str) for each in given.values()):
-            await self._note_focus(tab, await find_element(tab, given["ref"], given["selector"]))
+    _STILL: ClassVar[Mapping[str, Callable[..., Awaitable[ActionEffect]]]] = {
+        "wait": _wait,
+        "screenshot": _screenshot,
+        "position": _position,
+    }
+    _ON_PAGE: ClassVar[Mapping[str, Callable[..., Awaitable[None]]]] = {
+        "click": _click,
+        "type": _type,
+        "scroll": _scroll,
+        "move": _move,
+        "press": _keys,
+        "keydown": _keys,
+        "keyup": _keys,
+        "drag": _drag,
+        "custom": _custom,
+    }
+
+    types = frozenset({*_STILL, *_ON_PAGE})
+    """The types of actions that a browser performs. It announces these and no other."""

@@ -13,7 +13,6 @@ import anyio
 from hud_mcp.base.egress import AllowList
 from hud_mcp.environment.world import Shared
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.values.action import INPUT_TYPES
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import attach, send
 from hud_mcp.worlds.browser.driver import start_driver
@@ -29,12 +28,9 @@ from hud_mcp.worlds.browser.world import BrowserWorld
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, CDPSession, Page, Playwright
 
-__all__ = ["REMOTE_ACTIONS", "RemoteBrowserWorld", "attach_browser"]
+__all__ = ["RemoteBrowserWorld", "attach_browser"]
 
 logger = logging.getLogger(__name__)
-
-REMOTE_ACTIONS = INPUT_TYPES
-"""What can be done in such a browser: all that can be done in one of our own."""
 
 CONNECT_BOUND_S = 20.0
 LEAVE_BOUND_S = 1.0

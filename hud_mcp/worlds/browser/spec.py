@@ -10,14 +10,14 @@ import anyio
 from hud_mcp.base.egress import AllowList
 from hud_mcp.environment.world import Opening, WorldSpec
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment, did_you_mean
-from hud_mcp.values.action import INPUT_TYPES
 from hud_mcp.values.context import ContextFeature, ContextSpace
 from hud_mcp.values.needs import Needs
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.chromium import Chromium, find_chromium
-from hud_mcp.worlds.browser.commands import FIRST_ERROR, SCHEMAS
+from hud_mcp.worlds.browser.commands import CUSTOM_ACTIONS, FIRST_ERROR
 from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.functions import BROWSER_FUNCTIONS
+from hud_mcp.worlds.browser.input import Input
 from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.proxy import VISIT
 from hud_mcp.worlds.browser.reserve import Owner
@@ -109,9 +109,9 @@ class Browser(WorldSpec):
     name = "browser"
     needs = Needs(cpus=0.25, memory_mb=200, browser=True)
     world_type = BrowserWorld
-    actions = INPUT_TYPES
+    actions = Input.types
     has_screen = True
-    custom_actions = SCHEMAS
+    custom_actions = CUSTOM_ACTIONS
     functions = BROWSER_FUNCTIONS
     endpoints = ("hud_mcp.plugins.hud.endpoints.cdp:publish",)
 

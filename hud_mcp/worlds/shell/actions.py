@@ -1,28 +1,28 @@
 """The shell's own actions and tools: run a command; read, write, edit and list files."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Annotated, Any, Protocol, TypeVar
 
 import anyio.to_thread
+from pydantic import Field
 
-from hud_mcp.errors import ActionFailed, did_you_mean
+from hud_mcp.environment.actions import actions
+from hud_mcp.environment.tool import Tool
+from hud_mcp.environment.world import World
+from hud_mcp.errors import ActionFailed
 from hud_mcp.sandbox import Entry
-from hud_mcp.values.action import ActionEffect
 from hud_mcp.worlds.shell.terminal import as_on_terminal
 
 __all__ = [
-    "ACTIONS",
-    "SCHEMAS",
+    "SHELL_ACTIONS",
+    "PathOfFile",
     "Workbench",
-    "edit_shown",
     "one_line",
-    "read_part",
     "replace_text",
-    "run_action",
-    "run_shown",
+    "shell_tools",
     "shorten",
-    "write_shown",
 ]
 
 _LINES = 2000
@@ -35,6 +35,18 @@ _LINE_CHARS = 80
 _BARE_BREAK = re.compile(r"(?<!\r)\n")
 _UNREADABLE = "\N{REPLACEMENT CHARACTER}"
 _NO_UTF_8 = f"{_UNREADABLE} stands for bytes that are not UTF-8."
+
+
+CommandLine = Annotated[str, Field(description="A command line for bash.")]
+Seconds = Annotated[float, Field(description="After how many seconds it is stopped; above 0.")]
+PathOfFile = Annotated[str, Field(description="The file, from the task's folder on.")]
+PathOfFolder = Annotated[str, Field(description="The folder, from the task's folder on.")]
+FirstLine = Annotated[int, Field(description="The first line, from 1.")]
+LineCount = Annotated[int, Field(description="How many lines.")]
+WholeFile = Annotated[str, Field(description="The whole of it.")]
+OldText = Annotated[str, Field(description="What is there, exactly, with what is around it.")]
+NewText = Annotated[str, Field(description="What comes in its place.")]
+Everywhere = Annotated[bool, Field(description="Replace it wherever it is.")]
 
 
 class Workbench(Protocol):
@@ -90,33 +102,33 @@ def one_line(text: str) -> str:
     return line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + "…"
 
 
-async def run_action(world: Workbench, name: str, args: Mapping[str, Any]) -> ActionEffect:
-    """Perform one custom action by its name.
+def shorten(text: str) -> str:
+    """A text without its middle, where it is long, and with a note of that."""
+    left_out = len(text) - _SHOWN_CHARS
+    if left_out <= 0:
+        return text
+    half = _SHOWN_CHARS // 2
+    note = f"… {left_out} characters left out; use head, tail or grep to see them …"
+    return f"{text[:half]}\n{note}\n{text[-half:]}"
 
-    Raises:
-        ActionFailed: There is none of that name, its arguments are wrong, or it was refused.
+
+async def run_command(shell: Workbench, command: CommandLine, timeout_s: Seconds = 50.0) -> str:
+    """Run a command line with bash, and return what it writes, and its exit code if not 0.
+
+    Every command starts in the task's folder; files stay, variables and `cd` do not. Put what
+    is to go on in the back behind `&`, with its output in a file. Call response when done.
     """
-    if name not in ACTIONS:
-        known = ", ".join(_signature(each) for each in ACTIONS)
-        hint = did_you_mean(name, ACTIONS)
-        raise ActionFailed(f"There is no custom action {name!r}.{hint} There are: {known}.")
-    perform, fields = ACTIONS[name]
-    unknown = sorted(set(args) - set(fields))
-    if unknown:
-        raise ActionFailed(f"{name!r} takes no {unknown[0]!r}. It is used as {_signature(name)}.")
-    for field, (kind, needed) in fields.items():
-        value = args.get(field)
-        if value is None and needed:
-            raise ActionFailed(f"{name!r} needs {field!r}. It is used as {_signature(name)}.")
-        if value is not None and not _is(value, kind):
-            raise ActionFailed(f"{name!r}: {field!r} is {_KINDS[kind]}, not {value!r:.60}.")
-    given = {field: value for field, value in args.items() if value is not None}
-    return ActionEffect(text=await perform(world, **given))
+    written = str(await shell.run_for_agent(command, timeout_s=timeout_s))
+    if len(written) <= _AT_ONCE_CHARS:
+        return shorten(as_on_terminal(written))
+    return shorten(await anyio.to_thread.run_sync(as_on_terminal, written))
 
 
-async def read_part(world: Workbench, path: str, start: int = 1, lines: int = _LINES) -> str:
-    """Some lines of a text file, with a note where there are more."""
-    every = (await world.read(path)).splitlines(keepends=True)
+async def read_file(
+    shell: Workbench, path: PathOfFile, start: FirstLine = 1, lines: LineCount = _LINES
+) -> str:
+    """Read a text file in the task's folder, from a line on; the first is line 1."""
+    every = (await shell.read(path)).splitlines(keepends=True)
     if not every:
         return f"{path} is empty."
     first = max(start, 1) - 1
@@ -133,106 +145,64 @@ async def read_part(world: Workbench, path: str, start: int = 1, lines: int = _L
     return shorten(part.rstrip("\n")) + more + note
 
 
-def shorten(text: str) -> str:
-    """A text without its middle, where it is long, and with a note of that."""
-    left_out = len(text) - _SHOWN_CHARS
-    if left_out <= 0:
-        return text
-    half = _SHOWN_CHARS // 2
-    note = f"… {left_out} characters left out; use head, tail or grep to see them …"
-    return f"{text[:half]}\n{note}\n{text[-half:]}"
-
-
-async def run_shown(world: Workbench, command: str, timeout_s: float | None = None) -> str:
-    """Run a command line; return what a terminal shows of it, shortened, and how it ended."""
-    written = str(await world.run_for_agent(command, timeout_s=timeout_s))
-    if len(written) <= _AT_ONCE_CHARS:
-        return shorten(as_on_terminal(written))
-    return shorten(await anyio.to_thread.run_sync(as_on_terminal, written))
-
-
-async def write_shown(world: Workbench, path: str, content: str) -> str:
-    """Write a whole text file, and say so."""
-    await world.write(path, content)
+async def write_file(shell: Workbench, path: PathOfFile, content: WholeFile) -> str:
+    """Write a whole file in the task's folder; folders on its way are made."""
+    await shell.write(path, content)
     return f"Wrote {len(content.encode())} bytes to {path}."
 
 
-async def edit_shown(
-    world: Workbench, path: str, old: str, new: str, *, every: bool = False
+async def edit_file(
+    shell: Workbench,
+    path: PathOfFile,
+    old: OldText,
+    new: NewText,
+    every: Everywhere = False,  # noqa: FBT002  # an agent's arguments come by name
 ) -> str:
-    """Replace a text in a file, and say how often."""
-    count = await world.edit(path, old, new, every=every)
+    """Replace a text in a file: `old` must be there exactly once, unless `every` is true."""
+    count = await shell.edit(path, old, new, every=every)
     return f"Replaced it in {path}." if count == 1 else f"Replaced it {count} times in {path}."
 
 
-async def _list(world: Workbench, path: str = ".") -> str:
-    entries = await world.list(path)
+async def list_folder(shell: Workbench, path: PathOfFolder = ".") -> str:
+    """List a folder, from the task's folder on."""
+    entries = await shell.list(path)
     lines = [f"{each.name}/" if each.info.is_folder else each.name for each in entries]
     return shorten("\n".join(lines)) or f"{path} is empty."
 
 
-_KINDS: Mapping[type, str] = {
-    str: "a text",
-    int: "a whole number",
-    float: "a number",
-    bool: "a flag",
-}
-_Fields = Mapping[str, tuple[type, bool]]
+SHELL_ACTIONS = actions(
+    run=run_command, read=read_file, write=write_file, edit=edit_file, list=list_folder
+)
+"""The custom actions of a shell."""
 
-ACTIONS: Mapping[str, tuple[Callable[..., Awaitable[str]], _Fields]] = {
-    "run": (run_shown, {"command": (str, True), "timeout_s": (float, False)}),
-    "read": (read_part, {"path": (str, True), "start": (int, False), "lines": (int, False)}),
-    "write": (write_shown, {"path": (str, True), "content": (str, True)}),
-    "edit": (
-        edit_shown,
-        {"path": (str, True), "old": (str, True), "new": (str, True), "every": (bool, False)},
-    ),
-    "list": (_list, {"path": (str, False)}),
-}
-"""Every custom action: what performs it, and its arguments with their kinds."""
+WorldT = TypeVar("WorldT", bound=World)
+Reach = Callable[[WorldT, Callable[[Any], Awaitable[str]]], Awaitable[str]]
+"""Calls a function with the shell of a world."""
 
 
-_SAID = {
-    "run": "run a command in the shell.",
-    "read": "read a text file, or some lines of it.",
-    "write": "write a whole file.",
-    "edit": "replace a text in a file.",
-    "list": "list a folder.",
-    "command": "what to run, as in a shell.",
-    "timeout_s": "after how many seconds it is stopped.",
-    "path": "of the file or folder; from /workspace on.",
-    "start": "the first line, from 1.",
-    "lines": "how many.",
-    "content": "the whole of it.",
-    "old": "what is there; it must be there once.",
-    "new": "what comes in its place.",
-    "every": "replace it wherever it is.",
-}
-_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+def shell_tools(
+    world_type: type[WorldT], reach: Reach[WorldT], *, replayable: bool = True
+) -> tuple[Tool, ...]:
+    """The same functions as tools, whose names models know from elsewhere.
 
-SCHEMAS: Mapping[str, dict[str, Any]] = {
-    name: {
-        "type": "object",
-        "description": _SAID[name],
-        "properties": {
-            field: {"type": _TYPES[kind], "description": _SAID[field]}
-            for field, (kind, _) in fields.items()
-        },
-        "required": [field for field, (_, needed) in fields.items() if needed],
-        "additionalProperties": False,
-    }
-    for name, (_, fields) in ACTIONS.items()
-}
-"""Every custom action: the JSON schema of its arguments."""
+    Args:
+        world_type: The class of worlds that have the shell.
+        reach: Calls a function with a world's shell.
+        replayable: As for `Tool`, of running a command.
+    """
 
+    def tool(function: Callable[..., Awaitable[str]], **options: Any) -> Tool:
+        @wraps(function)
+        async def in_shell(shell: WorldT, **args: Any) -> str:
+            return await reach(shell, lambda found: function(found, **args))
 
-def _is(value: Any, kind: type) -> bool:
-    if isinstance(value, bool):
-        return kind is bool
-    return isinstance(value, int | float) if kind is float else isinstance(value, kind)
+        # Of the world's class, by which a tool is given the world.
+        in_shell.__annotations__ = {**function.__annotations__, "shell": world_type}
+        return Tool(in_shell, **options)
 
-
-def _signature(name: str) -> str:
-    fields = ACTIONS[name][1]
-    shown = ", ".join(each if needed else f"{each}?" for each, (_, needed) in fields.items())
-    return f"{name} {{{shown}}}"
+    return (
+        tool(run_command, replayable=replayable),
+        tool(read_file, read_only=True),
+        tool(write_file),
+        tool(edit_file),
+    )

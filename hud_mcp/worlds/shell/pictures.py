@@ -4,7 +4,7 @@ import anyio.to_thread
 
 from hud_mcp.errors import ActionFailed
 from hud_mcp.values.observation import Observation, Screenshot, crop_screenshot
-from hud_mcp.worlds.shell.fields import PathOfFile
+from hud_mcp.worlds.shell.actions import PathOfFile
 from hud_mcp.worlds.shell.world import ShellWorld
 
 __all__ = ["view_picture"]

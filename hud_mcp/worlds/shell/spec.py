@@ -17,10 +17,9 @@ from hud_mcp.environment.world import Opening, WorldSpec
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, LimitReached, did_you_mean
 from hud_mcp.sandbox import Isolation, Sandbox, SandboxLimits, SandboxOptions
 from hud_mcp.values.needs import Needs
-from hud_mcp.worlds.shell.actions import SCHEMAS
+from hud_mcp.worlds.shell.actions import SHELL_ACTIONS, shell_tools
 from hud_mcp.worlds.shell.functions import SHELL_FUNCTIONS
 from hud_mcp.worlds.shell.stage import Author
-from hud_mcp.worlds.shell.tools import SHELL_TOOLS
 from hud_mcp.worlds.shell.world import ShellWorld
 
 __all__ = ["Shell"]
@@ -60,9 +59,9 @@ class Shell(WorldSpec):
     world_type = ShellWorld
     actions = frozenset({"wait", "custom"})
     runs_commands = True
-    custom_actions = SCHEMAS
+    custom_actions = SHELL_ACTIONS
     tools_suffice = True
-    tools: tuple[Tool, ...] = SHELL_TOOLS
+    tools: tuple[Tool, ...] = shell_tools(ShellWorld, lambda shell, use: use(shell))
     functions: tuple[Function, ...] = SHELL_FUNCTIONS
 
     def __init__(

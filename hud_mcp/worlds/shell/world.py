@@ -18,7 +18,7 @@ from hud_mcp.sandbox import Entry, Finished, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
 from hud_mcp.values.action import Action, ActionEffect, CustomAction, WaitAction
 from hud_mcp.values.observation import Look, Observation
-from hud_mcp.worlds.shell.actions import one_line, replace_text, run_action
+from hud_mcp.worlds.shell.actions import SHELL_ACTIONS, one_line, replace_text
 from hud_mcp.worlds.shell.command_result import CommandResult, how_ended
 from hud_mcp.worlds.shell.folder_listing import folder_lines
 from hud_mcp.worlds.shell.refusals import is_agents, refusal
@@ -296,7 +296,7 @@ class ShellWorld(World):
             await anyio.sleep(action.time / 1000)
             return ActionEffect()
         if isinstance(action, CustomAction):
-            return await run_action(self, action.action, action.args or {})
+            return await SHELL_ACTIONS.perform(self, action)
         raise ActionFailed(
             f"There is nothing to {action.type!r} here: this is a shell. Use the custom action "
             "'run' with a command."

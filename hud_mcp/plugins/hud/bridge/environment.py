@@ -26,15 +26,13 @@ from hud_mcp.plugins.hud.bridge.robot import (
 from hud_mcp.plugins.hud.bridge.rows import listed_tasks
 from hud_mcp.plugins.hud.bridge.shell import shell_problem
 from hud_mcp.plugins.hud.bridge.template import BridgedTemplate
-from hud_mcp.plugins.hud.bridge.tools import shell_tools
 from hud_mcp.plugins.hud.bridge.uses import Binding, Uses
 from hud_mcp.plugins.hud.bridge.world import BridgeSpec, BridgeWorld
 from hud_mcp.plugins.hud.desktop import DESKTOP_ACTIONS
 from hud_mcp.plugins.hud.wire.failures import ChannelFailed
 from hud_mcp.values.core_tools import CORE_TOOLS
-from hud_mcp.worlds.browser.commands import SCHEMAS as BROWSER_SCHEMAS
-from hud_mcp.worlds.browser.remote import REMOTE_ACTIONS
-from hud_mcp.worlds.shell.actions import SCHEMAS as SHELL_SCHEMAS
+from hud_mcp.worlds.browser import Browser
+from hud_mcp.worlds.shell.actions import SHELL_ACTIONS, shell_tools
 
 __all__ = ["BridgedEnvironment", "bridge"]
 
@@ -232,7 +230,7 @@ class _Capabilities:
                 )
         uses = self._screen
         if uses is None and self._shells:
-            uses = Uses(actions=frozenset({"wait", "custom"}), custom=SHELL_SCHEMAS)
+            uses = Uses(actions=frozenset({"wait", "custom"}), custom=SHELL_ACTIONS)
         return replace(uses or Uses(), shells=tuple(self._shells)), list(self._tools.values())
 
     async def _ask(self, name: str, binding: Binding) -> Any:
@@ -258,7 +256,9 @@ class _Capabilities:
             self._note_silence(name, binding, silence)
             prefix = "" if not self._shells else name
             self._shells.append(name)
-            for tool in shell_tools(name):
+            for tool in shell_tools(
+                BridgeWorld, lambda world, use: world.in_shell(name, use), replayable=False
+            ):
                 self._add(tool, tool_name(prefix, tool.name, self._taken))
         return problem
 
@@ -281,8 +281,8 @@ class _Capabilities:
             Uses(
                 screen=name,
                 open_screen=BrowserScreen.open,
-                actions=REMOTE_ACTIONS,
-                custom=BROWSER_SCHEMAS,
+                actions=Browser.actions,
+                custom=Browser.custom_actions,
                 shows=True,
             )
         )

@@ -19,7 +19,7 @@ from hud_mcp.plugins.hud.bridge.shell import RemoteShell
 from hud_mcp.plugins.hud.bridge.uses import Binding, Screen, Service, ServiceT, Uses
 from hud_mcp.values.action import Action, ActionEffect, CustomAction, WaitAction
 from hud_mcp.values.observation import Look, Observation
-from hud_mcp.worlds.shell.actions import run_action
+from hud_mcp.worlds.shell.actions import SHELL_ACTIONS
 
 __all__ = ["BridgeSpec", "BridgeWorld"]
 
@@ -129,9 +129,8 @@ class BridgeWorld(World):
             await anyio.sleep(action.time / 1000)
             return ActionEffect()
         if isinstance(action, CustomAction) and self._uses.shells:
-            name, args = action.action, action.args or {}
             return await self.in_shell(
-                self._uses.shells[0], lambda shell: run_action(shell, name, args)
+                self._uses.shells[0], lambda shell: SHELL_ACTIONS.perform(shell, action)
             )
         raise ActionFailed(
             f"There is nothing to {action.type!r} here: this HUD environment has no screen. Use "

@@ -59,6 +59,7 @@ from hud_mcp.plugins.hud.runs.runtime import LocalRuntime as LocalRuntime
 from hud_mcp.plugins.hud.runs.runtime import Runtime as Runtime
 from hud_mcp.plugins.hud.runs.runtime import SubprocessRuntime as SubprocessRuntime
 from hud_mcp.plugins.sets.files import dataset_file as dataset_file
+from hud_mcp.plugins.view.export import Export as Export
 from hud_mcp.plugins.view.export import ExportSummary as ExportSummary
 from hud_mcp.plugins.view.export import export_atif as export_atif
 from hud_mcp.plugins.view.export import export_gif as export_gif
@@ -66,6 +67,7 @@ from hud_mcp.plugins.view.export import export_html as export_html
 from hud_mcp.plugins.view.export import export_jsonl as export_jsonl
 from hud_mcp.plugins.view.export import export_otel as export_otel
 from hud_mcp.plugins.view.export import export_parquet as export_parquet
+from hud_mcp.plugins.view.export import export_record as export_record
 from hud_mcp.record.job import Job as Job
 from hud_mcp.record.job import create_job as create_job
 from hud_mcp.record.job import load_job as load_job

@@ -190,7 +190,7 @@ EXCEPTIONS = {
     ): "run_job, which is HUD's, loads what runs when it is called",
     (
         "record.job",
-        "plugins.view.export.frames",
+        "plugins.view.export.tables",
     ): "a data frame is an export, which loads when it is asked",
     ("record.job", "rollout.runs"): "a job knows the type of its runs",
     ("environment.task", "record.job"): "Task.run, which is HUD's, returns a job",

@@ -278,9 +278,9 @@ class Job(Value):
             NotInstalled: There is neither, or not the one that is wanted.
             SourceNotFound, StoreFailed: As for `load_trajectories`.
         """
-        from hud_mcp.plugins.view.export import frames  # noqa: PLC0415  # it lies above
+        from hud_mcp.plugins.view.export import tables  # noqa: PLC0415  # it lies above
 
-        make = frames.find_library(library)
+        make = tables.find_library(library)
         found = await self.load_trajectories()
         return await anyio.to_thread.run_sync(make, self, found)
 

@@ -132,6 +132,9 @@ def test_a_damaged_trajectory_is_named_and_the_exit_status_is_1(store: Path) -> 
         (["job-8", "--to", "jsonl"], "Did you mean 'job-7'?"),
         (["job-7", "--to", "jsonl", "--store", "nowhere.sqlite3"], "There is no store at "),
         (["job-7", "--to", "csv"], "'csv' is not one of"),
+        (["job-7", "--to", "jsnl"], "Did you mean 'jsonl'?"),
+        (["job-7", "--width", "200"], "--width is for --to gif."),
+        (["job-7", "--to", "otel", "--out", "x"], "--to otel writes no file. Leave out --out."),
         (["job-7", "--to", "html", "--inline-images"], "--inline-images is for --to jsonl"),
         (["job-7", "--to", "jsonl", "--out", "/proc/x.jsonl"], "/proc/x.jsonl cannot be written"),
         (["job-7", "--to", "jsonl", "--out", "."], "--out .: name the file to write"),
@@ -147,6 +150,53 @@ def test_what_cannot_be_done_is_said_in_a_sentence(
     assert said in result.output
     assert "Traceback" not in result.output
     assert list(Path().iterdir()) == []
+
+
+OTHER = """
+from contextlib import asynccontextmanager
+
+from hud_mcp import Export
+from hud_mcp.plugins.view.export import Option
+from hud_mcp.registry import Plugin
+
+
+@asynccontextmanager
+async def write(output, *, upper: bool = False):
+    with output.path.open("w") as file:
+        yield lambda run: file.write(run.task.id.upper() if upper else run.task.id)
+
+
+WORDS = Export("words", "the ids.", "file", write, {"upper": Option("--upper", "in capitals.")})
+PLUGIN = Plugin("other", exports={"words": "other_export:WORDS"})
+"""
+
+
+def test_another_distribution_adds_a_format(store: Path, tmp_path: Path) -> None:
+    """It is listed, found by its name or a like one, and has its own options."""
+    site = tmp_path / "site"
+    info = site / "other_export-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other-export\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[hud_mcp]\nother = other_export:PLUGIN\n")
+    (site / "other_export.py").write_text(OTHER)
+    environment = {**os.environ, "HUD_MCP_STORE": str(store), "PYTHONPATH": str(site)}
+
+    def export(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "hud_mcp", "export", *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+
+    assert "gif|otel|words]" in export("--help").stdout
+    assert "--upper" in export("--to", "words", "--help").stdout
+    assert "Did you mean 'words'?" in export("job-7", "--to", "word").stderr
+    done = export("job-7", "--to=words", "--upper")
+    assert done.stdout.startswith("job-7.words: 2 trajectories"), done.stderr
+    assert Path("job-7.words").read_text() == "TASK-0TASK-1"
 
 
 @pytest.mark.sampled(1)

@@ -16,13 +16,21 @@ PLUGIN = Plugin(
             "Write a job or a trajectory as JSON Lines, Parquet, ATIF, HTML or GIF.",
         ),
     },
+    exports={
+        "jsonl": "hud_mcp.plugins.view.export.formats:export_jsonl",
+        "parquet": "hud_mcp.plugins.view.export.tables:export_parquet",
+        "atif": "hud_mcp.plugins.view.export.atif:export_atif",
+        "html": "hud_mcp.plugins.view.export.formats:export_html",
+        "gif": "hud_mcp.plugins.view.export.formats:export_gif",
+        "otel": "hud_mcp.plugins.view.export.otel:export_otel",
+    },
     names={"hud_mcp.export": "hud_mcp.plugins.view.export"},
     services={
         "live routes": "hud_mcp.plugins.view.web.live:live_routes",
         "job page": "hud_mcp.plugins.view.commands.watching:job_page",
         "job report": "hud_mcp.plugins.view.web.report:write_report",
         "job outlines": "hud_mcp.plugins.view.outlines:Outlines",
-        "find trajectories": "hud_mcp.plugins.view.export.selection:find_trajectories",
+        "find trajectories": "hud_mcp.plugins.view.export.exporting:find_trajectories",
         "subscriptions": "hud_mcp.plugins.view.subscriptions:serve_subscriptions",
     },
 )

@@ -17,7 +17,7 @@ from recording import START, Recorded, shot
 from hud_mcp.errors import NotInstalled
 from hud_mcp.plugins.view.export import export_parquet, libraries
 from hud_mcp.plugins.view.export.columns import COLUMNS
-from hud_mcp.plugins.view.export.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS
+from hud_mcp.plugins.view.export.tables import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from hud_mcp.values.grade import Outcome
 from hud_mcp.values.observation import Screenshot
 

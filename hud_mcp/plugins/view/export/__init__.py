@@ -1,26 +1,26 @@
 """Jobs and trajectories as files for other programs, and for people.
 
-One module a format: `jsonl.py` (everything that is recorded), `parquet.py` (tables for
-training), `atif.py` (the Agent Trajectory Interchange Format), `html.py` (the viewer's page
-as one file), `gif.py` (a moving picture), `otel.py` (spans for OpenTelemetry). `selection.py`
-says what is exported, `pictures.py` carries screenshots over, `files.py` writes whole files or
-none, `summary.py` counts.
+`exporting.py` has `Export`, which a format is; the table of this plugin names the formats of
+`formats.py` (JSON Lines, the page, the moving picture), `tables.py` (Parquet and data frames),
+`atif.py` (the Agent Trajectory Interchange Format) and `otel.py` (spans for OpenTelemetry).
+`files.py` writes whole files or none.
 """
 
 from hud_mcp.plugins.view.export.atif import export_atif
-from hud_mcp.plugins.view.export.gif import export_gif
-from hud_mcp.plugins.view.export.html import export_html
-from hud_mcp.plugins.view.export.jsonl import export_jsonl
+from hud_mcp.plugins.view.export.exporting import Export, ExportSummary, Option, export_record
+from hud_mcp.plugins.view.export.formats import export_gif, export_html, export_jsonl
 from hud_mcp.plugins.view.export.otel import export_otel
-from hud_mcp.plugins.view.export.parquet import export_parquet
-from hud_mcp.plugins.view.export.summary import ExportSummary
+from hud_mcp.plugins.view.export.tables import export_parquet
 
 __all__ = [
+    "Export",
     "ExportSummary",
+    "Option",
     "export_atif",
     "export_gif",
     "export_html",
     "export_jsonl",
     "export_otel",
     "export_parquet",
+    "export_record",
 ]

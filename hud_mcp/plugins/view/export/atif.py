@@ -13,23 +13,19 @@ Where the model's side is recorded, a turn's message, reasoning and metrics stan
 that it led to, and `extra.turn` has the rest of it; one that led to none is a step of its own.
 """
 
-from pathlib import Path
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
-
-import anyio.to_thread
 
 from hud_mcp import __version__
 from hud_mcp.plugins.view.export.encoding import to_json
-from hud_mcp.plugins.view.export.files import MANIFEST, new_folder
-from hud_mcp.plugins.view.export.pictures import MIME_TYPES, PictureFolder, Pictures
-from hud_mcp.plugins.view.export.selection import read, select
-from hud_mcp.plugins.view.export.summary import ExportSummary, OnProgress, Tally
+from hud_mcp.plugins.view.export.exporting import Export, Output
+from hud_mcp.plugins.view.export.pictures import MIME_TYPES, PictureFolder
 from hud_mcp.record.job import Job
 from hud_mcp.record.model_use import ModelUse
 from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import Trajectory, TrajectoryStep
 from hud_mcp.show.turns import placed
-from hud_mcp.store import Store
 from hud_mcp.values.core_tools import ACT, RESPONSE, SCREENSHOT, STEP
 from hud_mcp.values.grade import SubScore
 
@@ -43,44 +39,25 @@ _OWN_AGENTS = ("oracle", "nop", "random")
 """Agents that come with this package, and have its version."""
 
 
-async def export_atif(
-    store: Store,
-    source_id: str,
-    path: Path,
-    *,
-    force: bool = False,
-    on_progress: OnProgress | None = None,
-) -> ExportSummary:
-    """Write a job, or one trajectory, as a folder of ATIF files.
+@asynccontextmanager
+async def _write(output: Output) -> AsyncGenerator[Callable[[Trajectory], None]]:
+    pictures = output.picture_folder(output.path / "screenshots")
 
-    Args:
-        store: Where it is recorded.
-        source_id: The job's id, or the trajectory's.
-        path: The folder: a file for each trajectory, named by its id, and `screenshots`.
-        force: Replace a former export that is there.
-        on_progress: Called after each trajectory.
+    def write(trajectory: Trajectory) -> None:
+        text = to_json(atif_document(trajectory, output.selection.job, pictures))
+        (output.path / f"{trajectory.id}.json").write_text(f"{text}\n", encoding="utf-8")
 
-    Raises:
-        SourceNotFound: There is neither such a job nor such a trajectory.
-        OutputExists: Something is there already. Nothing was written.
-        StoreFailed: The store cannot be read.
-        OSError: The folder cannot be written.
+    yield write
 
-    After a failure or a cancellation, no written file stays.
-    """
-    selection = await select(store, source_id)
-    tally = Tally()
-    with new_folder(path, force=force) as folder:
-        pictures = PictureFolder(Pictures(store, tally), folder / "screenshots")
 
-        def write(trajectory: Trajectory) -> None:
-            text = to_json(atif_document(trajectory, selection.job, pictures))
-            (folder / f"{trajectory.id}.json").write_text(f"{text}\n", encoding="utf-8")
-
-        async for trajectory in read(store, selection, tally, on_progress):
-            await anyio.to_thread.run_sync(write, trajectory)
-        (folder / MANIFEST).write_text(tally.manifest(VERSION, selection.id), encoding="utf-8")
-    return tally.summary("atif", path)
+export_atif = Export(
+    "atif",
+    "ATIF v1.7, one file for each trajectory.",
+    "folder",
+    _write,
+    label=VERSION,
+)
+"""The folder has a file for each trajectory, named by its id, and `screenshots`."""
 
 
 def atif_document(trajectory: Trajectory, job: Job | None, pictures: PictureFolder) -> Json:

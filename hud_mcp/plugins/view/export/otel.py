@@ -9,6 +9,8 @@ its grader wrote never do.
 """
 
 import hashlib
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,12 +22,10 @@ from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.view.export import libraries
 from hud_mcp.plugins.view.export.atif import tool_call
 from hud_mcp.plugins.view.export.encoding import clean_text, to_json
-from hud_mcp.plugins.view.export.selection import read, select
-from hud_mcp.plugins.view.export.summary import ExportSummary, OnProgress, Tally
+from hud_mcp.plugins.view.export.exporting import Export, Option, Output
 from hud_mcp.record.job import Job
 from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import Trajectory, TrajectoryStep
-from hud_mcp.store import Store
 
 __all__ = ["export_otel", "trajectory_spans"]
 
@@ -57,41 +57,31 @@ _SETTINGS = {
 }
 
 
-async def export_otel(
-    store: Store,
-    source_id: str,
-    *,
-    endpoint: str | None = None,
-    exporter: Any = None,
-    content: bool = False,
-    on_progress: OnProgress | None = None,
-) -> ExportSummary:
-    """Send a job, or one trajectory, as OpenTelemetry spans.
+@asynccontextmanager
+async def _send(
+    output: Output, *, endpoint: str | None = None, exporter: Any = None, content: bool = False
+) -> AsyncGenerator[Callable[[Trajectory], None]]:
+    """Open a sender of spans.
 
     Args:
-        store: Where it is recorded.
-        source_id: The job's id, or the trajectory's.
+        output: The export under way.
         endpoint: The endpoint of OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`. None
             reads OpenTelemetry's own environment variables.
         exporter: A `SpanExporter` of OpenTelemetry's SDK, in the place of OTLP over HTTP.
         content: Whether to send messages, reasoning, arguments of tools and observations too.
-        on_progress: Called after each trajectory.
 
     Raises:
         NotInstalled: The extra `otel` is needed.
-        SourceNotFound: There is neither such a job nor such a trajectory.
-        StoreFailed: The store cannot be read.
-        HudMcpError: The receiver refused spans; it has those of earlier trajectories. The same call
-            again sends all with the same ids.
+        HudMcpError: The receiver refused spans; it has those of earlier trajectories. The same
+            call again sends all with the same ids.
     """
     _need_sdk()
-    selection = await select(store, source_id)
-    tally = Tally()
     sender = exporter or libraries.OTLPSpanExporter(endpoint=endpoint)
     where = endpoint or "the endpoint of OpenTelemetry's environment variables"
+    output.place = Path(where)
 
     def send(trajectory: Trajectory) -> None:
-        spans = trajectory_spans(trajectory, selection.job, content=content)
+        spans = trajectory_spans(trajectory, output.selection.job, content=content)
         for start in range(0, len(spans), _BATCH):
             taken = sender.export(spans[start : start + _BATCH])
             if taken is not libraries.SpanExportResult.SUCCESS:
@@ -101,12 +91,29 @@ async def export_otel(
                 )
 
     try:
-        async for trajectory in read(store, selection, tally, on_progress):
-            await anyio.to_thread.run_sync(send, trajectory)
+        yield send
     finally:
         if exporter is None:
             await anyio.to_thread.run_sync(sender.shutdown)
-    return tally.summary("otel", Path(where))
+
+
+export_otel = Export(
+    "otel",
+    "send OpenTelemetry spans.",
+    "sent",
+    _send,
+    {
+        "endpoint": Option(
+            "--endpoint",
+            "the endpoint of OTLP over HTTP. Default: the variable OTEL_EXPORTER_OTLP_ENDPOINT.",
+            metavar="URL",
+        ),
+        "content": Option(
+            "--content", "also send messages, reasoning, arguments and observations."
+        ),
+    },
+)
+"""Sent again, a trajectory's spans have the same ids."""
 
 
 def trajectory_spans(

@@ -1,11 +1,10 @@
-"""Screenshots on their way out of the store: checked against what was recorded, each kept once."""
+"""The screenshots of an export, checked against their recorded hashes."""
 
 import hashlib
 import re
 from pathlib import Path
 
 from hud_mcp.plugins.view.export.files import write_whole
-from hud_mcp.plugins.view.export.summary import Tally
 from hud_mcp.record.trajectory import ScreenshotRecord
 from hud_mcp.store import Store
 
@@ -20,23 +19,27 @@ class Pictures:
     """Reads the screenshots of a store.
 
     Args:
-        store: Where they are recorded.
-        tally: Counts what is there and what is missing.
+        store: The store that has them.
+
+    Attributes:
+        found: The hashes of those that were read.
+        missing: The hashes of those whose file is gone or damaged.
     """
 
-    def __init__(self, store: Store, tally: Tally) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._tally = tally
+        self.found: set[str] = set()
+        self.missing: set[str] = set()
 
     def read(self, record: ScreenshotRecord) -> bytes | None:
-        """Return a picture, encoded; None where its file is gone, or not what was recorded."""
+        """Return an encoded picture; None if its file is gone, or is not the recorded one."""
         data = self._read(record)
-        (self._tally.missing if data is None else self._tally.pictures).add(record.sha256)
+        (self.missing if data is None else self.found).add(record.sha256)
         return data
 
     def _read(self, record: ScreenshotRecord) -> bytes | None:
         if not _HASH.fullmatch(record.sha256):
-            return None  # edited by hand; it must not lead out of the folder
+            return None  # a row edited by hand must not lead out of the folder
         try:
             data = self._store.screenshot_path(record).read_bytes()
         except OSError:
@@ -49,7 +52,7 @@ class PictureFolder:
 
     Args:
         pictures: Reads them.
-        folder: Where to; it is made with the first one.
+        folder: The folder, which the first one makes.
     """
 
     def __init__(self, pictures: Pictures, folder: Path) -> None:
@@ -59,7 +62,7 @@ class PictureFolder:
         self._written: list[Path] = []
 
     def add(self, record: ScreenshotRecord) -> str | None:
-        """Copy a picture; return its path from the folder's parent, or None where it is missing.
+        """Copy a picture. Return its path from the folder's parent, or None if it is missing.
 
         Raises:
             OSError: It cannot be written.
@@ -69,7 +72,7 @@ class PictureFolder:
         return self._places[record.sha256]
 
     def withdraw(self) -> None:
-        """Remove what was written here, and folders that are empty then."""
+        """Remove the files written here, and folders that are empty then."""
         for path in self._written:
             path.unlink(missing_ok=True)
         for folder in [*{path.parent for path in self._written}, self._folder]:

@@ -1,28 +1,26 @@
-"""Parquet for training: tables with a row for each trajectory, each step, each turn of a model.
+"""Tables: Parquet for training, and data frames of pandas or polars.
 
 `trajectories.parquet`, `steps.parquet` and `turns.parquet` are joined by `trajectory_id`. A step's
-screenshot is a struct of `bytes` and `path`, which Hugging Face `datasets` decodes as an image;
-what differs in shape from row to row (arguments, actions, info) is JSON text. `README.md` beside
-them says what each column holds, in the form of a dataset card.
+screenshot is a struct of `bytes` and `path`, which Hugging Face `datasets` decodes as an image.
+Values of differing shape (arguments, actions, info) are JSON text. `README.md` beside them
+describes each column, in the form of a dataset card.
 """
 
+import importlib.util
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
 
-import anyio.to_thread
-
 from hud_mcp import __version__
-from hud_mcp.errors import NotInstalled
+from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.view.export import libraries
 from hud_mcp.plugins.view.export.columns import COLUMNS, Column, step_row, trajectory_row, turn_row
-from hud_mcp.plugins.view.export.files import MANIFEST, new_folder
-from hud_mcp.plugins.view.export.pictures import Pictures
-from hud_mcp.plugins.view.export.selection import Selection, read, select
-from hud_mcp.plugins.view.export.summary import ExportSummary, OnProgress, Tally
+from hud_mcp.plugins.view.export.exporting import Export, Output, Selection
+from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
-from hud_mcp.store import Store
 
-__all__ = ["export_parquet"]
+__all__ = ["export_parquet", "find_library"]
 
 ROW_GROUP_BYTES = 16_000_000
 """Of texts and pictures, before compression: what a writer holds, and a reader at the least."""
@@ -33,58 +31,35 @@ _IMAGE_FEATURE = '{"info": {"features": {"screenshot": {"_type": "Image"}}}}'
 """What Hugging Face `datasets` reads from a schema's metadata, to decode the column."""
 
 
-async def export_parquet(
-    store: Store,
-    source_id: str,
-    path: Path,
-    *,
-    force: bool = False,
-    on_progress: OnProgress | None = None,
-) -> ExportSummary:
-    """Write a job, or one trajectory, as three Parquet tables.
-
-    Args:
-        store: Where it is recorded.
-        source_id: The job's id, or the trajectory's.
-        path: The folder for `trajectories.parquet`, `steps.parquet`, `turns.parquet` and
-            `README.md`.
-        force: Replace a former export that is there.
-        on_progress: Called after each trajectory.
+@asynccontextmanager
+async def _write_parquet(output: Output) -> AsyncGenerator[Callable[[Trajectory], None]]:
+    """Open the tables. Memory holds one trajectory and one group of rows, however large the job.
 
     Raises:
         NotInstalled: The extra `parquet` is needed.
-        SourceNotFound: There is neither such a job nor such a trajectory.
-        OutputExists: Something is there already. Nothing was written.
-        StoreFailed: The store cannot be read.
-        OSError: The folder cannot be written.
-
-    After a failure or a cancellation, no written file stays. What is held in memory is one
-    trajectory and one group of rows, however large the job.
     """
     arrow = _load_arrow()
-    selection = await select(store, source_id)
-    tally = Tally()
-    pictures = Pictures(store, tally)
-    with new_folder(path, force=force) as folder:
-        with (
-            _Table(folder / "trajectories.parquet", "trajectories", arrow) as trajectories,
-            _Table(folder / "steps.parquet", "steps", arrow) as steps,
-            _Table(folder / "turns.parquet", "turns", arrow) as turns,
-        ):
+    folder, selection = output.path, output.selection
+    with (
+        _Table(folder / "trajectories.parquet", "trajectories", arrow) as trajectories,
+        _Table(folder / "steps.parquet", "steps", arrow) as steps,
+        _Table(folder / "turns.parquet", "turns", arrow) as turns,
+    ):
 
-            def write(trajectory: Trajectory) -> None:
-                trajectories.add(trajectory_row(trajectory, selection.job))
-                for step in trajectory.steps:
-                    data = pictures.read(step.screenshot) if step.screenshot else None
-                    steps.add(step_row(trajectory, step, data))
-                for turn in trajectory.turns:
-                    turns.add(turn_row(trajectory, turn))
+        def write(trajectory: Trajectory) -> None:
+            trajectories.add(trajectory_row(trajectory, selection.job))
+            for step in trajectory.steps:
+                data = output.pictures.read(step.screenshot) if step.screenshot else None
+                steps.add(step_row(trajectory, step, data))
+            for turn in trajectory.turns:
+                turns.add(turn_row(trajectory, turn))
 
-            async for trajectory in read(store, selection, tally, on_progress):
-                await anyio.to_thread.run_sync(write, trajectory)
-        (folder / "README.md").write_text(_card(selection), encoding="utf-8")
-        (folder / MANIFEST).write_text(tally.manifest("parquet", selection.id), encoding="utf-8")
-    return tally.summary("parquet", path)
+        yield write
+    (folder / "README.md").write_text(_card(selection), encoding="utf-8")
+
+
+export_parquet = Export("parquet", "three tables for training.", "folder", _write_parquet)
+"""The folder has `trajectories.parquet`, `steps.parquet`, `turns.parquet` and `README.md`."""
 
 
 def _load_arrow() -> Any:
@@ -192,3 +167,54 @@ def _card(selection: Selection) -> str:
 
 def _row(column: Column) -> str:
     return f"| `{column.name}` | {column.type} | {column.says} |"
+
+
+Make = Callable[[Job, Sequence[Trajectory]], Any]
+
+_KNOWN = ("pandas", "polars")
+_PANDAS = {"text": "string", "json": "string", "int": "Int32", "long": "Int64",
+           "number": "Float64", "time": "datetime64[us, UTC]"}  # fmt: skip
+
+
+def find_library(wanted: str | None) -> Make:
+    """What makes data frames.
+
+    Args:
+        wanted: `pandas` or `polars`; None for what is installed, pandas first.
+
+    Raises:
+        NotInstalled: There is neither, or not the one that is wanted.
+        HudMcpError: There is no such library.
+    """
+    if wanted is not None and wanted not in _KNOWN:
+        raise HudMcpError(f"library={wanted!r}: give 'pandas' or 'polars', or leave it out.")
+    names = _KNOWN if wanted is None else (wanted,)
+    for name in names:
+        if importlib.util.find_spec(name) is not None:
+            return _pandas if name == "pandas" else _polars
+    raise NotInstalled(
+        f"A data frame needs {' or '.join(names)}: pip install {names[0]}. `hud-mcp export` writes "
+        "JSON Lines and Parquet without it."
+    )
+
+
+def _pandas(job: Job, found: Sequence[Trajectory]) -> Any:
+    rows = [trajectory_row(each, job) for each in found]
+    columns = COLUMNS["trajectories"]
+    series = {
+        column.name: libraries.pandas.Series(
+            [row[column.name] for row in rows], dtype=_PANDAS[column.type]
+        )
+        for column in columns
+    }
+    return libraries.pandas.DataFrame(series)
+
+
+def _polars(job: Job, found: Sequence[Trajectory]) -> Any:
+    polars = libraries.polars
+    types = {
+        "text": polars.String, "json": polars.String, "int": polars.Int32, "long": polars.Int64,
+        "number": polars.Float64, "time": polars.Datetime("us", "UTC"),
+    }  # fmt: skip
+    schema = {column.name: types[column.type] for column in COLUMNS["trajectories"]}
+    return polars.DataFrame([trajectory_row(each, job) for each in found], schema=schema)

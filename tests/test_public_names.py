@@ -16,6 +16,8 @@ from waiting import PATIENCE_S
 import hud_mcp
 
 NAMES = [name for name in hud_mcp.__all__ if not name.startswith("_")]
+MOST = 80
+"""A reader of the list can hold so many."""
 VALUES = {"CLA", "Action", "Context", "FunctionConfigs", "Gym", "HudStyleConfigs"}
 """Names of types that are no classes; what they mean stands in their modules."""
 
@@ -34,11 +36,12 @@ def names_for_type_checkers() -> dict[str, str]:
 def test_the_list_is_sorted_and_has_no_name_twice() -> None:
     """A reader finds a name in it, and a merge shows in it."""
     assert len(set(hud_mcp.__all__)) == len(hud_mcp.__all__)
-    assert sorted(NAMES) == sorted(names_for_type_checkers())
+    assert len(NAMES) <= MOST
+    assert set(NAMES) < set(names_for_type_checkers())
     assert dir(hud_mcp) == sorted(hud_mcp.__all__)
 
 
-@each_of("name", NAMES)
+@each_of("name", sorted(names_for_type_checkers()))
 def test_a_public_name_is_what_type_checkers_are_told(name: str) -> None:
     """The name that loads on use is the very object of the module that is its home."""
     module = importlib.import_module(names_for_type_checkers()[name])
@@ -46,7 +49,7 @@ def test_a_public_name_is_what_type_checkers_are_told(name: str) -> None:
     assert name in module.__all__
 
 
-@each_of("name", sorted(set(NAMES) - VALUES))
+@each_of("name", sorted(set(names_for_type_checkers()) - VALUES))
 def test_a_public_name_is_explained_where_it_is_defined(name: str) -> None:
     """Each has a docstring of its own that begins with a sentence."""
     value: Any = getattr(hud_mcp, name)
@@ -80,7 +83,7 @@ def test_every_module_lists_only_names_that_it_has() -> None:
 
 def test_everything_can_be_imported_with_one_star() -> None:
     """In a fresh process, as a notebook does it."""
-    program = "from hud_mcp import *; print(Environment.__name__, WaitAction(time=1).time)"
+    program = "from hud_mcp import *; print(Environment.__name__, Grade(reward=1).reward)"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         capture_output=True,
@@ -89,4 +92,4 @@ def test_everything_can_be_imported_with_one_star() -> None:
         check=True,
         env={**os.environ, "PYTHONPATH": str(Path(hud_mcp.__file__).parent.parent)},
     )
-    assert done.stdout.split() == ["Environment", "1"]
+    assert done.stdout.split() == ["Environment", "1.0"]

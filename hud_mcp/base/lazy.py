@@ -22,6 +22,7 @@ _DECLARED = re.compile(
     re.MULTILINE,
 )
 """A line that declares a name: an import, or a reference to a library without types."""
+_SPLIT = "# isort: split"
 
 
 def lazy_names(module: str) -> Callable[[str], Any]:
@@ -59,7 +60,7 @@ def names_of_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callab
     """Make the `__getattr__` and `__dir__` of a package that gives the names in its stub.
 
     The stub, `__init__.pyi`, has a line `from home import name as name` for each. It is read when
-    the first name is used. `__all__` has the names, without those of the package's modules.
+    the first name is used. `__all__` has those above the line `# isort: split`.
 
     Args:
         package: The package's `__name__`.
@@ -72,8 +73,9 @@ def names_of_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callab
 
     @cache
     def public() -> list[str]:
-        names = [name for name, (home, _) in homes().items() if home != package]
-        return sorted([*names, "__version__"])
+        return sorted(
+            [*declared_names(f"{file.rpartition('.')[0]}.pyi", until=_SPLIT), "__version__"]
+        )
 
     def load(name: str) -> Any:
         if name == "__all__":
@@ -87,8 +89,12 @@ def names_of_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callab
     return load, public
 
 
-def declared_names(path: str) -> Mapping[str, tuple[str, str]]:
+def declared_names(path: str, *, until: str = "\0") -> Mapping[str, tuple[str, str]]:
     """Read the names that a seam or a stub declares.
+
+    Args:
+        path: Its file.
+        until: The line that ends the names, if the file has it.
 
     Returns:
         By name: its home, and its name there; an empty name stands for the whole module.
@@ -96,7 +102,7 @@ def declared_names(path: str) -> Mapping[str, tuple[str, str]]:
     # Without pathlib, which would take longer to load than all the rest of the package. A pattern
     # in place of `ast`: the lines are of one form, which tests compare with what `ast` reads.
     with open(path, encoding="utf-8") as file:  # noqa: PTH123
-        found = _DECLARED.findall(file.read())
+        found = _DECLARED.findall(file.read().partition(until)[0])
     names: dict[str, tuple[str, str]] = {}
     for home, target, name, untyped, untyped_home, attribute in found:
         if untyped:

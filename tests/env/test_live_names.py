@@ -46,8 +46,8 @@ def test_a_name_is_where_the_hud_sdk_had_it(module: str, names: str) -> None:
     """A program's import lines work once `hud` reads `hud_mcp`."""
     found = importlib.import_module(module)
     for name in names.split():
-        assert name in found.__all__
         assert hasattr(found, name)
+        assert name in found.__all__ or found is hud_mcp  # whose list has the public names alone
 
 
 def test_the_declaration_and_the_live_environment_are_two_classes() -> None:

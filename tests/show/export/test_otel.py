@@ -81,7 +81,11 @@ async def test_a_trajectory_is_a_trace_of_the_conventions_spans(record: Recorded
     assert root.parent is None
     assert root.attributes["gen_ai.conversation.id"] == "traj-0"
     assert root.attributes["gen_ai.usage.input_tokens"] == 100
+    own = {name for name in root.attributes if name.startswith("hud_mcp.")}
+    names = "cost_usd environment job.id job.name outcome reward task"
+    assert own == {f"hud_mcp.{name}" for name in names.split()}
     assert root.attributes["hud_mcp.reward"] == 0.5
+    assert root.attributes["hud_mcp.outcome"] == "graded"
     first, second = (s for s in memory.get_finished_spans() if s.name == "chat model-g")
     assert dict(first.attributes) == {
         "gen_ai.operation.name": "chat",

@@ -243,7 +243,7 @@ def _root(trajectory: Trajectory, job: Job | None, agent: str) -> dict[str, Any]
         "hud_mcp.job.name": clean_text(job.name) if job else None,
         "hud_mcp.environment": trajectory.environment,
         "hud_mcp.task": clean_text(trajectory.task.id),
-        "hud_mcp.values.outcome": trajectory.outcome.value if trajectory.outcome else None,
+        "hud_mcp.outcome": trajectory.outcome.value if trajectory.outcome else None,
         "hud_mcp.reward": trajectory.reward,
         "hud_mcp.cost_usd": use.cost_usd if use else None,
     }

@@ -11,8 +11,7 @@ import anyio.to_thread
 
 from hud_mcp.base.reaper import reaped
 from hud_mcp.errors import GraderFailed
-from hud_mcp.sandbox.descriptors import readable
-from hud_mcp.sandbox.process import Output, shell_status
+from hud_mcp.sandbox.process import Output, readable, shell_status
 
 __all__ = ["KEPT_BYTES", "run_on_server"]
 

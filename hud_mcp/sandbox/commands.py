@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 import anyio
 
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.sandbox.descriptors import write_all
 from hud_mcp.sandbox.files import Files
-from hud_mcp.sandbox.limits import SandboxLimits
 from hud_mcp.sandbox.link import Link, Reply
-from hud_mcp.sandbox.process import Finished, Output, Process, shell_status
+from hud_mcp.sandbox.options import SandboxLimits
+from hud_mcp.sandbox.process import Finished, Output, Process, shell_status, write_all
 
 __all__ = ["Commands", "feed"]
 

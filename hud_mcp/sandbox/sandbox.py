@@ -27,9 +27,48 @@ from hud_mcp.sandbox.bubblewrap import (
 from hud_mcp.sandbox.commands import Commands
 from hud_mcp.sandbox.folder import Folder
 from hud_mcp.sandbox.options import SandboxOptions
-from hud_mcp.sandbox.supervisor import end_supervisor, start_supervisor
+from hud_mcp.sandbox.process import readable
 
-__all__ = ["Sandbox", "Usage"]
+__all__ = ["Sandbox", "Usage", "end_supervisor", "start_supervisor"]
+
+
+_END_S = 3.0
+
+
+def start_supervisor(
+    launch: Launch, control: socket.socket, errors: int
+) -> "subprocess.Popen[bytes]":
+    """Start a supervisor; asyncio's own way would take a thread for each."""
+    return subprocess.Popen(  # noqa: S603  # a command that is made here
+        launch.argv,
+        stdin=control.fileno(),
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+        pass_fds=launch.fds,
+        env=launch.env,
+        cwd="/",
+        start_new_session=True,
+        user=launch.user,
+        group=launch.user,
+        extra_groups=None if launch.user is None else (),
+    )
+
+
+async def end_supervisor(supervisor: "subprocess.Popen[bytes]") -> None:
+    """Wait for a supervisor that was told to end; one that does not is killed."""
+    if supervisor.poll() is not None:
+        return
+    ending = os.pidfd_open(supervisor.pid)
+    try:
+        with anyio.move_on_after(_END_S):
+            await readable(ending)
+        if supervisor.poll() is None:
+            supervisor.kill()
+            await readable(ending)
+    finally:
+        os.close(ending)
+    supervisor.wait()
+
 
 PROXY_PORT = 3128
 """Where the gateway is, on the sandbox's own loopback."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from hud_mcp.sandbox.container import OPTIONS, PROFILE
+from hud_mcp.sandbox.bubblewrap import OPTIONS, PROFILE
 from hud_mcp.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hud_mcp.sandbox.container import PROFILE
+from hud_mcp.sandbox.bubblewrap import PROFILE
 
 pytestmark = pytest.mark.sandbox
 

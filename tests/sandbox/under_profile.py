@@ -13,7 +13,7 @@ from typing import Any
 
 import pyseccomp
 
-from hud_mcp.sandbox.container import PROFILE
+from hud_mcp.sandbox.bubblewrap import PROFILE
 
 ADDED = "What this profile adds"
 MAKE_NAMESPACES = 0x7E020000

@@ -16,8 +16,7 @@ import asyncssh
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.sandbox import Process, Sandbox
-from hud_mcp.sandbox.descriptors import readable, write_all
-from hud_mcp.sandbox.process import Excerpt, shell_status
+from hud_mcp.sandbox.process import Excerpt, readable, shell_status, write_all
 
 __all__ = ["Channel", "SshCommand"]
 

@@ -14,8 +14,7 @@ import tarfile
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from .descent import Descent
-from .lending import open_folder
+from .beneath import Descent, open_folder
 from .tree import Item, Skip, walk
 
 if TYPE_CHECKING:

@@ -1,18 +1,38 @@
-"""Two calls of the system that Python has no name for: confined opening, and hiding."""
+"""Opening, going and removing beneath a folder, by descriptors alone.
+
+The folder is an agent's, and somebody may be changing it. No link is followed. Where the owner
+took its own right to read something, the right is lent while it is read, and taken back.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import errno
 import os
+import stat
+from typing import TYPE_CHECKING
 
-__all__ = ["adopt_orphans", "hide", "open_beneath"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = [
+    "ENTER",
+    "FOLDER",
+    "Descent",
+    "Loan",
+    "as_it_was",
+    "identity",
+    "open_beneath",
+    "open_file",
+    "open_folder",
+    "open_root",
+    "remove_all",
+]
+
 
 _OPENAT2 = 437
 _BENEATH = 0x08  # RESOLVE_BENEATH: no absolute path, no link and no ".." leads out
 _NO_MAGIC = 0x02  # RESOLVE_NO_MAGICLINKS: nor one of /proc
-_PR_SET_DUMPABLE = 4
-_PR_SET_CHILD_SUBREAPER = 36
 
 
 class _How(ctypes.Structure):
@@ -45,16 +65,256 @@ def open_beneath(root: int, path: str, flags: int, mode: int = 0) -> int:
     raise OSError(errno.ESTALE, "another program keeps renaming the path", path)
 
 
-def hide() -> None:
-    """Let nobody of the same user look into this process, or trace it; a new program can be again.
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+ENTER = 0o500
+_NAMED = ("st_atime", "st_mtime", "st_ctime", "st_atime_ns", "st_mtime_ns", "st_ctime_ns",
+          "st_blksize", "st_blocks", "st_rdev")  # fmt: skip
+
+
+def open_root(path: str) -> int:
+    """Open a folder by its path, to be walked, whatever its rights; a link is not followed.
 
     Raises:
-        OSError: It cannot be done.
+        OSError: There is none.
     """
-    if _LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl")
+    return os.open(path, _PLACE | os.O_DIRECTORY)
 
 
-def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends, as process 1 is."""
-    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+class Loan:
+    """A right that the owner took from itself, given back while something is read."""
+
+    def __init__(self, before: int, meanwhile: int) -> None:
+        self.before = before
+        self._meanwhile = meanwhile
+
+    def take_back(self, fd: int) -> None:
+        """Set what was before, unless somebody has set something else since."""
+        try:
+            if stat.S_IMODE(os.fstat(fd).st_mode) == self._meanwhile:
+                os.chmod(f"/proc/self/fd/{fd}", self.before)
+        except OSError:
+            pass  # it stays lent
+
+
+def _lend(place: int, needed: int) -> Loan | None:
+    """See to it that its owner may do something with a thing; None where it may."""
+    mode = stat.S_IMODE(os.fstat(place).st_mode)
+    if mode & needed == needed:
+        return None
+    # chmod takes no descriptor that was opened as a place.
+    os.chmod(f"/proc/self/fd/{place}", mode | needed)
+    return Loan(mode, mode | needed)
+
+
+def open_folder(name: str, folder: int, needed: int = ENTER) -> tuple[int, Loan | None]:
+    """Open a folder in another one to be read and gone through, and lend the rights that takes.
+
+    Args:
+        name: One name; a link is not followed.
+        folder: What it is in, open in any way.
+        needed: The owner's rights that are needed.
+
+    Returns:
+        Its descriptor, and what was lent, if anything.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    if name == ".":  # nothing needs to be looked up, where that is not allowed either
+        place, own = folder, -1
+    else:
+        place = own = os.open(name, _PLACE | os.O_DIRECTORY, dir_fd=folder)
+    try:
+        lent = _lend(place, needed)
+        return os.open(".", FOLDER, dir_fd=place), lent
+    finally:
+        if own >= 0:
+            os.close(own)
+
+
+def open_file(name: str, folder: int) -> tuple[int, Loan | None]:
+    """Open a regular file to be read.
+
+    Raises:
+        OSError: It cannot be; ELOOP where it is something else by now.
+    """
+    try:
+        fd, lent = os.open(name, _FILE, dir_fd=folder), None
+    except PermissionError:
+        fd, lent = _open_lent(name, folder)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.ELOOP, "it is not a file any more")
+    return fd, lent
+
+
+def _open_lent(name: str, folder: int) -> tuple[int, Loan | None]:
+    place = os.open(name, _PLACE, dir_fd=folder)
+    try:
+        if not stat.S_ISREG(os.fstat(place).st_mode):
+            raise OSError(errno.ELOOP, "it is not a file any more")
+        lent = _lend(place, 0o400)
+        return os.open(f"/proc/self/fd/{place}", _FILE & ~os.O_NOFOLLOW), lent
+    finally:
+        os.close(place)
+
+
+def as_it_was(info: os.stat_result, lent: Loan | None) -> os.stat_result:
+    """What is written about a thing, with the rights that it had before some were lent."""
+    if lent is None:
+        return info
+    mode = stat.S_IFMT(info.st_mode) | lent.before
+    fields = list(info)
+    named = {name: getattr(info, name) for name in _NAMED}
+    return os.stat_result([mode, *fields[1:]], named)
+
+
+def identity(fd: int) -> tuple[int, int]:
+    """What tells an open thing from every other one, whatever it is called."""
+    info = os.fstat(fd)
+    return info.st_dev, info.st_ino
+
+
+class Descent:
+    """Where one is beneath a folder, going from place to place by the names on the way.
+
+    Folders on the way are made where they are not there. No link is followed. Going to a place
+    near the last one takes no more than the names between them; one descriptor is open.
+
+    Args:
+        root: The folder, open in any way; it stays open.
+        leave: Called with each folder that is left upwards, open, and its path.
+    """
+
+    def __init__(
+        self, root: int, leave: Callable[[int, tuple[str, ...]], None] | None = None
+    ) -> None:
+        self._root = root
+        self._leave = leave
+        self._names: list[str] = []
+        self._ids = [identity(root)]
+        self.fd = os.open(".", FOLDER, dir_fd=root)
+
+    def go(self, names: Sequence[str]) -> int:
+        """Go to the folder of these names, from the root on; return it, open until the next call.
+
+        Raises:
+            OSError: One on the way is not a folder, or is not beneath any more.
+        """
+        same = 0
+        while same < min(len(self._names), len(names)) and self._names[same] == names[same]:
+            same += 1
+        while len(self._names) > same:
+            self._up()
+        for name in names[same:]:
+            self._down(name)
+        return self.fd
+
+    def close(self) -> None:
+        """Go up to the root, and close. It may be called twice."""
+        if self.fd < 0:
+            return
+        try:
+            while self._names:
+                self._up()
+        finally:
+            os.close(self.fd)
+            self.fd = -1
+
+    def _down(self, name: str) -> None:
+        if name in ("", ".", "..") or "/" in name:
+            raise OSError(errno.EXDEV, "it leads out of the folder", name)
+        try:
+            os.mkdir(name, 0o700, dir_fd=self.fd)
+        except FileExistsError:
+            pass
+        below, _lent = open_folder(name, self.fd, 0o700)
+        os.close(self.fd)
+        self.fd = below
+        self._names.append(name)
+        self._ids.append(identity(below))
+
+    def _up(self) -> None:
+        above = os.open("..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd)
+        self._ids.pop()
+        if identity(above) != self._ids[-1]:
+            os.close(above)
+            raise OSError(errno.EXDEV, "a folder was moved meanwhile", self._names[-1])
+        try:
+            if self._leave is not None:
+                self._leave(self.fd, tuple(self._names))
+        finally:
+            os.close(self.fd)
+            self.fd = above
+            self._names.pop()
+
+
+def remove_all(root: int) -> None:
+    """Remove what is in a folder, however deep and whatever its rights; mounts stay.
+
+    Raises:
+        OSError: Something cannot be removed; the rest may be gone.
+    """
+    here, lent = open_folder(".", root, 0o700)
+    device = os.fstat(here).st_dev
+    ids = [identity(here)]
+    names: list[str] = []
+    waiting = [_clear(here, device)]
+    try:
+        while True:
+            if waiting[-1]:
+                name = waiting[-1].pop()
+                below, _lent = open_folder(name, here, 0o700)
+                os.close(here)
+                here = below
+                ids.append(identity(here))
+                names.append(name)
+                waiting.append(_clear(here, device))
+                continue
+            if not names:
+                break
+            above = os.open("..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=here)
+            os.close(here)
+            here = above
+            ids.pop()
+            if identity(here) != ids[-1]:
+                raise OSError(errno.EXDEV, "a folder was moved meanwhile", names[-1])
+            waiting.pop()
+            _remove_folder(names.pop(), here)
+        if lent is not None:
+            lent.take_back(here)
+    finally:
+        os.close(here)
+
+
+def _clear(folder: int, device: int) -> list[str]:
+    """Remove what is not a folder; return those that are, but for mounts."""
+    with os.scandir(folder) as found:
+        entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
+    folders: list[str] = []
+    for name, is_folder in entries:
+        if not is_folder:
+            try:
+                os.unlink(name, dir_fd=folder)
+            except OSError as exc:
+                if not _is_mount(name, folder, device, exc):
+                    raise
+        elif os.stat(name, dir_fd=folder, follow_symlinks=False).st_dev == device:
+            folders.append(name)
+    return folders
+
+
+def _remove_folder(name: str, folder: int) -> None:
+    try:
+        os.rmdir(name, dir_fd=folder)
+    except OSError as exc:
+        if exc.errno not in (errno.ENOTEMPTY, errno.EBUSY):  # a mount is in it
+            raise
+
+
+def _is_mount(name: str, folder: int, device: int, exc: OSError) -> bool:
+    if exc.errno == errno.EBUSY:
+        return True
+    return os.stat(name, dir_fd=folder, follow_symlinks=False).st_dev != device

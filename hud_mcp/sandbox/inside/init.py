@@ -13,14 +13,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from .archive import pack, unpack
-from .beneath import adopt_orphans, hide, open_beneath
+from .beneath import open_beneath, open_root, remove_all
 from .files import Files, Reply
 from .gather import gather
-from .lending import open_root
+from .proc import adopt_orphans, hide
 from .processes import Processes
-from .removal import remove_all
-from .scan import scan
-from .tree import Skip
+from .tree import Skip, scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 
-__all__ = ["Row", "descendants", "exact_memory", "kill", "memory", "rows"]
+__all__ = [
+    "Row",
+    "adopt_orphans",
+    "descendants",
+    "exact_memory",
+    "hide",
+    "kill",
+    "memory",
+    "rows",
+]
+
+_PR_SET_DUMPABLE = 4
+_PR_SET_CHILD_SUBREAPER = 36
+_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Row:
@@ -86,3 +100,18 @@ def _sum(path: str, names: tuple[bytes, ...]) -> int:
     except OSError:
         return 0
     return total
+
+
+def hide() -> None:
+    """Let nobody of the same user look into this process, or trace it; a new program can be again.
+
+    Raises:
+        OSError: It cannot be done.
+    """
+    if _LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends, as process 1 is."""
+    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

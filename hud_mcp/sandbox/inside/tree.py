@@ -11,15 +11,19 @@ read something, the right is lent while it is read, and taken back.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
+from fnmatch import fnmatch
 from typing import TYPE_CHECKING, NamedTuple
+
+from .beneath import ENTER, FOLDER, Loan, as_it_was, identity, open_file, open_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-from .lending import ENTER, FOLDER, Loan, as_it_was, identity, open_file, open_folder
 
-__all__ = ["Item", "Skip", "walk"]
+__all__ = ["Item", "Skip", "scan", "walk"]
+
 
 MOST_PATH_BYTES = 32 * 1024 * 1024
 """Of all paths of one walk together: a folder in a folder in a folder … has a square of them."""
@@ -298,3 +302,40 @@ def _kind(mode: int) -> str:
 
 def _unreadable(exc: OSError) -> str:
     return f"it cannot be read: {exc.strerror or exc}"
+
+
+def scan(root: int, fd: int, *, leave_out: list[str], most: int) -> None:
+    """Write a line for each regular file: its path, its size, and when it changed, in ns.
+
+    Args:
+        root: The folder, open in any way. No link in it is followed.
+        fd: Where to write.
+        leave_out: Patterns of names; one that ends with a slash is a folder's.
+        most: Of this many files.
+
+    Raises:
+        OSError: The folder cannot be read, or nobody reads what is written.
+    """
+
+    def is_left_out(name: str, is_folder: bool) -> bool:  # noqa: FBT001  # of `walk`
+        return _matches(name, leave_out, is_folder=is_folder)
+
+    count = 0
+    with os.fdopen(os.dup(fd), "w", encoding="ascii") as out:
+        for item in walk(root, lambda _skip: None, opens=False, leave_out=is_left_out):
+            if not stat.S_ISREG(item.info.st_mode):
+                continue
+            out.write(json.dumps([item.path, item.info.st_size, item.info.st_mtime_ns]) + "\n")
+            count += 1
+            if count >= most:
+                return
+
+
+def _matches(name: str, patterns: list[str], *, is_folder: bool) -> bool:
+    for pattern in patterns:
+        if pattern.endswith("/"):
+            if is_folder and fnmatch(name, pattern[:-1]):
+                return True
+        elif fnmatch(name, pattern):
+            return True
+    return False

@@ -17,8 +17,7 @@ import anyio.to_thread
 
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.sandbox.inside.archive import pack, unpack
-from hud_mcp.sandbox.inside.lending import open_root
-from hud_mcp.sandbox.inside.removal import remove_all
+from hud_mcp.sandbox.inside.beneath import open_root, remove_all
 from hud_mcp.sandbox.inside.tree import Skip, walk
 
 __all__ = ["InPlace"]

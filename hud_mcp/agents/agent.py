@@ -17,7 +17,43 @@ from hud_mcp.record.model_turn import MODEL, ModelTurn
 from hud_mcp.values.action import Action
 from hud_mcp.values.core_tools import ACT, RESPONSE, SCREENSHOT, STEP
 
-__all__ = ["Agent", "ToolCaller", "ToolReply", "View", "turns_meta"]
+__all__ = [
+    "Agent",
+    "BoundReached",
+    "JobHalted",
+    "MachineFailed",
+    "OperatorFailed",
+    "ToolCaller",
+    "ToolReply",
+    "View",
+    "turns_meta",
+]
+
+
+class BoundReached(HudMcpError):
+    """The agent has used up what it may use, which the text says: ``at $0.50 (--max-cost)``.
+
+    That is its result. What it had answered, counts.
+    """
+
+
+class OperatorFailed(HudMcpError):
+    """What the agent works with was refused to it, which its operator has to mend.
+
+    The run says nothing of the agent, and `--resume` runs it again.
+    """
+
+
+class JobHalted(OperatorFailed):
+    """The same would meet every other run of the job, so that none is begun any more."""
+
+
+class MachineFailed(HudMcpError):
+    """This program failed while it let a model work. It is no result of the model's.
+
+    The run says nothing of the agent, and `--resume` runs it again.
+    """
+
 
 _MOST_TURNS = 100
 """Go with one call."""

@@ -10,7 +10,7 @@ from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidTask
 
-__all__ = ["OracleAgent"]
+__all__ = ["NopAgent", "OracleAgent"]
 
 
 class OracleAgent:
@@ -57,3 +57,14 @@ class OracleAgent:
 def _asked_by(function: Callable[..., Any]) -> tuple[str, ...]:
     """The arguments that a solution takes beside the agent."""
     return tuple(inspect.signature(function).parameters)[1:]
+
+
+class NopAgent:
+    """Submits an empty answer."""
+
+    name = "nop"
+    is_remote = False
+
+    async def solve(self, agent: Agent, task: Task) -> None:  # noqa: ARG002  # every solver takes it
+        """Submit an empty answer."""
+        await agent.respond("")

@@ -8,9 +8,8 @@ from typing import Protocol, Self
 
 import anyio
 
-from hud_mcp.agents.agent import Agent
+from hud_mcp.agents.agent import Agent, BoundReached, JobHalted, MachineFailed, OperatorFailed
 from hud_mcp.agents.command import CommandDied
-from hud_mcp.agents.ends import BoundReached, JobHalted, MachineFailed, OperatorFailed
 from hud_mcp.base.contention import Contention
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError, SessionBusy, StoreFailed, sole_cause

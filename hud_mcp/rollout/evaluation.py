@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from hud_mcp.agents.command import CommandAgent
-from hud_mcp.agents.nop import NopAgent
-from hud_mcp.agents.oracle import OracleAgent
+from hud_mcp.agents.oracle import NopAgent, OracleAgent
 from hud_mcp.agents.random import RandomAgent
 from hud_mcp.agents.ready import ReadyAgent
 from hud_mcp.errors import HudMcpError

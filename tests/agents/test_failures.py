@@ -6,7 +6,7 @@ import pytest
 from provider_server import Sends, provider_server
 from test_model_requests import MODELS, ask, keys, requests_of, said
 
-from hud_mcp.agents.ends import BoundReached, JobHalted, MachineFailed, OperatorFailed
+from hud_mcp.agents.agent import BoundReached, JobHalted, MachineFailed, OperatorFailed
 from hud_mcp.agents.model.options import ModelOptions
 from hud_mcp.plugins.models.job.failures import Failure, failure_of
 from hud_mcp.plugins.models.job.requests import Requests

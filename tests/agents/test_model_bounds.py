@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from tables import each_of
 from waiting import PATIENCE_S
 
-from hud_mcp.agents.ends import BoundReached, JobHalted
+from hud_mcp.agents.agent import BoundReached, JobHalted
 from hud_mcp.agents.model.options import ModelOptions, read_system
 from hud_mcp.base.contention import Contention, Pauses
 from hud_mcp.errors import HudMcpError

@@ -21,7 +21,7 @@ from provider_server import (
 )
 from waiting import PATIENCE_S
 
-from hud_mcp.agents.ends import BoundReached, JobHalted, OperatorFailed
+from hud_mcp.agents.agent import BoundReached, JobHalted, OperatorFailed
 from hud_mcp.agents.model.options import ModelOptions
 from hud_mcp.base.contention import Pauses
 from hud_mcp.errors import HudMcpError

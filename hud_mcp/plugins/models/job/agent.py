@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from hud_mcp.agents.agent import Agent
-from hud_mcp.agents.ends import BoundReached, MachineFailed, OperatorFailed
+from hud_mcp.agents.agent import Agent, BoundReached, MachineFailed, OperatorFailed
 from hud_mcp.base.clipping import clip, clip_repr
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError

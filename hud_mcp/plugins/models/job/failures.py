@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from hud_mcp.agents.ends import MachineFailed
+from hud_mcp.agents.agent import MachineFailed
 from hud_mcp.plugins.models.job import libraries
 from hud_mcp.plugins.models.job.replies import REDIRECTED, UNREADABLE
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from hud_mcp.agents.ends import BoundReached, JobHalted, OperatorFailed
+from hud_mcp.agents.agent import BoundReached, JobHalted, OperatorFailed
 from hud_mcp.base.contention import Pauses
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.models.job import libraries

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from hud_mcp.agents.agent import Agent, ToolReply
-from hud_mcp.agents.ends import BoundReached
+from hud_mcp.agents.agent import Agent, BoundReached, ToolReply
 from hud_mcp.errors import InvalidAction
 from hud_mcp.plugins.models.computer_use import Frame, Wanted
 from hud_mcp.plugins.models.computer_use.frame import picture

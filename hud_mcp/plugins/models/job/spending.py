@@ -1,6 +1,6 @@
 """What a job's requests have cost, and what they may."""
 
-from hud_mcp.agents.ends import BoundReached, JobHalted
+from hud_mcp.agents.agent import BoundReached, JobHalted
 
 __all__ = ["RunSpending", "Spending"]
 

@@ -42,10 +42,6 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 VALUES, DECLARATIONS, SANDBOX, PARTS, RECORD, LIFE = 1, 2, 3, 4, 5, 6
 
 EXCEPTIONS = {
-    (
-        "agents.random.libraries",
-        "plugins.gymnasium.world.spaces",
-    ): "the registry finds it, once its table names it",
     ("environment.answers", "graders.letters"): "the registry finds it, once its table names it",
     (
         "graders.reasoning",

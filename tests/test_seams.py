@@ -56,7 +56,6 @@ IN_FUNCTIONS = {
 """By module and what a function of it imports: why it does. All of these point upward."""
 
 SEAMS = {
-    "agents.random.libraries": "Gymnasium's spaces, which an agent draws from",
     "plugins.models.job.libraries": "pydantic-ai, its providers' libraries, and genai-prices",
     "values.sampler": "three of ConfigSpace's classes under CARL's names",
     "plugins.gymnasium.carl.libraries": "Gymnasium, NumPy, and MuJoCo's models",

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from hud_mcp.agents.random import libraries
 from hud_mcp.agents.random.sampling import WORDS, sample
 from hud_mcp.environment import Environment
+from hud_mcp.registry import service
 from hud_mcp.values.action import ACTION_CLASSES
 
 __all__ = ["Choice", "action_choices"]
@@ -36,7 +36,7 @@ def action_choices(environment: Environment) -> list[Choice]:
 
 
 def _space_choice(described: Mapping[str, Any]) -> Choice:
-    space = libraries.space_from_json(described)
+    space = service("space from JSON")(described)
     seeded: list[int] = []
 
     def draw(random: Random, _text: str) -> dict[str, Any]:

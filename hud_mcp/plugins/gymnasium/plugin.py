@@ -21,5 +21,6 @@ PLUGIN = Plugin(
     },
     services={
         "choose opengl": "hud_mcp.plugins.gymnasium.world.opengl:choose_opengl",
+        "space from JSON": "hud_mcp.plugins.gymnasium.world.spaces:space_from_json",
     },
 )

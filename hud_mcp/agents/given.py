@@ -1,16 +1,32 @@
 """An agent that a program gives as a Python object: it works in this process, and is trusted."""
 
 import functools
+import importlib
+import importlib.util
 import inspect
+import sys
+import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 from hud_mcp.agents.agent import Agent
 from hud_mcp.environment.task import Task
-from hud_mcp.errors import InvalidAgent
+from hud_mcp.errors import InvalidAgent, did_you_mean
 
-__all__ = ["AgentTask", "GivenAgent", "read_agent"]
+__all__ = [
+    "AgentTask",
+    "GivenAgent",
+    "is_reference",
+    "lasting_reference",
+    "load_reference",
+    "read_agent",
+    "reference_name",
+    "reference_of",
+]
+
 
 _TWO = 2
 _TAKEN = frozenset({"oracle", "nop", "check"})
@@ -152,3 +168,147 @@ def _name_of(given: Any) -> str:
     module = getattr(named, "__module__", "")
     qualified = str(named.__qualname__).replace("<locals>.", "")
     return qualified if module in ("", "__main__", "builtins") else f"{module}.{qualified}"
+
+
+_SHOWN = 8
+_FORM = "write path/to/agent.py:NAME or package.module:NAME"
+
+
+def is_reference(text: str) -> bool:
+    """Whether a text has the form of a place where an agent is written, right or wrong."""
+    place, colon, name = text.rpartition(":")
+    if place.startswith((".", "/")) or place.endswith(".py") or text.endswith(".py"):
+        return True
+    dotted = all(part.isidentifier() for part in place.split("."))
+    return bool(colon) and dotted and all(part.isidentifier() for part in name.split("."))
+
+
+def lasting_reference(text: str) -> str:
+    """A reference that means the same from any folder, where it names a file."""
+    place, colon, name = _split(text)
+    return f"{Path(place).resolve()}{colon}{name}" if place.endswith(".py") else text
+
+
+def reference_name(text: str) -> str:
+    """What its agent is called in lists: the file's own name, and the agent's."""
+    place, colon, name = _split(text)
+    return f"{Path(place).name}{colon}{name}" if place.endswith(".py") else text
+
+
+def reference_of(given: Any) -> str:
+    """Where a function or a class is written, so that another process can load it.
+
+    Raises:
+        InvalidAgent: No other process can.
+    """
+    name = getattr(given, "__qualname__", None)
+    if name is None or not (inspect.isclass(given) or inspect.isfunction(given)):
+        raise InvalidAgent(
+            f"isolated=True starts an agent in its own process, but {given!r:.60} exists in "
+            "this one. Give its class or an async function."
+        )
+    module = sys.modules.get(given.__module__)
+    found: Any = module
+    for part in str(name).split("."):
+        found = getattr(found, part, None)
+    if found is not given:
+        raise InvalidAgent(
+            f"isolated=True starts {name} in its own process, which cannot import from inside a "
+            "function. Define it at the top level of a module."
+        )
+    if "." in given.__module__:  # a part of a package, which its relative imports need
+        return f"{given.__module__}:{name}"
+    file = getattr(module, "__file__", None)
+    if file is None:
+        raise InvalidAgent(
+            f"{name} is not in a file, so no other process can load it. Write it to a file."
+        )
+    return f"{Path(file).resolve()}:{name}"
+
+
+def load_reference(text: str) -> GivenAgent:
+    """Load an agent. The file or the module runs.
+
+    Raises:
+        InvalidAgent: It is not there, or cannot work; the text says what to write.
+    """
+    place, colon, name = _split(text)
+    if not colon or not name:
+        raise InvalidAgent(f"--agent {text} names no agent in the file; {_FORM}.")
+    module = _load_file(place) if place.endswith(".py") else _load_module(place, text)
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            known = _agents_of(module)
+            has = f" It has: {', '.join(known[:_SHOWN])}." if known else ""
+            raise InvalidAgent(f"{place} has no {name!r}.{did_you_mean(name, known)}{has}")
+        found = getattr(found, part)
+    return read_agent(found, name=reference_name(text))
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    place, colon, name = text.rpartition(":")
+    return (place, colon, name) if colon and place else (text, "", "")
+
+
+def _load_file(place: str) -> ModuleType:
+    path = Path(place)
+    if not path.is_file():
+        raise InvalidAgent(f"There is no file {place}; {_FORM}.")
+    folder = str(path.resolve().parent)
+    sys.path[:] = [folder, *(each for each in sys.path if each != folder)]
+    name = f"hud_mcp_agent_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    if spec is None or spec.loader is None:
+        raise InvalidAgent(f"{place} is not a Python file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    _run(lambda: spec.loader.exec_module(module), place)  # pyright: ignore[reportOptionalMemberAccess]  # seen above
+    return module
+
+
+def _load_module(place: str, text: str) -> ModuleType:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        there = importlib.util.find_spec(place) is not None
+    except ModuleNotFoundError:
+        there = False
+    except Exception as exc:  # a package's own code, which runs on the way to its module
+        raise InvalidAgent(f"{place} cannot be loaded: {_why(exc)}") from exc
+    if not there:
+        raise InvalidAgent(
+            f"--agent {text}: there is no module {place!r}, in {here} or installed; {_FORM}."
+        )
+    made: list[ModuleType] = []
+    _run(lambda: made.append(importlib.import_module(place)), place)
+    return made[0]
+
+
+def _run(load: Callable[[], object], place: str) -> None:
+    try:
+        load()
+    except InvalidAgent:
+        raise
+    except Exception as exc:
+        raise InvalidAgent(f"{place} cannot be loaded: {_why(exc)}") from exc
+
+
+def _why(exc: Exception) -> str:
+    if isinstance(exc, SyntaxError):
+        return f"{exc.filename}:{exc.lineno}: {exc.msg}."
+    frame = traceback.extract_tb(exc.__traceback__)[-1]
+    hint = " Install it, or correct its name." if isinstance(exc, ImportError) else ""
+    return f"{frame.filename}:{frame.lineno}: {type(exc).__name__}: {exc}.{hint}"
+
+
+def _agents_of(module: ModuleType) -> list[str]:
+    """What could be meant: what the module itself has that is async or a class."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and getattr(value, "__module__", None) == module.__name__
+        and (inspect.iscoroutinefunction(value) or hasattr(value, "solve"))
+    ]

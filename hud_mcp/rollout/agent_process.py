@@ -11,8 +11,7 @@ import traceback
 import anyio
 
 from hud_mcp.agents.agent import Agent
-from hud_mcp.agents.given import GivenAgent
-from hud_mcp.agents.reference import load_reference
+from hud_mcp.agents.given import GivenAgent, load_reference
 from hud_mcp.errors import HudMcpError
 from hud_mcp.rollout.remote import remote_conversation
 

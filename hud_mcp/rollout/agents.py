@@ -4,13 +4,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from hud_mcp.agents.given import GivenAgent, read_agent
-from hud_mcp.agents.ready import READY, check_ready, is_ready
-from hud_mcp.agents.reference import (
+from hud_mcp.agents.given import (
+    GivenAgent,
     is_reference,
     lasting_reference,
+    read_agent,
     reference_of,
 )
+from hud_mcp.agents.ready import READY, check_ready, is_ready
 from hud_mcp.errors import InvalidAgent, did_you_mean
 from hud_mcp.plugins.models.job.options import PROVIDERS, ModelOptions
 from hud_mcp.rollout.agent_check import check_reference

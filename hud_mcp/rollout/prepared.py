@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hud_mcp.agents.command import command_name
-from hud_mcp.agents.reference import reference_name
+from hud_mcp.agents.given import reference_name
 from hud_mcp.environment import declared_environment
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset

@@ -14,8 +14,7 @@ from hud_mcp import __version__
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.openenv.calls import Calls
 from hud_mcp.plugins.openenv.episode import Episode, Refused, split_of
-from hud_mcp.plugins.openenv.mcp_beside import McpBeside
-from hud_mcp.plugins.openenv.rpc import Places, rpc_reply
+from hud_mcp.plugins.openenv.rpc import McpBeside, Places, rpc_reply
 from hud_mcp.plugins.openenv.tools import action_schema
 from hud_mcp.server.tokens import Tokens, caller_of_token
 from hud_mcp.server.web.auth import Hosts

@@ -1,10 +1,16 @@
 """OpenEnv's JSON-RPC beside an episode: its session by name, and the tools one by one."""
 
+import json
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Match
+from starlette.types import Message, Receive, Scope, Send
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.openenv.calls import Calls
@@ -12,7 +18,8 @@ from hud_mcp.plugins.openenv.episode import Episode, Refused
 from hud_mcp.plugins.openenv.tools import listed_tools
 from hud_mcp.session.caller import Caller
 
-__all__ = ["Places", "is_openenv_call", "rpc_error", "rpc_reply"]
+__all__ = ["McpBeside", "Places", "is_openenv_call", "rpc_error", "rpc_reply"]
+
 
 Row = dict[str, Any]
 
@@ -155,3 +162,66 @@ def rpc_error(head: Row, text: str, code: int, data: Any = None) -> Row:
 
 def _as_mcp(row: Row) -> Row:
     return {"inputSchema" if name == "input_schema" else name: each for name, each in row.items()}
+
+
+_PATH = "/mcp"
+_OF_MCP = frozenset({b"mcp-protocol-version", b"mcp-session-id"})
+
+
+class McpBeside(BaseRoute):
+    """Answers what is OpenEnv's on MCP's own address, and hands over everything else unread.
+
+    Args:
+        answer: Answers a request of OpenEnv's.
+        most_bytes: A larger body is nobody's.
+    """
+
+    def __init__(
+        self, answer: Callable[[Request, dict[str, Any]], Awaitable[Response]], most_bytes: int
+    ) -> None:
+        self._answer = answer
+        self._most_bytes = most_bytes
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Every POST that no header shows to be MCP's."""
+        asks = scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == _PATH
+        if asks and not any(name in _OF_MCP for name, _ in scope["headers"]):
+            return Match.FULL, {}
+        return Match.NONE, {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request, or hand it over with its body."""
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            if len(body) > self._most_bytes:
+                told = {"detail": f"The body is larger than {self._most_bytes} bytes."}
+                await JSONResponse(told, 413)(scope, receive, send)
+                return
+            if not message.get("more_body"):
+                break
+        try:
+            asked: Any = json.loads(body)
+        except (ValueError, RecursionError):
+            asked = None
+        if is_openenv_call(asked):
+            reply = await self._answer(Request(scope, receive), cast("dict[str, Any]", asked))
+            await reply(scope, receive, send)
+            return
+        await self._hand_over(scope, bytes(body), receive, send)
+
+    async def _hand_over(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        given: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive_again() -> Message:
+            return given.pop() if given else await receive()
+
+        for route in cast("Iterable[BaseRoute]", scope["router"].routes):
+            match, child = route.matches(scope)
+            if match is not Match.NONE and route is not self:
+                await route.handle({**scope, **child}, receive_again, send)
+                return
+        await JSONResponse({"detail": "Not Found"}, 404)(scope, receive, send)

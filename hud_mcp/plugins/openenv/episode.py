@@ -9,8 +9,7 @@ from hud_mcp.agents.agent import answer_text
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidTask
 from hud_mcp.plugins.openenv.calls import Calls
-from hud_mcp.plugins.openenv.numbers import plain_values
-from hud_mcp.plugins.openenv.tools import ANSWER, listed_tools, world_actions
+from hud_mcp.plugins.openenv.tools import ANSWER, listed_tools, plain_values, world_actions
 from hud_mcp.server.call import PLAIN, VALUES
 from hud_mcp.session.caller import LOOK, Caller
 from hud_mcp.values.action import is_answer

@@ -1,12 +1,15 @@
 """How an environment's tools appear to a trainer: one by one, with docstring and schema."""
 
+import base64
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
+from hud_mcp.base.lazy import libraries
 from hud_mcp.plugins.openenv.calls import Calls
 from hud_mcp.server.view import View
 
-__all__ = ["ANSWER", "action_schema", "listed_tools", "world_actions"]
+__all__ = ["ANSWER", "action_schema", "listed_tools", "plain_values", "world_actions"]
+
 
 ANSWER = "answer"
 """The tool that submits the final answer."""
@@ -82,3 +85,22 @@ def _has_world(calls: Calls) -> bool:
 
 def _row(name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, "description": description, "input_schema": dict(schema)}
+
+
+def plain_values(values: Any) -> Any:
+    """Numbers and lists in place of encoded arrays.
+
+    Args:
+        values: As an observation has them: an array is its `array` (base64), `dtype` and `shape`.
+    """
+    if isinstance(values, list):
+        return [plain_values(each) for each in cast("list[Any]", values)]
+    if not isinstance(values, Mapping):
+        return values
+    parts = cast("Mapping[str, Any]", values)
+    if set(parts) == {"parts"}:
+        return {name: plain_values(part) for name, part in parts["parts"].items()}
+    if set(parts) == {"array", "dtype", "shape"}:
+        data = libraries.np.frombuffer(base64.b64decode(parts["array"]), dtype=parts["dtype"])
+        return data.reshape(parts["shape"]).tolist()
+    return {name: plain_values(part) for name, part in parts.items()}

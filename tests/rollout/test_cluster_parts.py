@@ -16,7 +16,7 @@ from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.cluster.files import gather_files
 from hud_mcp.plugins.cluster.node_server import NodeServer
 from hud_mcp.plugins.cluster.nodes import Cluster, read_ray
-from hud_mcp.plugins.cluster.relay import relay
+from hud_mcp.plugins.cluster.servers import relay
 from hud_mcp.rollout.served import check_store, share_out
 
 pytestmark = pytest.mark.anyio

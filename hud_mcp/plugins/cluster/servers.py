@@ -3,20 +3,24 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
+from anyio.abc import ByteReceiveStream, ByteSendStream, SocketAttribute, SocketStream
 
+from hud_mcp.base.serving.listening import LOOPBACK
 from hud_mcp.errors import EnvironmentFailed, sole_cause
 from hud_mcp.plugins.cluster import libraries
 from hud_mcp.plugins.cluster.node_server import NodeServer
 from hud_mcp.rollout.link import Address, Link, web_link
 from hud_mcp.rollout.server import RunServer
 
-__all__ = ["NodeCommand", "run_on_nodes"]
+__all__ = ["NodeCommand", "relay", "run_on_nodes"]
+
 
 logger = logging.getLogger(__name__)
 
@@ -220,3 +224,47 @@ async def _result(reference: Any) -> Any:
     future = asyncio.wrap_future(reference.future())
     future.add_done_callback(lambda done: done.cancelled() or done.exception())  # it was looked at
     return await asyncio.shield(future)
+
+
+_BROKEN = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
+_CONNECT_S = 5.0
+
+
+@asynccontextmanager
+async def relay(target: Callable[[], str | None]) -> AsyncGenerator[int]:
+    """Carry each connection to where a server is by then, while the block runs.
+
+    Args:
+        target: The URL of a server; None where there is none now: the connection is closed, and
+            its client tries again.
+
+    Yields:
+        The port.
+    """
+
+    async def carry(client: SocketStream) -> None:
+        async with client:
+            url = target()
+            if url is None:
+                return
+            parts = urlsplit(url)
+            with suppress(*_BROKEN, TimeoutError):
+                with anyio.fail_after(_CONNECT_S):
+                    server = await anyio.connect_tcp(parts.hostname or "", parts.port or 0)
+                async with server, anyio.create_task_group() as group:
+                    group.start_soon(_pump, client, server)
+                    await _pump(server, client)
+                    group.cancel_scope.cancel()
+
+    listener = await anyio.create_tcp_listener(local_host=LOOPBACK)
+    port: int = listener.extra_attributes[SocketAttribute.local_port]()
+    async with listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, carry)
+        yield port
+        group.cancel_scope.cancel()
+
+
+async def _pump(source: ByteReceiveStream, sink: ByteSendStream) -> None:
+    with suppress(*_BROKEN):
+        async for chunk in source:
+            await sink.send(chunk)

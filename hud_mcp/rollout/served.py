@@ -16,8 +16,7 @@ from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.cluster.anywhere import AnyOf, Anywhere
-from hud_mcp.plugins.cluster.files import ROWS, gather_files
-from hud_mcp.plugins.cluster.nodes import Cluster, connected
+from hud_mcp.plugins.cluster.nodes import ROWS, Cluster, connected, gather_files
 from hud_mcp.plugins.cluster.servers import NodeCommand, relay, run_on_nodes
 from hud_mcp.record.place import PICTURES_VARIABLE, STORE_VARIABLE
 from hud_mcp.rollout.in_process import local_server

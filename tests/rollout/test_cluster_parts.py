@@ -13,9 +13,8 @@ from waiting import PATIENCE_S
 from hud_mcp import Needs, Store, Taskset, evaluate
 from hud_mcp.cli.eval import command as eval_command
 from hud_mcp.errors import HudMcpError, NotInstalled
-from hud_mcp.plugins.cluster.files import gather_files
 from hud_mcp.plugins.cluster.node_server import NodeServer
-from hud_mcp.plugins.cluster.nodes import Cluster, read_ray
+from hud_mcp.plugins.cluster.nodes import Cluster, gather_files, read_ray
 from hud_mcp.plugins.cluster.servers import relay
 from hud_mcp.rollout.served import check_store, share_out
 

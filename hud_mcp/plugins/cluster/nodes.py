@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,11 +11,13 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.cluster import libraries
 from hud_mcp.values.needs import Needs
 
-__all__ = ["AUTO", "Cluster", "connected", "count_nodes", "read_ray"]
+__all__ = ["AUTO", "ROWS", "Cluster", "connected", "count_nodes", "gather_files", "read_ray"]
+
 
 AUTO = "auto"
 """The cluster that `RAY_ADDRESS` names, or that runs here; else one of this machine."""
@@ -155,3 +158,62 @@ def _connect(ray: Any, address: str, folder: Path | None) -> Sequence[Mapping[st
             f"The Ray cluster at {address} does not answer: {first[0] if first else exc}. "
             "`ray status` on one of its nodes tells of it; `ray start --head` starts one."
         ) from exc
+
+
+ROWS = "tasks.jsonl"
+"""The file of the job's tasks, in the folder that is sent."""
+
+_LEFT_OUT = shutil.ignore_patterns(
+    ".*", "__pycache__", "node_modules", "*.sqlite3", "*.sqlite3-*", "*.pyc"
+)
+_MOST_BYTES = 400_000_000
+"""Ray refuses a folder of 500 MB."""
+
+
+def gather_files(sources: Sequence[str], tasks: Taskset, folder: Path) -> list[str]:
+    """Copy what a job's servers read into a folder.
+
+    Args:
+        sources: The environments, as a job has them.
+        tasks: What is run of them.
+        folder: An empty one.
+
+    Returns:
+        The sources, as they are named in that folder.
+
+    Raises:
+        HudMcpError: It is too much to be sent.
+    """
+    tasks.save(folder / ROWS)
+    copied: dict[Path, str] = {}
+    return [_gathered(source, folder, copied) for source in sources]
+
+
+def _gathered(source: str, folder: Path, copied: dict[Path, str]) -> str:
+    scheme = "hud:" if source.startswith("hud:") else ""
+    place, name = _split(source.removeprefix(scheme))
+    if place is None:
+        return source  # it comes with the package, or is an address
+    top = place if place.is_dir() else place.parent
+    if top not in copied:
+        size = sum(path.stat().st_size for path in top.rglob("*") if path.is_file())
+        if size > _MOST_BYTES:
+            raise HudMcpError(
+                f"{top} has {size / 1e6:.0f} MB, and a cluster is sent at most "
+                f"{_MOST_BYTES / 1e6:.0f}. Move {place.name} and its files to a folder of their "
+                "own."
+            )
+        copied[top] = f"env{len(copied)}"
+        shutil.copytree(top, folder / copied[top], ignore=_LEFT_OUT)
+    inside = f"./{copied[top]}" if place.is_dir() else f"{copied[top]}/{place.name}"
+    return f"{scheme}{inside}{'' if name is None else f':{name}'}"
+
+
+def _split(source: str) -> tuple[Path | None, str | None]:
+    """The file or folder that a source names, and which environment of it."""
+    if "/" not in source and "\\" not in source:
+        return None, None
+    if Path(source).exists():
+        return Path(source).resolve(), None
+    place, _, name = source.rpartition(":")
+    return (Path(place).resolve(), name) if place and Path(place).exists() else (None, None)

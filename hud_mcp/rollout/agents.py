@@ -14,7 +14,7 @@ from hud_mcp.agents.given import (
 from hud_mcp.agents.ready import READY, check_ready, is_ready
 from hud_mcp.errors import InvalidAgent, did_you_mean
 from hud_mcp.plugins.models.job.options import PROVIDERS, ModelOptions
-from hud_mcp.rollout.agent_check import check_reference
+from hud_mcp.rollout.agent_process import check_reference
 from hud_mcp.rollout.plan import RunOptions
 
 __all__ = ["BUILT_IN", "agent_options", "options_of_agent"]

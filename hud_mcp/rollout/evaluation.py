@@ -17,7 +17,7 @@ from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.models.job.agent import ModelAgent
 from hud_mcp.record.job import Job
 from hud_mcp.rollout import surfaces
-from hud_mcp.rollout.agent_check import process_command
+from hud_mcp.rollout.agent_process import process_command
 from hud_mcp.rollout.attempt import Attempt, Bounds, Solver
 from hud_mcp.rollout.link import Address
 from hud_mcp.rollout.models import model_agent

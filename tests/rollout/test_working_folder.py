@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.rollout.agent_check import process_command
+from hud_mcp.rollout.agent_process import process_command
 
 ROW = '{"id": "one", "env": "letter_count", "template": "count", "args": {"word": "tea"}}\n'
 

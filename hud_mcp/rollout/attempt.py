@@ -14,12 +14,11 @@ from hud_mcp.base.contention import Contention
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError, SessionBusy, StoreFailed, sole_cause
 from hud_mcp.record.trajectory import Receipt, utc_now
-from hud_mcp.rollout.conversation import AgentStopped, Conversation
+from hud_mcp.rollout.conversation import AgentStopped, Conversation, SessionIds
 from hud_mcp.rollout.link import Reply
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.rollout.resumption import end_as_lost
 from hud_mcp.rollout.server import AnyServer, ServerLost
-from hud_mcp.rollout.session_ids import SessionIds
 from hud_mcp.rollout.signs import FirstSigns
 from hud_mcp.session.caller import CALLED
 from hud_mcp.store import Store

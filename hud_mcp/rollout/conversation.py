@@ -5,6 +5,7 @@ called again. Of a step, the record knows: it is repeated only if it is not ther
 the reply is read from it.
 """
 
+import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -16,7 +17,6 @@ from hud_mcp.record.model_turn import ModelTurn
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.rollout.link import ConnectionLost, Reply
 from hud_mcp.rollout.server import AnyServer, ServerLost
-from hud_mcp.rollout.session_ids import SessionIds
 from hud_mcp.server.tools import CORE
 from hud_mcp.session.caller import CAUSE, CHOSEN_SESSION, ONLY, REASON
 from hud_mcp.session.receipts import NOTHING_DONE, digest
@@ -24,7 +24,51 @@ from hud_mcp.store import Store
 from hud_mcp.values.core_tools import CANCEL_TASK, START_TASK, TASK_STATUS
 from hud_mcp.values.grade import Cause
 
-__all__ = ["AgentStopped", "Conversation", "repeat"]
+__all__ = ["AgentStopped", "Conversation", "SessionIds", "draw_session_id", "repeat"]
+
+
+_AT_ONCE = 64
+"""So many are planned in one commit."""
+
+
+def draw_session_id() -> str:
+    """An id that nobody can guess."""
+    return f"sess-{secrets.token_hex(16)}"
+
+
+class SessionIds:
+    """Ids that the plan of a job has, many of them by one commit.
+
+    Those that are planned and never begun count nowhere.
+
+    Args:
+        store: Where the job is recorded.
+        job_id: The job; None where there is no plan.
+        at_once: How many are planned in one commit.
+    """
+
+    def __init__(self, store: Store, job_id: str | None, *, at_once: int = _AT_ONCE) -> None:
+        self._store = store
+        self._job_id = job_id
+        self._at_once = max(1, at_once)
+        self._ready: list[str] = []
+        self._alone = anyio.Lock(fast_acquire=True)
+
+    async def take(self) -> str:
+        """Take one for a run that begins now.
+
+        Raises:
+            StoreFailed: The plan cannot be written.
+        """
+        if self._job_id is None:
+            return draw_session_id()
+        async with self._alone:
+            if not self._ready:
+                drawn = [draw_session_id() for _ in range(self._at_once)]
+                await self._store.plan_runs(self._job_id, [digest(each) for each in drawn])
+                self._ready = drawn
+            return self._ready.pop()
+
 
 T = TypeVar("T")
 

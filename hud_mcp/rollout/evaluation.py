@@ -19,6 +19,7 @@ from hud_mcp.record.job import Job
 from hud_mcp.rollout import surfaces
 from hud_mcp.rollout.agent_process import process_command
 from hud_mcp.rollout.attempt import Attempt, Bounds, Solver
+from hud_mcp.rollout.conversation import SessionIds
 from hud_mcp.rollout.link import Address
 from hud_mcp.rollout.models import model_agent
 from hud_mcp.rollout.plan import RunOptions
@@ -26,7 +27,6 @@ from hud_mcp.rollout.pool import Pool, Worker
 from hud_mcp.rollout.prepared import Prepared
 from hud_mcp.rollout.run import Runs, Watch
 from hud_mcp.rollout.served import Served, served
-from hud_mcp.rollout.session_ids import SessionIds
 from hud_mcp.store import Store
 from hud_mcp.values.needs import Needs
 

@@ -11,9 +11,8 @@ from hud_mcp.plugins.cluster.anywhere import Anywhere
 from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.link import Address
 from hud_mcp.rollout.plan import PlannedRun
-from hud_mcp.rollout.run import Try
+from hud_mcp.rollout.run import FirstSigns, Try
 from hud_mcp.rollout.server import AnyServer, RunServer
-from hud_mcp.rollout.signs import FirstSigns
 from hud_mcp.values.needs import Needs
 
 __all__ = ["BeginOn", "Moves", "Pool", "Worker"]

@@ -8,9 +8,9 @@ lost, with the reason, so that the job can be resumed and counts it for nobody.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import anyio
 
@@ -19,11 +19,93 @@ from hud_mcp.errors import HudMcpError
 from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.plan import PlannedRun
 from hud_mcp.rollout.server import ServerLost
-from hud_mcp.rollout.signs import FirstSigns
-from hud_mcp.rollout.work import work_through
 from hud_mcp.values.outcome import UNFINISHED
 
-__all__ = ["Begin", "Runs", "Try", "Watch"]
+__all__ = ["Begin", "FirstSigns", "Runs", "Try", "Watch", "work_through"]
+
+
+T = TypeVar("T")
+
+
+async def work_through(
+    items: Iterable[T], work: Callable[[T], Awaitable[bool]], *, max_concurrent: int | None
+) -> None:
+    """Work on all of some items, in their order.
+
+    Args:
+        items: What is worked on; the next is taken when one is done.
+        work: Works on one. What it returns says whether whoever did so takes another one.
+        max_concurrent: How many at once; None for all of them.
+
+    If this call is cancelled, so is what is under way, and nothing else is begun.
+    """
+    listed = list(items)
+    queue = iter(listed)
+
+    async def one_after_the_other(left: Iterator[T]) -> None:
+        for item in left:
+            if not await work(item):
+                return
+
+    async with anyio.create_task_group() as group:
+        for _ in range(min(max_concurrent or len(listed), len(listed))):
+            group.start_soon(one_after_the_other, queue)
+
+
+_ENOUGH = 3
+"""Runs in a row from the first one on, that are no accident."""
+
+
+class FirstSigns:
+    """What is known of an agent's command from the first runs of a job.
+
+    Attributes:
+        alive: Whether a run of it has called a tool, or ended in order.
+    """
+
+    def __init__(self) -> None:
+        self.alive = False
+        self._deaths: list[str] = []
+        self._halted: str | None = None
+
+    def halt(self, reason: str) -> None:
+        """Begin no other run, as it would end in the same way.
+
+        Args:
+            reason: Why, in a sentence or two.
+        """
+        self._halted = self._halted or f"The job was stopped. {reason}"
+
+    def note(self, death: str | None, *, called: bool) -> bool:
+        """Take note of a run that has come to its end.
+
+        Args:
+            death: How the command died; None where it did not.
+            called: Whether it had called a tool: what has seen its task has ended its own run.
+
+        Returns:
+            Whether the end says nothing of the agent: it died, and no run of it has ever lived.
+        """
+        if death is None or called:
+            self.alive = True
+        if self.alive or death is None:
+            return False
+        self._deaths.append(death)
+        return True
+
+    @property
+    def verdict(self) -> str | None:
+        """Why no other run is begun; None as long as there is hope."""
+        if self._halted is not None:
+            return self._halted
+        if self.alive or len(self._deaths) < _ENOUGH:
+            return None
+        return (
+            f"The job was stopped: the agent's command died in each of its first "
+            f"{len(self._deaths)} runs, before it called a tool. {self._deaths[-1]} Mend the "
+            "command, then resume the job."
+        )
+
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from hud_mcp.plugins.hud.runs.runtime import LocalRuntime, Placement, Runtime
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.plan import PlannedRun, plan_runs
 from hud_mcp.rollout.recorded import recorded_runs
+from hud_mcp.rollout.run import FirstSigns
 from hud_mcp.rollout.runs import Run
-from hud_mcp.rollout.signs import FirstSigns
 from hud_mcp.rollout.trusted import TrustedJob, plan_trusted, resume_trusted
 from hud_mcp.store import Store
 

@@ -22,8 +22,8 @@ from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.evaluation import Evaluation, report_folder
 from hud_mcp.rollout.plan import PlannedRun, RunOptions
 from hud_mcp.rollout.prepared import JobRequest, Prepared, agent_name, begin_job, resume_job
-from hud_mcp.rollout.recorded import recorded_runs
 from hud_mcp.rollout.run import Watch
+from hud_mcp.rollout.runs import recorded_runs
 from hud_mcp.rollout.workers import EACH, place_workers, read_workers
 from hud_mcp.store import opened_store
 from hud_mcp.store.files import make_private_file, make_private_folder

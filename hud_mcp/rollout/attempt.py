@@ -17,9 +17,9 @@ from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.rollout.conversation import AgentStopped, Conversation, SessionIds
 from hud_mcp.rollout.link import Reply
 from hud_mcp.rollout.plan import PlannedRun
-from hud_mcp.rollout.resumption import end_as_lost
 from hud_mcp.rollout.run import FirstSigns
 from hud_mcp.rollout.server import AnyServer, ServerLost
+from hud_mcp.rollout.trusted import end_as_lost
 from hud_mcp.session.caller import CALLED
 from hud_mcp.store import Store
 from hud_mcp.values.outcome import (

@@ -39,8 +39,8 @@ from hud_mcp.loading.source import load_environments, narrow_sources, shipped_na
 from hud_mcp.record.job import IN_PROCESS, Job, new_job_id
 from hud_mcp.rollout.models import check_model, with_limits
 from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
-from hud_mcp.rollout.resumption import end_left_runs, load_resumable
 from hud_mcp.rollout.solvable import solvable
+from hud_mcp.rollout.trusted import end_left_runs, load_resumable
 from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.store import Store
 

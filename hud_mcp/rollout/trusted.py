@@ -4,22 +4,101 @@
 what `evaluate` uses; only the way to an environment is another one.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from hud_mcp.analysis.tries import counting
+from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidAgent, InvalidTask, sole_cause
 from hud_mcp.loading.provenance import told_sets
 from hud_mcp.record.job import IN_PROCESS, Job
+from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
-from hud_mcp.rollout.resumption import end_left_runs, load_resumable
 from hud_mcp.rollout.run import Begin, Runs
+from hud_mcp.session.receipts import receipt_of_stored
+from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.store import Store, opened_store
 from hud_mcp.store.store import Place
+from hud_mcp.values.outcome import Outcome
 
-__all__ = ["TrustedJob", "called", "plan_trusted", "resume_trusted"]
+__all__ = [
+    "LEFT",
+    "TrustedJob",
+    "called",
+    "end_as_lost",
+    "end_left_runs",
+    "load_resumable",
+    "plan_trusted",
+    "resume_trusted",
+]
+
+
+LEFT = "The evaluation that it belongs to ended before it did."
+"""What is recorded of a run that was left without an end."""
+
+
+async def load_resumable(
+    store: Store, job_id: str
+) -> tuple[Job, list[Task], list[TrajectorySummary]]:
+    """Read a job that is to go on: it, its tasks in order, and its runs.
+
+    Args:
+        store: Where it is recorded.
+        job_id: Its id, or a unique beginning of it.
+
+    Raises:
+        SourceNotFound: There is no such job.
+        HudMcpError: Its record is damaged.
+    """
+    job, tasks, runs = await store.load_job_summary(await store.find_job_id(job_id))
+    if job.damage:
+        raise HudMcpError(f"Job {job.id} cannot be resumed as it is. {job.damage}")
+    return job, list(tasks), list(runs)
+
+
+async def end_left_runs(
+    store: Store, job: Job, runs: Iterable[TrajectorySummary], reason: str = LEFT
+) -> None:
+    """Record as lost which runs of a job have no end, as nobody runs them any more.
+
+    Raises:
+        HudMcpError: A living process does.
+    """
+    for run in counting(runs):
+        if run.outcome is None and not await end_as_lost(store, run.id, reason):
+            raise HudMcpError(
+                f"Another process still runs {run.id} of job {job.id}. Wait until it ends, or "
+                "stop it first."
+            )
+
+
+async def end_as_lost(store: Store, trajectory_id: str, reason: str) -> bool:
+    """Record that a session cannot go on.
+
+    Args:
+        store: Where it is recorded.
+        trajectory_id: Its record's id.
+        reason: For the record.
+
+    Returns:
+        Whether it has an end now; not where a living server runs it.
+
+    Raises:
+        SourceNotFound: There is no such session.
+        StoreFailed: Nothing was written.
+    """
+    claimed = await store.claim_session(trajectory_id)
+    stored = await store.load_session(trajectory_id)
+    receipt = stored.trajectory.receipt
+    if not claimed or receipt is not None:
+        return receipt is not None
+    receipt = receipt_of_stored(stored, SessionEnd(Outcome.LOST, error=reason, told=reason))
+    await store.end_session(trajectory_id, receipt)
+    return True
+
 
 _INTERRUPTED = "The program that ran it was interrupted."
 

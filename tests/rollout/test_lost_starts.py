@@ -9,7 +9,7 @@ from waiting import PATIENCE_S
 
 from hud_mcp import JobProgress, Store, Task, evaluate
 from hud_mcp.agents.agent import Agent
-from hud_mcp.rollout.resumption import end_as_lost
+from hud_mcp.rollout.trusted import end_as_lost
 
 pytestmark = pytest.mark.anyio
 

@@ -28,9 +28,9 @@ from hud_mcp.rollout.checking.verdicts import CUT_OFF, TaskVerdict, is_done, jud
 from hud_mcp.rollout.conversation import SessionIds
 from hud_mcp.rollout.link import ServerCommand
 from hud_mcp.rollout.plan import PlannedRun, derived_seed
-from hud_mcp.rollout.resumption import end_left_runs, load_resumable
 from hud_mcp.rollout.run import Runs, Watch
 from hud_mcp.rollout.server import run_server
+from hud_mcp.rollout.trusted import end_left_runs, load_resumable
 from hud_mcp.session.limits import Limits
 from hud_mcp.store import Store
 from hud_mcp.values.action import Value

@@ -20,8 +20,8 @@ from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.plan import PlannedRun
-from hud_mcp.rollout.resumption import end_as_lost
 from hud_mcp.rollout.runs import Run, RunGrade, RunStep
+from hud_mcp.rollout.trusted import end_as_lost
 from hud_mcp.session.receipts import digest
 from hud_mcp.store import Store
 from hud_mcp.values.outcome import INTERRUPTED, NOT_BEGUN, Cause, Outcome, OutcomeClass

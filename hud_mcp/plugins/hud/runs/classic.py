@@ -22,9 +22,8 @@ from hud_mcp.plugins.hud import gym
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.plan import PlannedRun
-from hud_mcp.rollout.resumption import end_as_lost
 from hud_mcp.rollout.run import FirstSigns
-from hud_mcp.rollout.trusted import plan_trusted, resume_trusted
+from hud_mcp.rollout.trusted import end_as_lost, plan_trusted, resume_trusted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -18,13 +18,12 @@ from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.cluster.nodes import ROWS, Cluster, connected, gather_files
 from hud_mcp.plugins.cluster.servers import NodeCommand, relay, run_on_nodes
 from hud_mcp.record.place import PICTURES_VARIABLE, STORE_VARIABLE
-from hud_mcp.rollout.in_process import local_server
 from hud_mcp.rollout.link import TOKENS, Address, ServerCommand
 from hud_mcp.rollout.plan import RunOptions
 from hud_mcp.rollout.pool import AnyOf, Anywhere, Moves
 from hud_mcp.rollout.prepared import Prepared
 from hud_mcp.rollout.run import Watch
-from hud_mcp.rollout.server import AnyServer, RunServer, run_server
+from hud_mcp.rollout.server import AnyServer, RunServer, local_server, run_server
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store

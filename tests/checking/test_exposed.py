@@ -2,8 +2,7 @@
 
 from tables import each_of
 
-from hud_mcp.rollout.checking.exposed import Exposure, Trail
-from hud_mcp.rollout.checking.references import Candidate
+from hud_mcp.rollout.checking.leaks import Candidate, Exposure, Trail
 from hud_mcp.rollout.checking.surface import Seen, SeenKind
 
 PROMPT = "Which town in towns.csv has the highest number? The secret is in the numbers."

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tables import each_of
 
-from hud_mcp.rollout.checking.references import occurs
+from hud_mcp.rollout.checking.leaks import occurs
 
 
 @each_of(

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from hud_mcp.base.hidden_paths import hidden_paths
 from hud_mcp.environment.world import WorldSpec
-from hud_mcp.rollout.checking.references import is_short
+from hud_mcp.rollout.checking.leaks import is_short
 from hud_mcp.rollout.checking.surface import Seen
 from hud_mcp.sandbox import SandboxOptions
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT

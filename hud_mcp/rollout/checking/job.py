@@ -18,9 +18,9 @@ from hud_mcp.loading.source import load_environments
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.rollout.attempt import Attempt, Bounds, Rollout
+from hud_mcp.rollout.checking.leaks import choices
 from hud_mcp.rollout.checking.pages import open_page_reader
 from hud_mcp.rollout.checking.probes import original, plan_probes, read_probe
-from hud_mcp.rollout.checking.references import choices
 from hud_mcp.rollout.checking.solver import ProbeSolver, read_report
 from hud_mcp.rollout.checking.surface import Seen
 from hud_mcp.rollout.checking.tasks import Wanted

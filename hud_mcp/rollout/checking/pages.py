@@ -14,8 +14,8 @@ from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.world import Opening, Shared, current_world
 from hud_mcp.errors import HudMcpError
+from hud_mcp.rollout.checking.leaks import occurs
 from hud_mcp.rollout.checking.page_source import HtmlSource, named_addresses, parts_of_text
-from hud_mcp.rollout.checking.references import occurs
 from hud_mcp.rollout.checking.surface import Seen
 from hud_mcp.rollout.plan import derived_seed
 from hud_mcp.worlds.browser.spec import Browser

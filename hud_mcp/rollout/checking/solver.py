@@ -20,6 +20,7 @@ from hud_mcp.rollout.checking.files import (
     read_lines,
     search_for,
 )
+from hud_mcp.rollout.checking.leaks import candidates, occurs
 from hud_mcp.rollout.checking.odd_shapes import leave_changed_as
 from hud_mcp.rollout.checking.pages import PageReader
 from hud_mcp.rollout.checking.probes import (
@@ -30,7 +31,6 @@ from hud_mcp.rollout.checking.probes import (
     original,
     read_probe,
 )
-from hud_mcp.rollout.checking.references import candidates, occurs
 from hud_mcp.rollout.checking.surface import (
     Seen,
     look_at_environment,

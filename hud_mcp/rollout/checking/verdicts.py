@@ -12,10 +12,8 @@ from hud_mcp.base.clipping import clip
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.record.trajectory import Trajectory
-from hud_mcp.rollout.checking.exposed import Trail
-from hud_mcp.rollout.checking.leaks import Leak, find_leaks
+from hud_mcp.rollout.checking.leaks import Candidate, Leak, Trail, candidates, find_leaks
 from hud_mcp.rollout.checking.probes import Probe, has_oracle, read_probe
-from hud_mcp.rollout.checking.references import Candidate, candidates
 from hud_mcp.rollout.checking.solver import Report, read_report
 from hud_mcp.rollout.checking.surface import Seen
 from hud_mcp.values.action import Value

@@ -16,12 +16,12 @@ from hud_mcp.environment.world import WorldSpec
 from hud_mcp.errors import HudMcpError
 from hud_mcp.rollout.checking.files import (
     find_author_files,
+    leave_changed_as,
     read_author_files,
     read_lines,
     search_for,
 )
 from hud_mcp.rollout.checking.leaks import candidates, occurs
-from hud_mcp.rollout.checking.odd_shapes import leave_changed_as
 from hud_mcp.rollout.checking.pages import PageReader
 from hud_mcp.rollout.checking.probes import (
     WORDS,

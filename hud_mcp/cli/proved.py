@@ -18,7 +18,7 @@ from hud_mcp.loading.source import (
     is_also_a_set,
     load_environments,
 )
-from hud_mcp.rollout.checking.tasks import Wanted, rows_wanted, templates_wanted, unloaded
+from hud_mcp.rollout.checking.job import Wanted, rows_wanted, templates_wanted, unloaded
 
 __all__ = ["Found", "find_wanted"]
 

@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.cluster.nodes import AUTO, read_ray
-from hud_mcp.rollout.workers import EACH, place_workers, read_workers
+from hud_mcp.rollout.served import EACH, place_workers, read_workers
 
 __all__ = ["where_options", "with_room"]
 

@@ -24,7 +24,7 @@ from hud_mcp.rollout.plan import PlannedRun, RunOptions
 from hud_mcp.rollout.prepared import JobRequest, Prepared, agent_name, begin_job, resume_job
 from hud_mcp.rollout.run import Watch
 from hud_mcp.rollout.runs import recorded_runs
-from hud_mcp.rollout.workers import EACH, place_workers, read_workers
+from hud_mcp.rollout.served import EACH, place_workers, read_workers
 from hud_mcp.store import opened_store
 from hud_mcp.store.files import make_private_file, make_private_folder
 from hud_mcp.store.store import Place

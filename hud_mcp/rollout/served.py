@@ -15,7 +15,7 @@ from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.loading.source import load_environments
-from hud_mcp.plugins.cluster.nodes import ROWS, Cluster, connected, gather_files
+from hud_mcp.plugins.cluster.nodes import ROWS, Cluster, connected, count_nodes, gather_files
 from hud_mcp.plugins.cluster.servers import NodeCommand, relay, run_on_nodes
 from hud_mcp.record.place import PICTURES_VARIABLE, STORE_VARIABLE
 from hud_mcp.rollout.link import TOKENS, Address, ServerCommand
@@ -29,7 +29,50 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 from hud_mcp.values.needs import Needs
 
-__all__ = ["Served", "check_store", "served", "share_out"]
+__all__ = ["EACH", "Served", "check_store", "place_workers", "read_workers", "served", "share_out"]
+
+
+EACH = 4
+"""So many runs at once for each worker, where nothing else is said."""
+
+
+def read_workers(given: int | str | None) -> int | None:
+    """Read how many workers are meant.
+
+    Args:
+        given: A number, `auto` for one a core, or None for the one server that every job has.
+
+    Raises:
+        HudMcpError: It is none of these.
+    """
+    if given is None:
+        return None
+    if given == "auto":
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else _cores()
+    text = str(given)
+    if not text.isdecimal() or int(text) < 1:
+        raise HudMcpError(f"workers is {given!r}; give a number from 1, or 'auto' for one a core.")
+    return int(text)
+
+
+async def place_workers(given: int | None, cluster: str | None) -> int | None:
+    """How many workers a job has: as given, or one for each node of its cluster.
+
+    Args:
+        given: As `read_workers` gives it.
+        cluster: As `read_ray` gives it.
+
+    Raises:
+        NotInstalled, HudMcpError: The cluster cannot be had. Nothing ran.
+    """
+    if given is not None or cluster is None:
+        return given
+    return await count_nodes(cluster)
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1
+
 
 _CARRIED = ("HUD_MCP_", "AWS_", "FSSPEC_")
 """Variables of this process that servers on nodes have too, by how they begin."""

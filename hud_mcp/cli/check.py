@@ -25,10 +25,10 @@ from hud_mcp.cli.proved import Found, find_wanted
 from hud_mcp.cli.recording import in_store, store_option
 from hud_mcp.record.place import check_place
 from hud_mcp.registry import service
-from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.checking.job import CheckOptions, Proof, begin_proof, resume_proof
 from hud_mcp.rollout.checking.probes import read_probe
 from hud_mcp.rollout.checking.verdicts import TaskVerdict
+from hud_mcp.rollout.plan import Rollout
 from hud_mcp.rollout.run import Watch
 from hud_mcp.session.log import configure_logging
 from hud_mcp.store import Store

@@ -19,8 +19,7 @@ from rich.text import Text
 from hud_mcp.base.clipping import clip
 from hud_mcp.cli.output import WHY_CHARS, cell, print_line, tone_style
 from hud_mcp.cli.telling import telling_in_pipes
-from hud_mcp.rollout.attempt import Rollout
-from hud_mcp.rollout.plan import PlannedRun
+from hud_mcp.rollout.plan import PlannedRun, Rollout
 from hud_mcp.values.outcome import Outcome, OutcomeClass
 
 __all__ = ["Progress", "run_name"]

@@ -4,7 +4,7 @@ import logging
 import time
 import traceback
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Protocol
 
 import anyio
 
@@ -13,10 +13,10 @@ from hud_mcp.agents.command import CommandDied
 from hud_mcp.base.contention import Contention
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError, SessionBusy, StoreFailed, sole_cause
-from hud_mcp.record.trajectory import Receipt, utc_now
+from hud_mcp.record.trajectory import utc_now
 from hud_mcp.rollout.conversation import AgentStopped, Conversation, SessionIds
 from hud_mcp.rollout.link import Reply
-from hud_mcp.rollout.plan import PlannedRun
+from hud_mcp.rollout.plan import PlannedRun, Rollout
 from hud_mcp.rollout.run import FirstSigns
 from hud_mcp.rollout.server import AnyServer, ServerLost
 from hud_mcp.rollout.trusted import end_as_lost
@@ -24,16 +24,12 @@ from hud_mcp.session.caller import CALLED
 from hud_mcp.store import Store
 from hud_mcp.values.outcome import (
     NOT_BEGUN,
-    UNFINISHED,
     Cause,
     Counts,
     Outcome,
-    OutcomeClass,
-    cause_of,
-    class_of,
 )
 
-__all__ = ["Attempt", "Bounds", "Rollout", "Solver"]
+__all__ = ["Attempt", "Bounds", "Solver"]
 
 logger = logging.getLogger(__name__)
 
@@ -79,79 +75,6 @@ class Bounds:
 
     timeout_s: float = 600.0
     max_steps: int | None = None
-
-
-@dataclass(frozen=True)
-class Rollout:
-    """What became of one run of a task.
-
-    Attributes:
-        planned: The run.
-        trajectory_id: Its record's id; None where it was never begun.
-        outcome: The class that it is counted in.
-        reward: None unless graded.
-        error: What went wrong, on whichever side, or None.
-        agent_failed: Whether that was on the agent's side.
-        seconds: From the start to the end, as the client saw it.
-    """
-
-    planned: PlannedRun
-    trajectory_id: str | None
-    outcome: OutcomeClass
-    reward: float | None
-    error: str | None
-    agent_failed: bool
-    seconds: float
-
-    @classmethod
-    def of(
-        cls, planned: PlannedRun, trajectory_id: str | None, receipt: Receipt | None, *,
-        error: str | None, agent_failed: bool, began_s: float,
-    ) -> Self:  # fmt: skip
-        """What became of a run by its record.
-
-        Args:
-            planned: The run.
-            trajectory_id: Its record's id; None where it was never begun.
-            receipt: What is recorded of its end; None where it has none.
-            error: What went wrong.
-            agent_failed: Whether that was on the agent's side.
-            began_s: When it began, by the monotonic clock.
-        """
-        if receipt is not None:
-            cause = cause_of(receipt.outcome, receipt.cause)
-            outcome = class_of(receipt.outcome, cause, receipt.reward)
-        else:
-            outcome = NOT_BEGUN if trajectory_id is None else UNFINISHED
-        return cls(
-            planned=planned,
-            trajectory_id=trajectory_id,
-            outcome=outcome,
-            reward=None if receipt is None else receipt.reward,
-            error=error,
-            agent_failed=agent_failed,
-            seconds=time.monotonic() - began_s,
-        )
-
-    @classmethod
-    def lost(
-        cls, planned: PlannedRun, trajectory_id: str | None, reason: str, *, began_s: float
-    ) -> Self:
-        """What became of a run that cannot be brought to its end.
-
-        Args:
-            planned: The run.
-            trajectory_id: Its record's id; None where it was never begun.
-            reason: Why.
-            began_s: When it began, by the monotonic clock.
-        """
-        seconds = time.monotonic() - began_s
-        return cls(planned, trajectory_id, Outcome.LOST, None, reason, False, seconds)
-
-    @property
-    def is_tried_again(self) -> bool:
-        """Whether it may be tried again."""
-        return self.outcome.tried_again
 
 
 class Attempt:

@@ -18,9 +18,8 @@ from hud_mcp.loading.sets import find_sets
 from hud_mcp.plugins.cluster.nodes import read_ray
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.agents import options_of_agent
-from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.evaluation import Evaluation, report_folder
-from hud_mcp.rollout.plan import PlannedRun, RunOptions
+from hud_mcp.rollout.plan import PlannedRun, Rollout, RunOptions
 from hud_mcp.rollout.prepared import JobRequest, Prepared, agent_name, begin_job, resume_job
 from hud_mcp.rollout.run import Watch
 from hud_mcp.rollout.runs import recorded_runs

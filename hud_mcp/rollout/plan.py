@@ -6,9 +6,11 @@ again, whatever order its runs come in and however often it was interrupted.
 """
 
 import hashlib
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from pydantic import Field, ValidationError
 
@@ -18,11 +20,12 @@ from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.models.job.options import ModelOptions
 from hud_mcp.record.job import Job
-from hud_mcp.record.trajectory import TrajectorySummary
+from hud_mcp.record.trajectory import Receipt, TrajectorySummary
 from hud_mcp.values.action import Value
 from hud_mcp.values.observation import DEFAULT_FORMAT, ImageFormat
+from hud_mcp.values.outcome import NOT_BEGUN, UNFINISHED, Outcome, OutcomeClass, cause_of, class_of
 
-__all__ = ["PlannedRun", "RunOptions", "derived_seed", "plan_runs"]
+__all__ = ["PlannedRun", "Rollout", "RunOptions", "derived_seed", "plan_runs"]
 
 _OPTIONS = "options"
 """Where a job's metadata has them."""
@@ -116,6 +119,79 @@ class PlannedRun:
     task: Task
     place: int = 0
     seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """What became of one run of a task.
+
+    Attributes:
+        planned: The run.
+        trajectory_id: Its record's id; None where it was never begun.
+        outcome: The class that it is counted in.
+        reward: None unless graded.
+        error: What went wrong, on whichever side, or None.
+        agent_failed: Whether that was on the agent's side.
+        seconds: From the start to the end, as the client saw it.
+    """
+
+    planned: PlannedRun
+    trajectory_id: str | None
+    outcome: OutcomeClass
+    reward: float | None
+    error: str | None
+    agent_failed: bool
+    seconds: float
+
+    @classmethod
+    def of(
+        cls, planned: PlannedRun, trajectory_id: str | None, receipt: Receipt | None, *,
+        error: str | None, agent_failed: bool, began_s: float,
+    ) -> Self:  # fmt: skip
+        """What became of a run by its record.
+
+        Args:
+            planned: The run.
+            trajectory_id: Its record's id; None where it was never begun.
+            receipt: What is recorded of its end; None where it has none.
+            error: What went wrong.
+            agent_failed: Whether that was on the agent's side.
+            began_s: When it began, by the monotonic clock.
+        """
+        if receipt is not None:
+            cause = cause_of(receipt.outcome, receipt.cause)
+            outcome = class_of(receipt.outcome, cause, receipt.reward)
+        else:
+            outcome = NOT_BEGUN if trajectory_id is None else UNFINISHED
+        return cls(
+            planned=planned,
+            trajectory_id=trajectory_id,
+            outcome=outcome,
+            reward=None if receipt is None else receipt.reward,
+            error=error,
+            agent_failed=agent_failed,
+            seconds=time.monotonic() - began_s,
+        )
+
+    @classmethod
+    def lost(
+        cls, planned: PlannedRun, trajectory_id: str | None, reason: str, *, began_s: float
+    ) -> Self:
+        """What became of a run that cannot be brought to its end.
+
+        Args:
+            planned: The run.
+            trajectory_id: Its record's id; None where it was never begun.
+            reason: Why.
+            began_s: When it began, by the monotonic clock.
+        """
+        seconds = time.monotonic() - began_s
+        return cls(planned, trajectory_id, Outcome.LOST, None, reason, False, seconds)
+
+    @property
+    def is_tried_again(self) -> bool:
+        """Whether it may be tried again."""
+        return self.outcome.tried_again
 
 
 def derived_seed(seed: int, task_id: str, place: int) -> int:

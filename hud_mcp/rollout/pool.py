@@ -11,9 +11,8 @@ import anyio
 
 from hud_mcp.base.contention import Contention
 from hud_mcp.errors import SessionBusy
-from hud_mcp.rollout.attempt import Rollout
 from hud_mcp.rollout.link import Address, ConnectionLost, Reply
-from hud_mcp.rollout.plan import PlannedRun
+from hud_mcp.rollout.plan import PlannedRun, Rollout
 from hud_mcp.rollout.run import FirstSigns, Try
 from hud_mcp.rollout.server import AnyServer, RunServer, ServerLost
 from hud_mcp.store.lease import LEASE_S

@@ -16,8 +16,7 @@ import anyio
 
 from hud_mcp.base.contention import Contention
 from hud_mcp.errors import HudMcpError
-from hud_mcp.rollout.attempt import Rollout
-from hud_mcp.rollout.plan import PlannedRun
+from hud_mcp.rollout.plan import PlannedRun, Rollout
 from hud_mcp.rollout.server import ServerLost
 from hud_mcp.values.outcome import UNFINISHED
 

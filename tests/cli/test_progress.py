@@ -9,8 +9,7 @@ from rich.console import Console
 
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.telling import Telling
-from hud_mcp.rollout.attempt import Rollout
-from hud_mcp.rollout.plan import PlannedRun
+from hud_mcp.rollout.plan import PlannedRun, Rollout
 from hud_mcp.task import Task
 from hud_mcp.values.outcome import Outcome
 

@@ -19,7 +19,7 @@ from hud_mcp.loading.provenance import why_not_runnable
 from hud_mcp.loading.source import declared_tasks, load_environments
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
-from hud_mcp.rollout.attempt import Attempt, Bounds, Rollout
+from hud_mcp.rollout.attempt import Attempt, Bounds
 from hud_mcp.rollout.checking.leaks import choices
 from hud_mcp.rollout.checking.pages import open_page_reader
 from hud_mcp.rollout.checking.probes import hud_calls, original, plan_probes, read_probe
@@ -28,7 +28,7 @@ from hud_mcp.rollout.checking.surface import Seen
 from hud_mcp.rollout.checking.verdicts import CUT_OFF, TaskVerdict, is_done, judge
 from hud_mcp.rollout.conversation import SessionIds
 from hud_mcp.rollout.link import ServerCommand
-from hud_mcp.rollout.plan import PlannedRun, derived_seed
+from hud_mcp.rollout.plan import PlannedRun, Rollout, derived_seed
 from hud_mcp.rollout.run import Runs, Watch
 from hud_mcp.rollout.server import run_server
 from hud_mcp.rollout.trusted import end_left_runs, load_resumable

@@ -61,10 +61,6 @@ EXCEPTIONS = {
         "plugins.hud.live.mcp_client",
     ): "the registry finds it, once its table names it",
     (
-        "plugins.gymnasium.task_env.worker",
-        "plugins.openenv.calls",
-    ): "the registry finds it, once its table names it",
-    (
         "plugins.gymnasium.world.spec",
         "plugins.hud.endpoints.openpi",
     ): "the registry finds it, once its table names it",
@@ -113,18 +109,10 @@ EXCEPTIONS = {
         "rollout.plan",
         "plugins.models.job.options",
     ): "the registry finds it, once its table names it",
-    ("rollout.pool", "plugins.cluster.anywhere"): "the registry finds it, once its table names it",
     ("rollout.runs", "plugins.hud.wire.client"): "the registry finds it, once its table names it",
-    (
-        "rollout.served",
-        "plugins.cluster.anywhere",
-    ): "the registry finds it, once its table names it",
-    ("rollout.served", "plugins.cluster.files"): "the registry finds it, once its table names it",
     ("rollout.served", "plugins.cluster.nodes"): "the registry finds it, once its table names it",
-    ("rollout.served", "plugins.cluster.relay"): "the registry finds it, once its table names it",
     ("rollout.served", "plugins.cluster.servers"): "the registry finds it, once its table names it",
     ("rollout.surfaces", "plugins.view.human"): "the registry finds it, once its table names it",
-    ("rollout.workers", "plugins.cluster.nodes"): "the registry finds it, once its table names it",
     ("server.web.pages", "plugins.view.web"): "the registry finds it, once its table names it",
     (
         "worlds.browser.spec",

@@ -7,10 +7,9 @@ import anyio
 
 from hud_mcp.agents.agent import answer_text
 from hud_mcp.environment.task import Task
-from hud_mcp.errors import InvalidTask
-from hud_mcp.plugins.openenv.calls import Calls
 from hud_mcp.plugins.openenv.tools import ANSWER, listed_tools, plain_values, world_actions
 from hud_mcp.server.call import PLAIN, VALUES
+from hud_mcp.server.local import LocalTools
 from hud_mcp.session.caller import LOOK, Caller
 from hud_mcp.values.action import is_answer
 from hud_mcp.values.core_tools import CANCEL_TASK, RESPONSE, START_TASK, STEP, TASK_STATUS
@@ -47,16 +46,16 @@ class Episode:
     Its session is held as any other: it is recorded, graded once, and outlives its connection.
 
     Args:
-        calls: The server's tools.
+        tools: The server's tools.
         caller: Who the client is.
 
     Attributes:
         turn: Whoever shares the episode over several connections takes it for each call.
     """
 
-    def __init__(self, calls: Calls, caller: Caller) -> None:
+    def __init__(self, tools: LocalTools, caller: Caller) -> None:
         self.turn = anyio.Lock(fast_acquire=True)
-        self._calls = calls
+        self._tools = tools
         self._caller = caller
         self._begun = 0
         self._forget()
@@ -148,7 +147,7 @@ class Episode:
             Refused: There is no episode, it is done, or the action is malformed. Nothing was done.
         """
         if given.get("type") == "list_tools":
-            return self._reply({"tools": listed_tools(self._calls)}, None)
+            return self._reply({"tools": listed_tools(self._tools)}, None)
         if self.session is None:
             raise Refused("There is no episode here. Call reset first.")
         if self._done:
@@ -187,26 +186,25 @@ class Episode:
             await self._call(CANCEL_TASK, {"session": self.session})
 
     async def _first_look(self) -> Row:
-        environments = self._calls.sessions.environments.values()
+        environments = self._tools.sessions.environments.values()
         if all(e.world.name == "none" for e in environments):
             return {}
         return (await self._stepped([]))[0]
 
     async def _use(self, tool: str, arguments: Mapping[str, Any]) -> Row:
         """Call one tool: the answer, an action of the world's own, or one of the environment's."""
-        if tool == ANSWER and tool not in self._calls.own:
+        if tool == ANSWER and tool not in self._tools.own:
             if "answer" not in arguments:
                 raise Refused("answer: give the tool the argument `answer`.")
             return await self._answer(arguments["answer"])
         if tool == STEP:
             return await self._act(_actions(arguments))
-        if tool not in self._calls.own and tool in world_actions(self._calls):
+        if tool not in self._tools.own and tool in world_actions(self._tools):
             return await self._act([{"type": "custom", "action": tool, "args": dict(arguments)}])
-        try:
-            asked = {**arguments, "session": self.session}
-            result = await self._calls.call(self._caller, tool, asked)
-        except InvalidTask as exc:
-            raise Refused(str(exc)) from exc
+        if self._tools.find(tool) is None:
+            known = ", ".join(n for n, own in self._tools.own.items() if own.is_listed) or "none"
+            raise Refused(f"There is no tool {tool!r}. The environment's own are: {known}.")
+        result = await self._call(tool, {**arguments, "session": self.session})
         told = result.get("_meta", {}).get("hud-mcp/step", {})
         if result.get("isError") and not told and (ended := await self._ended()) is not None:
             return ended
@@ -301,7 +299,7 @@ class Episode:
         return self._reply(seen, told.get("reward") if graded else None, **of_end)
 
     async def _call(self, name: str, arguments: Row, meta: Row | None = None) -> Row:
-        return await self._calls.call(self._caller, name, arguments, meta)
+        return await self._tools.call(name, arguments, meta, caller=self._caller)
 
     def _reply(self, seen: Row, reward: float | None, **metadata: Any) -> Row:
         told = {name: value for name, value in metadata.items() if value is not None}
@@ -325,7 +323,7 @@ class Episode:
         task: Any = given.get("task")
         if isinstance(task, Mapping):
             task = cast("Row", task).get("id")
-        tasks = self._calls.sessions.tasks
+        tasks = self._tools.sessions.tasks
         if task is None and "template" not in asked:
             rows = [row for row in tasks if split_of(row) == given.get("split", split_of(row))]
             if rows:
@@ -348,7 +346,7 @@ class Episode:
         return index
 
     def _first_template(self, environment: str | None) -> str:
-        every = self._calls.sessions.environments
+        every = self._tools.sessions.environments
         found = every.get(environment) if environment else next(iter(every.values()), None)
         if found is None or not found.templates:
             raise Refused(f"The server has no templates. Its environments are: {', '.join(every)}.")

@@ -12,10 +12,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from hud_mcp import __version__
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.openenv.calls import Calls
 from hud_mcp.plugins.openenv.episode import Episode, Refused, split_of
 from hud_mcp.plugins.openenv.rpc import McpBeside, Places, rpc_reply
 from hud_mcp.plugins.openenv.tools import action_schema
+from hud_mcp.server.local import LocalTools
 from hud_mcp.server.tokens import Tokens, caller_of_token
 from hud_mcp.server.web.auth import Hosts
 from hud_mcp.session.caller import Caller
@@ -109,8 +109,8 @@ class _Face:
         self, sessions: Sessions, hosts: Hosts, tokens: Mapping[str, str], image: ImageFormat
     ) -> None:
         self._sessions = sessions
-        self._calls = Calls(sessions, image)
-        self._places = Places(self._calls)
+        self._tools = LocalTools(sessions, image=image)
+        self._places = Places(self._tools)
         self._hosts = hosts
         self._tokens = Tokens(tokens) if tokens else None
         self._talking = 0
@@ -188,13 +188,13 @@ class _Face:
 
     async def schema(self, _request: Request, _caller: Caller) -> Row:
         return {
-            "action": action_schema(self._calls),
+            "action": action_schema(self._tools),
             "observation": _OBSERVATION,
             "state": _STATE,
         }
 
     async def reset(self, request: Request, caller: Caller) -> Row:
-        return await Episode(self._calls, caller).reset(await self._body(request))
+        return await Episode(self._tools, caller).reset(await self._body(request))
 
     async def step(self, request: Request, caller: Caller) -> Row:
         given = await self._body(request)
@@ -212,7 +212,7 @@ class _Face:
             raise Refused(
                 "Give `session`, which the reply to /reset has in its metadata; or connect to /ws."
             )
-        episode = Episode(self._calls, caller)
+        episode = Episode(self._tools, caller)
         await episode.resume(str(session))
         return episode
 
@@ -292,7 +292,7 @@ class _Face:
         await socket.accept()
         name = socket.query_params.get("session_id")
         placed = self._places.find(caller, name) if name else None
-        episode = placed or Episode(self._calls, caller)
+        episode = placed or Episode(self._tools, caller)
         try:
             if name and placed is None:
                 await episode.resume(name)
@@ -335,7 +335,7 @@ class _Face:
         if kind == "state":
             return {"type": "state", "data": episode.state()}
         if kind == "mcp":
-            return {"type": "mcp", "data": await rpc_reply(self._calls, episode, data)}
+            return {"type": "mcp", "data": await rpc_reply(self._tools, episode, data)}
         return _error(f"Unknown message type: {kind}", "UNKNOWN_TYPE")
 
 

@@ -13,9 +13,9 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Message, Receive, Scope, Send
 
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.openenv.calls import Calls
 from hud_mcp.plugins.openenv.episode import Episode, Refused
 from hud_mcp.plugins.openenv.tools import listed_tools
+from hud_mcp.server.local import LocalTools
 from hud_mcp.session.caller import Caller
 
 __all__ = ["McpBeside", "Places", "is_openenv_call", "rpc_error", "rpc_reply"]
@@ -56,11 +56,11 @@ class Places:
     A name is a secret of 128 bits. It is forgotten after the idle time of a session.
 
     Args:
-        calls: The server's tools.
+        tools: The server's tools.
     """
 
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
+    def __init__(self, tools: LocalTools) -> None:
+        self._tools = tools
         self._places: dict[str, _Place] = {}
 
     def open(self, caller: Caller) -> str:
@@ -69,7 +69,7 @@ class Places:
         Raises:
             Refused: Its caller, or all callers together, have too many.
         """
-        limits = self._calls.sessions.limits
+        limits = self._tools.sessions.limits
         idle_since = time.monotonic() - limits.idle_s
         for name in [n for n, place in self._places.items() if place.used_s < idle_since]:
             del self._places[name]
@@ -80,7 +80,7 @@ class Places:
         ):
             raise Refused("Too many sessions are open here. Close some first.")
         name = secrets.token_hex(16)
-        self._places[name] = _Place(caller, Episode(self._calls, caller))
+        self._places[name] = _Place(caller, Episode(self._tools, caller))
         return name
 
     def find(self, caller: Caller, name: str) -> Episode | None:
@@ -117,7 +117,7 @@ class Places:
         if episode is None:
             told = f"There is no such session of yours. {_CREATE} opens one."
             return rpc_error(head, told, _INVALID)
-        return await rpc_reply(self._calls, episode, request)
+        return await rpc_reply(self._tools, episode, request)
 
     def _create(self, caller: Caller, head: Row) -> Row:
         try:
@@ -126,7 +126,7 @@ class Places:
             return rpc_error(head, str(exc), _FULL)
 
 
-async def rpc_reply(calls: Calls, episode: Episode, request: Row) -> Row:
+async def rpc_reply(tools: LocalTools, episode: Episode, request: Row) -> Row:
     """The reply to a JSON-RPC request about an episode: its tools are listed and called."""
     head: Row = {"jsonrpc": "2.0", "id": request.get("id")}
     given: Any = request.get("params") or {}
@@ -135,7 +135,7 @@ async def rpc_reply(calls: Calls, episode: Episode, request: Row) -> Row:
     params = cast("Row", given)
     method = request.get("method")
     if method == "tools/list":
-        return {**head, "result": {"tools": [_as_mcp(row) for row in listed_tools(calls)]}}
+        return {**head, "result": {"tools": [_as_mcp(row) for row in listed_tools(tools)]}}
     if method != "tools/call":
         return rpc_error(head, f"Method not found: {method}", _NO_METHOD)
     call: Row = {"tool": params.get("name"), "arguments": params.get("arguments") or {}}

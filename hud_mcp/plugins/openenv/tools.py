@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from hud_mcp.base.lazy import libraries
-from hud_mcp.plugins.openenv.calls import Calls
+from hud_mcp.server.local import LocalTools
 from hud_mcp.server.view import View
 
 __all__ = ["ANSWER", "action_schema", "listed_tools", "plain_values", "world_actions"]
@@ -15,26 +15,26 @@ ANSWER = "answer"
 """The tool that submits the final answer."""
 
 
-def world_actions(calls: Calls) -> dict[str, Mapping[str, Any]]:
+def world_actions(tools: LocalTools) -> dict[str, Mapping[str, Any]]:
     """The worlds' own actions by name, with the schemas of their arguments."""
-    own = [e.world.custom_actions for e in calls.sessions.environments.values()]
+    own = [e.world.custom_actions for e in tools.sessions.environments.values()]
     return {name: schema for actions in own for name, schema in actions.items()}
 
 
-def listed_tools(calls: Calls) -> list[dict[str, Any]]:
+def listed_tools(tools: LocalTools) -> list[dict[str, Any]]:
     """All tools as OpenEnv lists them: the environments' own, the worlds' actions, the answer."""
-    return list(_tools(calls))
+    return list(_tools(tools))
 
 
-def _tools(calls: Calls) -> Iterator[dict[str, Any]]:
-    for name, tool in calls.own.items():
+def _tools(tools: LocalTools) -> Iterator[dict[str, Any]]:
+    for name, tool in tools.own.items():
         if tool.is_listed:
             yield _row(name, tool.description, tool.tool.arguments.schema)
-    for name, schema in world_actions(calls).items():
-        if name not in calls.own:
+    for name, schema in world_actions(tools).items():
+        if name not in tools.own:
             yield _row(name, str(schema.get("description") or f"The action {name!r}."), schema)
-    if _has_world(calls):
-        actions = _actions_schema(calls)
+    if _has_world(tools):
+        actions = _actions_schema(tools)
         told = "Perform actions in order, and look."
         yield _row("step", told, {"type": "object", "properties": {"actions": actions}})
     yield _row(
@@ -48,20 +48,20 @@ def _tools(calls: Calls) -> Iterator[dict[str, Any]]:
     )
 
 
-def action_schema(calls: Calls) -> dict[str, Any]:
+def action_schema(tools: LocalTools) -> dict[str, Any]:
     """What a step takes: an answer alone where there is nothing to act on, else one of several."""
     answer = {"type": "string", "description": "The final answer; the episode ends by it."}
     title = "TaskAction"
-    if not _has_world(calls) and not calls.own:
+    if not _has_world(tools) and not tools.own:
         fields: dict[str, Any] = {"answer": answer}
         return {"title": title, "type": "object", "properties": fields, "required": ["answer"]}
     fields = {
-        "actions": _actions_schema(calls),
-        "tool": {"type": "string", "enum": [row["name"] for row in listed_tools(calls)]},
+        "actions": _actions_schema(tools),
+        "tool": {"type": "string", "enum": [row["name"] for row in listed_tools(tools)]},
         "arguments": {"type": "object", "description": "Those of the tool."},
         "answer": answer,
     }
-    if not _has_world(calls):
+    if not _has_world(tools):
         del fields["actions"]
     return {
         "title": title,
@@ -71,15 +71,15 @@ def action_schema(calls: Calls) -> dict[str, Any]:
     }
 
 
-def _actions_schema(calls: Calls) -> dict[str, Any]:
-    fields = View.of(calls.sessions.environments.values()).action
+def _actions_schema(tools: LocalTools) -> dict[str, Any]:
+    fields = View.of(tools.sessions.environments.values()).action
     one = {"type": "object", "properties": fields, "required": ["type"]}
     return {"type": "array", "items": one, "description": "Actions in order."}
 
 
-def _has_world(calls: Calls) -> bool:
+def _has_world(tools: LocalTools) -> bool:
     """Whether a world takes more than time that passes."""
-    worlds = [e.world for e in calls.sessions.environments.values()]
+    worlds = [e.world for e in tools.sessions.environments.values()]
     return any(world.actions - {"wait"} or world.custom_actions for world in worlds)
 
 

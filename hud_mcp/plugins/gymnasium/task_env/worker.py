@@ -17,7 +17,7 @@ import orjson
 
 from hud_mcp.errors import ActionFailed, HudMcpError, SessionTaken, StoreFailed
 from hud_mcp.loading.source import load_environments
-from hud_mcp.plugins.openenv.calls import Calls
+from hud_mcp.server.local import LocalTools
 from hud_mcp.server.results import error_result, step_result
 from hud_mcp.server.stdio.claim import StdioStreams, claim_stdio
 from hud_mcp.server.stdio.descriptors import Input, Output
@@ -29,7 +29,7 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Session
 from hud_mcp.store import Store
 from hud_mcp.values.action import ActionEffect, CustomAction
-from hud_mcp.values.observation import DEFAULT_FORMAT, Look, Observation
+from hud_mcp.values.observation import Look, Observation
 
 __all__ = ["Performed", "QuickActions", "main"]
 
@@ -183,8 +183,8 @@ class Worker:
         self._call_record = call_record
         self._quick: QuickActions | None = None
         self._is_due = False
-        self._calls = Calls(sessions, DEFAULT_FORMAT)
         self._caller = Caller(principal=None)
+        self._tools = LocalTools(sessions)
 
     async def answer(self, frame: Mapping[str, Any]) -> Any:
         """Do what one frame asks for; what is refused is told as a tool tells it."""
@@ -194,8 +194,8 @@ class Worker:
             self.end_actions()
             if "manifest" in frame:
                 return self._sessions.find_environment(frame["manifest"]).manifest()
-            return await self._calls.call(
-                self._caller, frame["tool"], frame["arguments"], frame["meta"]
+            return await self._tools.call(
+                frame["tool"], frame["arguments"], frame["meta"], caller=self._caller
             )
         except HudMcpError as exc:
             return error_result(str(exc), kind=type(exc).__name__)
@@ -219,7 +219,8 @@ class Worker:
         if not isinstance(session, Session):
             action = {"type": "custom", "action": "step", "args": {"action": value}}
             arguments = {"actions": [action], "session": session_id}
-            return await self._calls.call(self._caller, "step", arguments, {"hud-mcp/values": True})
+            meta = {"hud-mcp/values": True}
+            return await self._tools.call("step", arguments, meta, caller=self._caller)
         if self._quick is None or self._quick.session is not session:
             self.end_actions()
             self._quick = QuickActions(session)

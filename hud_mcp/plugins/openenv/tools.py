@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from hud_mcp.base.lazy import libraries
+from hud_mcp.base import libraries
 from hud_mcp.server.local import LocalTools
 from hud_mcp.server.view import View
 
@@ -101,6 +101,6 @@ def plain_values(values: Any) -> Any:
     if set(parts) == {"parts"}:
         return {name: plain_values(part) for name, part in parts["parts"].items()}
     if set(parts) == {"array", "dtype", "shape"}:
-        data = libraries.np.frombuffer(base64.b64decode(parts["array"]), dtype=parts["dtype"])
+        data = libraries.numpy.frombuffer(base64.b64decode(parts["array"]), dtype=parts["dtype"])
         return data.reshape(parts["shape"]).tolist()
     return {name: plain_values(part) for name, part in parts.items()}

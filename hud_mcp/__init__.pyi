@@ -96,6 +96,7 @@ from hud_mcp.loading.contexts import NamedContext as NamedContext
 from hud_mcp.loading.contexts import read_contexts as read_contexts
 from hud_mcp.loading.contexts import sample_contexts as sample_contexts
 from hud_mcp.plugins.hud.live.client import Client as Client
+from hud_mcp.plugins.hud.runs.classic import run_job as run_job
 from hud_mcp.plugins.hud.runs.runtime import LocalRuntime as LocalRuntime
 from hud_mcp.plugins.hud.runs.runtime import Runtime as Runtime
 from hud_mcp.plugins.hud.runs.runtime import SubprocessRuntime as SubprocessRuntime
@@ -106,7 +107,6 @@ from hud_mcp.plugins.view.export import export_jsonl as export_jsonl
 from hud_mcp.plugins.view.export import export_otel as export_otel
 from hud_mcp.plugins.view.export import export_parquet as export_parquet
 from hud_mcp.record.job import create_job as create_job
-from hud_mcp.record.job import run_job as run_job
 from hud_mcp.record.model_turn import ModelCall as ModelCall
 from hud_mcp.record.model_turn import ModelTurn as ModelTurn
 from hud_mcp.record.model_turn import TokenUsage as TokenUsage

@@ -61,22 +61,6 @@ EXCEPTIONS = {
         "plugins.hud.live.mcp_client",
     ): "the registry finds it, once its table names it",
     (
-        "plugins.gymnasium.world.spec",
-        "plugins.hud.endpoints.openpi",
-    ): "the registry finds it, once its table names it",
-    (
-        "plugins.hud.endpoints.libraries",
-        "plugins.gymnasium.world.spaces",
-    ): "the registry finds it, once its table names it",
-    (
-        "plugins.hud.endpoints.openpi",
-        "plugins.gymnasium.world",
-    ): "the registry finds it, once its table names it",
-    (
-        "plugins.hud.live.surfaces",
-        "plugins.view.web.live",
-    ): "the registry finds it, once its table names it",
-    (
         "plugins.install.machine.examination",
         "plugins.gymnasium.world.spec",
     ): "the registry finds it, once its table names it",
@@ -109,26 +93,16 @@ EXCEPTIONS = {
         "rollout.plan",
         "plugins.models.job.options",
     ): "the registry finds it, once its table names it",
-    ("rollout.runs", "plugins.hud.wire.client"): "the registry finds it, once its table names it",
     ("rollout.served", "plugins.cluster.nodes"): "the registry finds it, once its table names it",
     ("rollout.served", "plugins.cluster.servers"): "the registry finds it, once its table names it",
     ("rollout.surfaces", "plugins.view.human"): "the registry finds it, once its table names it",
     ("server.web.pages", "plugins.view.web"): "the registry finds it, once its table names it",
-    (
-        "worlds.browser.spec",
-        "plugins.hud.endpoints.cdp",
-    ): "the registry finds it, once its table names it",
     ("cli.models", "plugins.models.job.options"): "the registry finds it, once its table names it",
     ("cli.where", "plugins.cluster.nodes"): "the registry finds it, once its table names it",
     (
         "environment.environment",
         "worlds.none",
     ): "an environment that names no world has one, with nothing in it",
-    (
-        "environment.environment",
-        "plugins.hud.workspace.spec",
-    ): "env.workspace, which is HUD's, makes the world a shell",
-    ("environment", "plugins.hud.workspace.spec"): "HUD has the name Workspace in that package",
     (
         "plugins.hud.serve",
         "plugins.hud.wire",
@@ -170,24 +144,9 @@ EXCEPTIONS = {
     ("record.job", "store"): "a job that is asked for by its id is read when it is called for",
     (
         "record.job",
-        "plugins.hud.runs.classic",
-    ): "run_job, which is HUD's, loads what runs when it is called",
-    (
-        "record.job",
         "plugins.view.export.tables",
     ): "a data frame is an export, which loads when it is asked",
     ("record.job", "rollout.runs"): "a job knows the type of its runs",
-    ("environment.task", "record.job"): "Task.run, which is HUD's, returns a job",
-    ("environment.task", "rollout.runs"): "Task.run says what its agent is called with",
-    ("environment.task", "plugins.hud.runs.tasks"): "Task.run loads what runs when it is called",
-    ("environment.task", "environment.taskset"): "Task.run is of a taskset of one",
-    ("environment.taskset", "record.job"): "Taskset.run, which is HUD's, returns a job",
-    ("environment.taskset", "rollout.runs"): "Taskset.run says what its agent is called with",
-    (
-        "environment.taskset",
-        "plugins.hud.runs.tasks",
-    ): "Taskset.run loads what runs when it is called",
-    ("environment.taskset", "plugins.hud.runs.runtime"): "Taskset.run says what places it takes",
 }
 
 NARROW = {"agents.agent": VALUES}

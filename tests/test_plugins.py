@@ -1,5 +1,6 @@
 """The core finds what plugins offer by the strings of their tables, and loads nothing before."""
 
+import inspect
 import subprocess
 import sys
 from importlib import import_module
@@ -8,6 +9,7 @@ import pytest
 from tables import each_of
 from waiting import PATIENCE_S
 
+import hud_mcp
 from hud_mcp.errors import NotInstalled
 from hud_mcp.registry import BUILT_IN, Command, Kind, find, load, plugins, service, table
 
@@ -44,6 +46,18 @@ def test_every_service_of_every_table_imports(name: str) -> None:
     assert service(name) is getattr(import_module(module), attribute)
     (owner,) = [plugin.name for plugin in plugins() if name in plugin.services]
     assert module.startswith(f"hud_mcp.plugins.{owner}.")
+
+
+@each_of("name", [each for each in sorted(SERVICES) if each[0].isupper()])
+def test_a_service_that_stands_for_a_method_has_its_parameters(name: str) -> None:
+    """`Task.run` calls its service with what it was given: names, kinds and defaults are one."""
+    owner, _, method = name.partition(".")
+    taken = list(inspect.signature(service(name)).parameters.values())[1:]
+    promised = list(
+        inspect.signature(getattr(getattr(hud_mcp, owner), method)).parameters.values()
+    )[1:]
+    form = [(each.name, each.kind, each.default) for each in promised]
+    assert [(each.name, each.kind, each.default) for each in taken] == form
 
 
 def test_a_service_that_no_plugin_offers_is_refused_with_those_that_there_are() -> None:

@@ -25,10 +25,6 @@ IN_FUNCTIONS = {
     ("base.lazy", "hud_mcp.registry"): "a start needs no table of former names",
     ("__main__", "hud_mcp.cli"): "Ctrl-C is quiet while the commands load",
     (
-        "environment.environment",
-        "hud_mcp.plugins.hud.workspace.spec",
-    ): "env.workspace, which is HUD's, makes the world a shell, which lies above",
-    (
         "environment.loading",
         "hud_mcp.loading",
     ): "load_environment is HUD's name for what loads this module's package",
@@ -40,18 +36,8 @@ IN_FUNCTIONS = {
         "plugins.sets.reasoning_process",
         "reasoning_gym.factory",
     ): "the same",
-    ("record.job", "hud_mcp.plugins.hud.runs"): "run_job, which is HUD's, loads what runs",
     ("record.job", "hud_mcp.plugins.view.export"): "Job.dataframe has the columns of an export",
     ("record.job", "hud_mcp.store"): "a job that is asked for by its id is in a store",
-    ("environment.task", "hud_mcp.plugins.hud.runs"): "Task.run, which is HUD's, loads what runs",
-    (
-        "environment.task",
-        "hud_mcp.environment.taskset",
-    ): "and is of a taskset of one, which lies above",
-    (
-        "environment.taskset",
-        "hud_mcp.plugins.hud.runs",
-    ): "Taskset.run, which is HUD's, loads what runs",
 }
 """By module and what a function of it imports: why it does. All of these point upward."""
 
@@ -60,15 +46,14 @@ SEAMS = {
     "values.sampler": "three of ConfigSpace's classes under CARL's names",
     "plugins.gymnasium.carl.libraries": "Gymnasium, NumPy, and MuJoCo's models",
     "plugins.hud.wire": "the server of the channel, which a served declaration names",
-    "plugins.hud.endpoints.libraries": "asyncssh, websockets, msgpack, NumPy, Gymnasium's spaces",
-    "plugins.hud.live.surfaces": "live pages, bridges and gyms of users, which few have",
+    "plugins.hud.endpoints.libraries": "asyncssh, websockets, msgpack, NumPy",
+    "plugins.hud.live.surfaces": "bridges, gyms of users and live pages, which few have",
     "cli.surfaces": "the objects that commands run: a mistake in an option is told before",
     "plugins.hand.commands": "the same",
     "plugins.hud.commands": "the same",
     "plugins.install.commands": "the same",
     "plugins.operate.commands": "the same",
     "plugins.view.commands": "the same",
-    "environment": "a workspace is a world's declaration, which lies above",
     "environment.comparing": "the graders' rules, which the first answer needs",
     "plugins.operate.monitor.libraries": "the Prometheus client and OpenTelemetry, which few have",
     "base.libraries": "what several rooms use: the SDK's client, Pillow, Alembic and extras",

@@ -1,12 +1,11 @@
 """Declaring environments: `Environment`, what its templates take, and who sees their rewards.
 
-`Workspace` and the types that its options take have HUD's names. `hud_mcp.environment.server`
-serves an environment on the HUD control channel.
+`Workspace` and the types of its options are HUD's, and a plugin has them.
+`hud_mcp.environment.server` serves an environment on the HUD control channel.
 """
 
-from typing import TYPE_CHECKING
+from typing import Any
 
-from hud_mcp.base.lazy import lazy_names
 from hud_mcp.environment.argument_types import (
     DataFileArg,
     DataFileRef,
@@ -23,22 +22,11 @@ from hud_mcp.environment.environment import (
 )
 from hud_mcp.environment.loading import load_environment
 from hud_mcp.environment.template import Answer
-from hud_mcp.environment.workspace import (
-    DEFAULT_SYSTEM_MOUNTS,
-    Mount,
-    MountKind,
-    Peer,
-    WorkspaceRoute,
-)
+from hud_mcp.registry import service
 from hud_mcp.values.capability import Capability
 
-if TYPE_CHECKING:
-    from hud_mcp.plugins.hud.workspace.spec import Workspace as Workspace
-else:  # it is a world's declaration, which lies above this module
-    __getattr__ = lazy_names(__name__)
-
 __all__ = [
-    "DEFAULT_SYSTEM_MOUNTS",
+    "DEFAULT_SYSTEM_MOUNTS",  # pyright: ignore[reportUnsupportedDunderAll]  # by __getattr__
     "REWARD_POLICIES",
     "Answer",
     "Capability",
@@ -49,12 +37,23 @@ __all__ = [
     "FileRef",
     "FilesArg",
     "GradingArg",
-    "Mount",
-    "MountKind",
-    "Peer",
+    "Mount",  # pyright: ignore[reportUnsupportedDunderAll]  # by __getattr__
+    "MountKind",  # pyright: ignore[reportUnsupportedDunderAll]  # by __getattr__
+    "Peer",  # pyright: ignore[reportUnsupportedDunderAll]  # by __getattr__
     "PromptArg",
-    "Workspace",
-    "WorkspaceRoute",
+    "Workspace",  # pyright: ignore[reportUnsupportedDunderAll]  # by __getattr__
+    "WorkspaceRoute",  # pyright: ignore[reportUnsupportedDunderAll]  # by __getattr__
     "declared_environment",
     "load_environment",
 ]
+
+_OF_A_PLUGIN = frozenset(
+    {"DEFAULT_SYSTEM_MOUNTS", "Mount", "MountKind", "Peer", "Workspace", "WorkspaceRoute"}
+)
+
+
+def __getattr__(name: str) -> Any:
+    # They derive from worlds, which lie above this package: a plain import would be a circle.
+    if name in _OF_A_PLUGIN:
+        return service(f"environment.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

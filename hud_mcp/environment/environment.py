@@ -29,13 +29,13 @@ from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Template
 from hud_mcp.environment.world import WorldSpec
 from hud_mcp.errors import CapabilityNotFound, InvalidEnvironment, did_you_mean
+from hud_mcp.registry import service
 from hud_mcp.values.capability import Capability
 from hud_mcp.values.context import ContextSpace
 from hud_mcp.values.needs import Needs
 from hud_mcp.worlds.none import NoWorld
 
 if TYPE_CHECKING:
-    from hud_mcp.plugins.hud.workspace.spec import Workspace
     from hud_mcp.values.selector import ContextSelector
 
 __all__ = ["Environment", "declared_environment"]
@@ -250,7 +250,7 @@ class Environment(Declarations):
 
     def workspace(
         self, root: str | Path | None = None, *, name: str = "shell", **options: Any
-    ) -> "Workspace":
+    ) -> Any:
         """Make the environment's world a shell, and publish it as `ssh/2` on the HUD channel.
 
         Every session has its own folder, which begins as a copy of `root`. Agents use it by the
@@ -266,26 +266,28 @@ class Environment(Declarations):
                 `isolation`, `snapshot_bytes`, `follow_links`.
 
         Returns:
-            The declaration, which becomes `env.world`.
+            The `Workspace`, which becomes `env.world`.
 
         Raises:
             InvalidEnvironment: The environment has another world, or an option is wrong; the text
                 says what to use instead.
         """
-        from hud_mcp.plugins.hud.workspace.spec import Workspace  # noqa: PLC0415  # where used
+        return service("Environment.workspace")(self, root, name=name, **options)
 
+    def use_world(self, world: WorldSpec) -> None:
+        """Declare the world of an environment that was made without one.
+
+        Raises:
+            InvalidEnvironment: The environment has a world.
+        """
         if not isinstance(self.world, NoWorld):
             raise InvalidEnvironment(
                 f"Environment {self.name!r} has a world already, {self.world.name!r}, and a "
                 "session can have only one. Leave out `world=`, or the workspace."
             )
-        shell = Workspace(root, folder=self.folder, **options)
-        shell.publish(name)
-        self.workspace_name = name
-        self.world = shell
-        self.context_space = shell.context_space | self._own_contexts
+        self.world = world
+        self.context_space = world.context_space | self._own_contexts
         self.add_world_tools()
-        return shell
 
     async def start(self) -> None:
         """Run the initialize hooks, in order, once.

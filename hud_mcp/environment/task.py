@@ -7,19 +7,16 @@ the calls that set it up and grade it.
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import orjson
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from hud_mcp.environment.gyms import CustomGym
 from hud_mcp.errors import ReplacedCall
+from hud_mcp.registry import service
 from hud_mcp.values.action import Value
 from hud_mcp.values.call import FunctionConfig, read_calls, read_json_calls
-
-if TYPE_CHECKING:
-    from hud_mcp.record.job import Job
-    from hud_mcp.rollout.runs import Run
 
 __all__ = [
     "COMBINATIONS",
@@ -197,12 +194,13 @@ class Task(Value):
                 )
         return self
 
-    async def run(self, agent: "Callable[[Run], Awaitable[Any]]", **options: Any) -> "Job":
-        """Run an agent on this one task; the options are those of `Taskset.run`."""
-        from hud_mcp.environment.taskset import Taskset  # noqa: PLC0415  # the same
-        from hud_mcp.plugins.hud.runs import tasks  # noqa: PLC0415  # it lies above, and loads when called
+    async def run(self, agent: Callable[[Any], Awaitable[Any]], **options: Any) -> Any:
+        """Run an agent on this one task; the options are those of `Taskset.run`.
 
-        return await tasks.run_tasks(Taskset([self], self.id), agent, **options)
+        Returns:
+            The `Job`.
+        """
+        return await service("Task.run")(self, agent, **options)
 
     @property
     def title(self) -> str:

@@ -6,17 +6,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 from hud_mcp.base.json_lines import json_lines
 from hud_mcp.environment.rows import Rows, read_file, read_lines, write_file
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidTask, ReplacedCall, did_you_mean
-
-if TYPE_CHECKING:
-    from hud_mcp.plugins.hud.runs.runtime import Placement
-    from hud_mcp.record.job import Job
-    from hud_mcp.rollout.runs import Run
+from hud_mcp.registry import service
 
 __all__ = ["TaskSet", "Taskset", "is_like"]
 
@@ -323,20 +319,44 @@ class Taskset(Sequence[Task]):
 
     async def run(
         self,
-        agent: "Callable[[Run], Awaitable[Any]]",
+        agent: Callable[[Any], Awaitable[Any]],
         *,
-        runtime: "Placement | None" = None,
+        runtime: Any = None,
         group: int | None = None,
         max_concurrent: int | None = None,
-        job: "Job | None" = None,
+        job: Any = None,
         rollout_timeout: float | None = None,
         retries: int = 0,
-        resume: "Job | str | None" = None,
-    ) -> "Job":
-        """Run an agent through the tasks; see `hud_mcp.plugins.hud.runs.tasks.run_tasks`."""
-        from hud_mcp.plugins.hud.runs import tasks  # noqa: PLC0415  # it lies above, and loads when called
+        resume: Any = None,
+    ) -> Any:
+        """Run an agent through the tasks. A run that fails is data, and raises nothing.
 
-        return await tasks.run_tasks(
+        Args:
+            agent: Called with each `Run`, in this process. It is trusted, and keeps no state
+                between runs.
+            runtime: The place of the runs: `LocalRuntime()` (default), `SubprocessRuntime(…)` or
+                `Runtime(url)`.
+            group: The number of runs of each task; by default the job's, else 1.
+            max_concurrent: The number of runs at the same time; None for all.
+            job: The `Job` that gets the runs; a new one by default.
+            rollout_timeout: Seconds after which a run is cancelled, without a grade.
+            retries: The number of further tries of a run that failed for infrastructure.
+            resume: A `Job` of this method, or its id. Only its missing runs, and those that
+                failed for infrastructure, are run.
+
+        Returns:
+            The `Job`: `runs` in the order of the tasks, `results` by task, `reward`, their mean.
+
+        Raises:
+            InvalidTask: A task does not fit its environment, or needs what this method does not
+                do. Nothing ran.
+            HudMcpError: An environment is missing, or the job cannot be resumed like this.
+                Nothing ran.
+
+        If this call is cancelled, an answer in grading has a moment to get its grade; other
+        running tasks end as cancelled. The job can be resumed.
+        """
+        return await service("Taskset.run")(
             self,
             agent,
             runtime=runtime,

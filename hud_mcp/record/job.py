@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Place = Store | str | Path | None
 
-__all__ = ["IN_PROCESS", "Job", "create_job", "current_job", "load_job", "new_job_id", "run_job"]
+__all__ = ["IN_PROCESS", "Job", "create_job", "current_job", "load_job", "new_job_id"]
 
 IN_PROCESS = "agent_in_process"
 """Where a job's metadata says that its agent was an object of the process that ran it."""
@@ -380,13 +380,6 @@ async def create_job(
     return await Job.create(
         name, taskset=evalset_id, metadata={**known, **(metadata or {})}, store=store
     )
-
-
-async def run_job(*args: Any, **kwargs: Any) -> Job:
-    """Run an agent class of the HUD SDK 0.2 through tasks; see `plugins.hud.runs.classic`."""
-    from hud_mcp.plugins.hud.runs import classic  # noqa: PLC0415  # it lies above, and loads when called
-
-    return await classic.run_job(*args, **kwargs)
 
 
 async def load_job(job_id: str, store: "Place" = None) -> Job:

@@ -1,18 +1,18 @@
 """A live `Run`, as an agent of HUD's newer SDK is called with it, and what became of it."""
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 from uuid import uuid4
 
 from hud_mcp.analysis.tries import choose_runs, counting
 from hud_mcp.environment.task import Task
-from hud_mcp.plugins.hud.wire.client import ChannelClient
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.store import Store
 from hud_mcp.values.outcome import Counts, class_of
 
-__all__ = ["Run", "RunGrade", "RunStep", "Trace", "recorded_runs"]
+__all__ = ["Run", "RunClient", "RunGrade", "RunStep", "Trace", "recorded_runs"]
 
 
 @dataclass
@@ -110,6 +110,31 @@ class RunGrade:
         )
 
 
+class RunClient(Protocol):
+    """A connection of an agent to the environment of its run.
+
+    Attributes:
+        session_id: The session that it speaks for.
+        environment: The name and version of the environment.
+        bindings: The published capabilities as JSON.
+    """
+
+    session_id: str
+    environment: dict[str, str]
+    bindings: list[dict[str, Any]]
+
+    def forward(self, capability: str) -> AbstractAsyncContextManager[tuple[str, int]]:
+        """Carry the connections of a loopback port to a capability while the block runs.
+
+        Args:
+            capability: Its name in `bindings`.
+
+        Returns:
+            The host and the port to connect to.
+        """
+        ...
+
+
 class Run:
     """One running task, and its result.
 
@@ -129,7 +154,7 @@ class Run:
         self.task = task
         self.slug = task.id
         self.prompt: Any = ""
-        self.client: ChannelClient | None = None
+        self.client: RunClient | None = None
         self.trace = Trace()
         self.grade = RunGrade(is_error=True, content="not graded")
         self.runtime = runtime

@@ -47,8 +47,8 @@ class WorldSpec(ABC):
         functions: Functions for `setup` and `evaluate` of tasks, beside the environment's own.
         tools: Tools for agents, beside the environment's own.
         needs: The resources of one session, if its environment does not say.
-        endpoints: What a control channel publishes of a session's world: each a `Publish`, or
-            its `module:name`, loaded when a channel is served.
+        endpoints: The direct ways to a session's world that a control channel publishes: each a
+            `Publish`, its `module:name`, or a protocol that a plugin publishes, such as `ssh/2`.
     """
 
     name: str

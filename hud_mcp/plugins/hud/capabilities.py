@@ -1,7 +1,7 @@
-"""`Capability`, where HUD's documents import it from.
+"""`Capability`, by the name of HUD's documents.
 
-HUD's module has clients for agents too. Agents of ours reach a world by tools, and those of HUD
-bring their own; for programs that want a client, the error names a library.
+HUD's module also has clients for agents. Agents here reach a world by tools, and HUD's agents
+bring their clients. If a program imports a client, the error names a library for it.
 """
 
 from hud_mcp.values.capability import Capability

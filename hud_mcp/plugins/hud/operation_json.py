@@ -1,4 +1,4 @@
-"""What an operation is given and gives, as JSON."""
+"""The arguments and results of operations as JSON."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,23 +28,23 @@ __all__ = [
 Json = dict[str, Any]
 
 _LOOK = Look(image="png", max_edge_px=4096, max_image_bytes=8_000_000)
-"""What a program is shown: the screen as it is, without loss."""
+"""The default look of a program: the whole screen, without loss."""
 
 
 def is_unused(session: Session, params: Mapping[str, Any]) -> bool:
-    """Whether a template's session is as it began, and its caller has not begun anew yet."""
+    """Whether a template's session has no steps, and its caller may take it as new."""
     return session.task.prompt is None and not session.steps and params.get("unused") is True
 
 
 def call_problem(exc: ValueError) -> str:
-    """What is wrong with the form of a call, in words."""
+    """Return the error in the form of a call, as text."""
     if isinstance(exc, ValidationError):
         return str(exc.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
     return str(exc)
 
 
 def graded_before(receipt: Receipt) -> Json:
-    """What an evaluation gave that was the session's end, in another process."""
+    """Return the result of an evaluation that ended the session in another process."""
     if receipt.outcome is not Outcome.GRADED or receipt.template == "prompt":
         raise SessionEnded(ended_text(receipt))
     return {
@@ -57,7 +57,7 @@ def graded_before(receipt: Receipt) -> Json:
 
 
 def tell_step(stepped: Stepped) -> Json:
-    """What a call on the world gave."""
+    """Return the result of a call on the world as JSON."""
     result = stepped.result
     info: Json = to_jsonable_python(result.info, fallback=str)
     info.pop(FINAL_RESPONSE, None)  # it has a place of its own
@@ -75,7 +75,7 @@ def tell_step(stepped: Stepped) -> Json:
 
 
 def read_cause(params: Mapping[str, Any]) -> Cause:
-    """Whose doing an end is; the operator's where nothing was given."""
+    """Return the cause of an end; by default, the operator."""
     given = params.get("cause", Cause.OPERATOR)
     if given not in (Cause.AGENT, Cause.OPERATOR):
         raise InvalidTask(f"cause: expected agent or operator, got {given!r:.60}.")
@@ -83,7 +83,7 @@ def read_cause(params: Mapping[str, Any]) -> Cause:
 
 
 def read_look(params: Mapping[str, Any], session: Session) -> Look:
-    """What to observe; of a world without a screen, no picture."""
+    """Return the look of a call; it has no picture if the world has no screen."""
     given = params.get("look")
     try:
         look = Look.model_validate({**_LOOK.model_dump(), **(given or {})})
@@ -93,7 +93,7 @@ def read_look(params: Mapping[str, Any], session: Session) -> Look:
 
 
 def read_text(params: Mapping[str, Any], name: str) -> str | None:
-    """A parameter that is text; None where it was not given."""
+    """Return a text parameter; None if it is missing."""
     given = params.get(name)
     if given is not None and not isinstance(given, str):
         raise InvalidTask(f"{name}: expected text, got {type(given).__name__}.")

@@ -1,4 +1,4 @@
-"""The operator's operations as tools that no list shows, on a server of MCP."""
+"""The operator's operations as tools of an MCP server. No list shows them."""
 
 import logging
 from typing import Any
@@ -20,11 +20,11 @@ _CALL = "tools/call"
 
 
 def serve_operations(server: Server[Any], operations: Operations) -> None:
-    """Perform operations for callers with the credential; to others they do not exist.
+    """Perform operations for callers with the credential; for others they do not exist.
 
     Args:
-        server: Whose calls are looked at before it gets them.
-        operations: What is performed.
+        server: The server, whose calls arrive here first.
+        operations: The operations.
     """
     entry = server.get_request_handler(_CALL)
 
@@ -38,7 +38,7 @@ def serve_operations(server: Server[Any], operations: Operations) -> None:
 
 
 async def _perform(operations: Operations, params: types.CallToolRequestParams) -> dict[str, Any]:
-    """Perform one; a failure says its class, which the operator's client raises."""
+    """Perform one operation. An error names its class, which the operator's client raises."""
     name = params.name
     try:
         return structured_result(await operations.perform(name, params.arguments or {}), "Done.")

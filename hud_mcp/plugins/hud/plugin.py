@@ -4,6 +4,9 @@ from hud_mcp.registry import Command, Plugin
 
 __all__ = ["PLUGIN"]
 
+_OPTIONS = "hud_mcp.plugins.hud.workspace.options"
+_OPTION_NAMES = ("DEFAULT_SYSTEM_MOUNTS", "Mount", "MountKind", "Peer", "WorkspaceRoute")
+
 PLUGIN = Plugin(
     "hud",
     commands={
@@ -38,7 +41,18 @@ PLUGIN = Plugin(
         "hud_mcp.utils.common": "hud_mcp.values.call hud_mcp.values.observation",
         "hud_mcp.utils.config": "hud_mcp.values.call",
     },
+    endpoints={
+        "cdp/1.3": "hud_mcp.plugins.hud.endpoints.cdp:publish",
+        "filetracking/1": "hud_mcp.plugins.hud.endpoints.file_tracking:publish",
+        "openpi/0": "hud_mcp.plugins.hud.endpoints.openpi:publish",
+        "ssh/2": "hud_mcp.plugins.hud.endpoints.ssh:publish",
+    },
     services={
+        "Environment.workspace": "hud_mcp.plugins.hud.workspace.spec:add_workspace",
+        "Task.run": "hud_mcp.plugins.hud.runs.tasks:run_task",
+        "Taskset.run": "hud_mcp.plugins.hud.runs.tasks:run_tasks",
+        **{f"environment.{each}": f"{_OPTIONS}:{each}" for each in _OPTION_NAMES},
+        "environment.Workspace": "hud_mcp.plugins.hud.workspace.spec:Workspace",
         "channel": "hud_mcp.plugins.hud.wire.server:Channel",
         "channel client": "hud_mcp.plugins.hud.wire.client:ChannelClient",
         "operations": "hud_mcp.plugins.hud.operations:Operations",

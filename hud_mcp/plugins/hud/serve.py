@@ -1,7 +1,7 @@
-"""Serving an environment on the HUD control channel, where HUD's documents look for it.
+"""Serve an environment on the HUD control channel, by the names of HUD's documents.
 
-`python -m hud_mcp.environment.server SOURCE` is what a container runs. The server itself is
-`hud_mcp.channel`, which lies above declarations and loads when it is called.
+A container runs `python -m hud_mcp.environment.server SOURCE`. The server itself is
+`hud_mcp.channel`, and loads when it is called.
 """
 
 import sys
@@ -17,15 +17,15 @@ __all__ = ["bind", "serve"]
 
 
 async def serve(env: "Environment", host: str = "127.0.0.1", port: int = 0, **options: Any) -> int:
-    """Run the initialize hooks, and serve until a signal says to stop or this is cancelled.
+    """Run the initialize hooks, and serve until a signal arrives or this is cancelled.
 
-    The port is announced on standard output as `HUD_SERVE_PORT=…`, for whoever started this.
+    Standard output announces the port as `HUD_SERVE_PORT=…` to the program that started this.
 
     Args:
-        env: What is served.
-        host: Where it listens.
-        port: 0 for any free one.
-        options: As for `hud_mcp.plugins.hud.wire.serve`.
+        env: The environment.
+        host: The address to listen on.
+        port: 0 for any free port.
+        options: As for `hud_mcp.channel.serve`.
 
     Returns:
         The exit status: 128 and the signal's number.
@@ -37,13 +37,13 @@ async def serve(env: "Environment", host: str = "127.0.0.1", port: int = 0, **op
 async def bind(
     env: "Environment", host: str = "127.0.0.1", port: int = 0, **options: Any
 ) -> "BoundChannel":
-    """Listen, and return the server at once; `serve_forever` waits, `close` ends it.
+    """Listen, and return the server; `serve_forever` waits, `close` ends it.
 
     Args:
-        env: What is served; its initialize hooks have run when this returns.
-        host: Where it listens.
-        port: 0 for any free one.
-        options: As for `hud_mcp.plugins.hud.wire.bind`.
+        env: The environment; its initialize hooks have run when this returns.
+        host: The address to listen on.
+        port: 0 for any free port.
+        options: As for `hud_mcp.channel.bind`.
     """
     return await hud_mcp.plugins.hud.wire.bind(env, host, port, **options)
 

@@ -113,7 +113,7 @@ class Browser(WorldSpec):
     has_screen = True
     custom_actions = CUSTOM_ACTIONS
     functions = BROWSER_FUNCTIONS
-    endpoints = ("hud_mcp.plugins.hud.endpoints.cdp:publish",)
+    endpoints = ("cdp/1.3",)
 
     def __init__(
         self,

@@ -80,7 +80,7 @@ class Gymnasium(WorldSpec):
     actions = frozenset({"custom", "screenshot"})
     is_destructive = False
     open_world = False
-    endpoints = ("hud_mcp.plugins.hud.endpoints.openpi:publish",)
+    endpoints = ("openpi/0",)
 
     def __init__(
         self,

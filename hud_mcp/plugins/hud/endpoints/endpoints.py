@@ -8,12 +8,12 @@ alone: a key, or an address that cannot be guessed.
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from importlib import import_module
 
 from hud_mcp.environment import Environment
 from hud_mcp.environment.world import Endpoint, EndpointAccess, Publish
-from hud_mcp.errors import InvalidEnvironment
+from hud_mcp.errors import InvalidEnvironment, did_you_mean
 from hud_mcp.plugins.hud.wire.hud_session import HudSession
+from hud_mcp.registry import find, load, names_of
 from hud_mcp.session.session import Session
 from hud_mcp.values.capability import Capability
 
@@ -131,14 +131,21 @@ def _endpoints_of(environment: Environment) -> list[Endpoint]:
 
 
 def _find(declared: Publish | str) -> Publish:
-    """What makes an endpoint; `module:name` is loaded now, as a channel is served."""
+    """Return the function that makes an endpoint, and load it if it is named by a string."""
     if not isinstance(declared, str):
         return declared
-    module, _, name = declared.partition(":")
     try:
-        return getattr(import_module(module), name)
+        publish = load(declared) if ":" in declared else find("endpoints", declared)
     except (ImportError, AttributeError) as exc:
         raise InvalidEnvironment(
             f"The world's endpoint {declared!r} cannot be loaded: {exc}. Write `module:name` of "
             "what makes one, or the function itself."
         ) from exc
+    if publish is None:
+        known = names_of("endpoints")
+        raise InvalidEnvironment(
+            f"No plugin publishes {declared!r}, which the world names as an endpoint."
+            f"{did_you_mean(declared, known)} There are: {', '.join(sorted(known))}. Use one of "
+            "them, or write `module:name` of a function that makes one."
+        )
+    return publish

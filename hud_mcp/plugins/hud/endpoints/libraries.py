@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     import numpy as numpy
     import websockets as websockets
 
-    from hud_mcp.plugins.gymnasium.world.spaces import space_from_json as space_from_json
-    from hud_mcp.plugins.gymnasium.world.spaces import value_from_json as value_from_json
     from hud_mcp.plugins.hud.endpoints.ssh_server import SshServer as SshServer
 
     msgpack: Any = "msgpack"

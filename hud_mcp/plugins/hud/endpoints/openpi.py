@@ -4,6 +4,7 @@ Each action is a step of the session, recorded as one that came over MCP; reward
 """
 
 import asyncio
+import base64
 import contextlib
 import logging
 import math
@@ -13,9 +14,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.base.serving.listening import LOOPBACK, port_of
-from hud_mcp.environment.world import EndpointAccess, FindSession
+from hud_mcp.environment.world import EndpointAccess, FindSession, WorldSpec
 from hud_mcp.errors import ActionFailed, HudMcpError
-from hud_mcp.plugins.gymnasium.world import Gymnasium
 from hud_mcp.plugins.hud.endpoints import libraries
 from hud_mcp.plugins.hud.endpoints.arrays import are_installed, pack, unpack
 from hud_mcp.plugins.hud.wire.words import in_hud_words
@@ -25,6 +25,7 @@ from hud_mcp.values.capability import Capability
 from hud_mcp.values.observation import Look
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["RobotEndpoint", "publish"]
@@ -47,7 +48,7 @@ Space = Mapping[str, Any]
 """A space as the world describes it to programs."""
 
 
-def publish(world: Gymnasium, environment: str) -> "RobotEndpoint | None":
+def publish(world: WorldSpec, environment: str) -> "RobotEndpoint | None":
     """The endpoint of a world that arrays can step; else the log says why there is none."""
     spaces = world.spaces
     problem = None
@@ -60,7 +61,7 @@ def publish(world: Gymnasium, environment: str) -> "RobotEndpoint | None":
     if spaces is None or problem is not None:
         logger.info("%s is not published as %s: %s", environment, _PROTOCOL, problem)
         return None
-    return RobotEndpoint(spaces, _contract(environment, spaces, world.action_schema))
+    return RobotEndpoint(spaces, _contract(environment, spaces, _action_text(world)))
 
 
 class RobotEndpoint:
@@ -73,7 +74,7 @@ class RobotEndpoint:
 
     name = NAME
 
-    def __init__(self, spaces: dict[str, Space], contract: dict[str, Any]) -> None:
+    def __init__(self, spaces: Mapping[str, Space], contract: dict[str, Any]) -> None:
         self._spaces = spaces
         self._contract = contract
         self._server: Any = None
@@ -180,11 +181,10 @@ class RobotEndpoint:
     def _observation(self, access: "_RobotAccess", session: Session, stepped: Stepped) -> bytes:
         if stepped.error is not None:
             raise ActionFailed(stepped.error)
-        space = libraries.space_from_json(self._spaces["observation"])
-        seen = libraries.value_from_json(stepped.result.observation.values, space)
+        seen = _numbers(stepped.result.observation.values, self._spaces["observation"])
         if stepped.result.terminated or stepped.result.truncated:
             access.ended = session.id
-        return pack({**dict(_numbers(seen)), "terminated": access.ended == session.id})
+        return pack({**dict(seen), "terminated": access.ended == session.id})
 
 
 class _RobotAccess:
@@ -228,7 +228,7 @@ def _message(frame: bytes | str) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-def _contract(name: str, spaces: Mapping[str, Space], schema: Mapping[str, Any]) -> dict[str, Any]:
+def _contract(name: str, spaces: Mapping[str, Space], action_text: str) -> dict[str, Any]:
     """What HUD's agents are told: the features, their parts and their bounds."""
     action = spaces["action"]
     count = _count(action) or 1
@@ -246,7 +246,7 @@ def _contract(name: str, spaces: Mapping[str, Space], schema: Mapping[str, Any])
         "dtype": "float32",
         "shape": [count],
         "names": [f"action_{i}" for i in range(count)],
-        "description": str(schema.get("description", "")),
+        "description": action_text,
     }
     features["action"] = moves
     low, high = _limits(action)
@@ -255,59 +255,92 @@ def _contract(name: str, spaces: Mapping[str, Space], schema: Mapping[str, Any])
     return {"robot_type": name, "control_rate": _RATE, "features": features}
 
 
+def _action_text(world: WorldSpec) -> str:
+    arguments = world.custom_actions.get("step", {}).get("properties", {})
+    return str(arguments.get("action", {}).get("description", ""))
+
+
 def _limits(space: Space) -> tuple[Any, Any]:
-    made: Any = libraries.space_from_json(space)
-    kind = space["space"]
-    if kind == "Box":
-        return made.low.reshape(-1).tolist(), made.high.reshape(-1).tolist()
-    if kind == "Discrete":
-        return [int(made.start)], [int(made.start + made.n - 1)]
-    return None, None
+    match space["space"]:
+        case "Box":
+            low, high = (_decode(space[end]).reshape(-1).tolist() for end in ("low", "high"))
+            return low, high
+        case "Discrete":
+            return [space["start"]], [space["start"] + space["n"] - 1]
+        case _:
+            return None, None
+
+
+def _form(space: Space) -> "tuple[tuple[int, ...], np.dtype[Any]] | None":
+    """Return the shape and the kind of number of a space's arrays; None if it has no arrays."""
+    match space["space"]:
+        case "Box":
+            return tuple(space["low"]["shape"]), libraries.numpy.dtype(space["dtype"])
+        case "Discrete":
+            return (), libraries.numpy.dtype("int64")
+        case "MultiDiscrete":
+            return libraries.numpy.shape(space["nvec"]), libraries.numpy.dtype("int64")
+        case "MultiBinary":
+            return tuple(space["shape"]), libraries.numpy.dtype("int8")
+        case _:
+            return None
+
+
+def _decode(raw: Any) -> "NDArray[Any]":
+    """Read an array as a world writes it for programs: its bytes in base64, or plain numbers."""
+    if isinstance(raw, Mapping):
+        array = cast("Mapping[str, Any]", raw)
+        data = libraries.numpy.frombuffer(base64.b64decode(array["array"]), dtype=array["dtype"])
+        return data.reshape(array["shape"])
+    return libraries.numpy.asarray(raw)
 
 
 def _count(space: Space) -> int | None:
-    """How many numbers an action has; None where it is not an array."""
-    kind = space["space"]
-    if kind == "Discrete":
-        return 1
-    if kind not in ("Box", "MultiDiscrete", "MultiBinary"):
-        return None
-    return math.prod(libraries.space_from_json(space).shape or (1,))
+    """Return the number of numbers in an action; None if an action is not an array."""
+    form = _form(space)
+    return None if form is None else math.prod(form[0] or (1,))
 
 
 def _plain(row: "NDArray[Any]", space: Space) -> Any:
-    """One action as JSON has it; whole numbers where the space has them.
+    """Return one action as JSON, with whole numbers if the space has them.
 
     Raises:
-        ValueError: One should be whole, and is not.
+        ValueError: A number is not whole, and the space needs whole ones.
     """
-    made: Any = libraries.space_from_json(space)
-    if made.dtype.kind == "f":
-        return row.reshape(made.shape).tolist()
+    shape, dtype = _form(space) or ((), libraries.numpy.dtype("int64"))
+    if dtype.kind == "f":
+        return row.reshape(shape).tolist()
     if not all(float(number).is_integer() for number in row):
         raise ValueError("this action takes whole numbers")
     whole = row.astype("int64")
-    return int(whole[0]) if space["space"] == "Discrete" else whole.reshape(made.shape).tolist()
+    return int(whole[0]) if space["space"] == "Discrete" else whole.reshape(shape).tolist()
 
 
-def _arrays(space: Space, name: str = "") -> "Iterator[tuple[str, str, list[int]]]":
-    """The arrays of numbers of an observation: name, kind of number, shape."""
-    if space["space"] == "Dict":
-        for key, part in space["parts"].items():
-            yield from _arrays(part, f"{name}/{key}" if name else str(key))
+def _arrays(space: Space) -> "Iterator[tuple[str, str, list[int]]]":
+    """Yield the name, the kind of number and the shape of each array of an observation."""
+    for name, part, _ in _leaves(space):
+        form = _form(part)
+        if form is not None and form[1].kind in "biuf":
+            yield name, str(form[1]), list(form[0] or (1,))
+
+
+def _numbers(seen: Any, space: Space) -> "Iterator[tuple[str, NDArray[Any]]]":
+    """Yield the name and the value of each array of an observation."""
+    for name, part, value in _leaves(space, seen):
+        form = _form(part)
+        if form is not None:
+            shape, dtype = form
+            yield name, _decode(value).astype(dtype, copy=False).reshape(shape or (1,))
+
+
+def _leaves(space: Space, value: Any = None, name: str = "") -> Iterator[tuple[str, Space, Any]]:
+    """Yield each space of a nest of dicts, with its path and its part of the value."""
+    if space["space"] != "Dict":
+        yield name or "obs", space, value
         return
-    made: Any = libraries.space_from_json(space)
-    if getattr(made, "dtype", None) is not None and made.dtype.kind in "biuf":
-        yield name or "obs", str(made.dtype), list(made.shape or (1,))
-
-
-def _numbers(seen: Any, name: str = "") -> "Iterator[tuple[str, NDArray[Any]]]":
-    """The same of a value."""
-    if isinstance(seen, Mapping):
-        for key, part in cast("Mapping[str, Any]", seen).items():
-            yield from _numbers(part, f"{name}/{key}" if name else str(key))
-    elif not isinstance(seen, str | list | tuple):
-        yield name or "obs", libraries.numpy.atleast_1d(libraries.numpy.asarray(seen))
+    for key, part in space["parts"].items():
+        inner = None if value is None else value["parts"][key]
+        yield from _leaves(part, inner, f"{name}/{key}" if name else str(key))
 
 
 def _is_picture(shape: list[int], dtype: str) -> bool:

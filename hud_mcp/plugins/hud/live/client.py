@@ -1,4 +1,4 @@
-"""What a live environment talks to its session through, wherever that is."""
+"""The connection of a live environment to its session."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ class Client(ABC):
 
         Args:
             operation: Its name.
-            params: Its parameters, as JSON.
+            params: Its parameters as JSON.
 
         Returns:
-            The operation's result, as JSON.
+            The operation's result as JSON.
 
         Raises:
             HudMcpError: The operation raised it; a wire keeps its class.

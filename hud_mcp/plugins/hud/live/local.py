@@ -21,6 +21,7 @@ from hud_mcp.plugins.hud.live import surfaces
 from hud_mcp.plugins.hud.live.client import Client
 from hud_mcp.plugins.hud.operations import Operations
 from hud_mcp.record.trajectory import live_url
+from hud_mcp.registry import service
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
@@ -95,7 +96,7 @@ class Registry:
     def _serve_pages(self) -> str:
         listener = listen(LOOPBACK, 0)
         address = base_url(LOOPBACK, port_of(listener))
-        routes = surfaces.live_routes(self.sessions.store, hosts=surfaces.Hosts(LOOPBACK))
+        routes = service("live routes")(self.sessions.store, hosts=surfaces.Hosts(LOOPBACK))
 
         async def serve() -> None:  # in a task of its own, which a loop that ends cancels first
             async with surfaces.serving(libraries.Router(routes), listener):

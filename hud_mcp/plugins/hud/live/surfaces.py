@@ -1,4 +1,4 @@
-"""What a live environment uses of the surfaces, each loaded where it comes to need it."""
+"""Parts of other rooms that a live environment loads when it needs them."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,6 @@ from hud_mcp.base.lazy import lazy_names
 if TYPE_CHECKING:
     from hud_mcp.plugins.hud.bridge import bridge as bridge
     from hud_mcp.plugins.hud.live.custom import custom_environment as custom_environment
-    from hud_mcp.plugins.view.web.live import live_routes as live_routes
     from hud_mcp.server.web.auth import Hosts as Hosts
     from hud_mcp.server.web.listener import serving as serving
 else:

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 _CANCEL_S = 10.0
 _GRADE_S = 5.0
-"""How long an answer that is being graded may take when its program is interrupted."""
+"""Seconds for an answer in grading if the program is interrupted."""
 _CUT_OFF = "Its run was stopped, or took longer than it may."
 _ENDS: Mapping[str, OutcomeClass] = {
     "connecting": NOT_BEGUN,
@@ -39,22 +39,22 @@ _ENDS: Mapping[str, OutcomeClass] = {
     "agent loop": INTERRUPTED,
     "grading": Outcome.GRADING_FAILED,
 }
-"""What a run without a grade is counted as that is recorded elsewhere, by where it ended."""
+"""The outcome of a run without a grade and without a record here, by its last phase."""
 
 
 class ChannelTry:
     """One run from its start to its grade.
 
     Args:
-        run: What the agent is called with, and what becomes of it.
+        run: The agent's argument, and the result.
         planned: The run of the plan.
-        contention: What the machine takes, which is added to the agent's time.
-        agent: Who works on it.
-        place: Where its environment is.
+        contention: The time that the machine takes, which is added to the agent's bound.
+        agent: The agent.
+        place: The address of its environment.
         job: Its job.
-        store: Where that is recorded.
+        store: The store of the job.
         knows_rows: Whether the place can start every row by its id.
-        bound_s: After how many seconds it is cancelled.
+        bound_s: Seconds after which the run is cancelled.
     """
 
     server_lost: str | None = None
@@ -78,7 +78,7 @@ class ChannelTry:
         self._phase = "connecting"
 
     async def run(self) -> Rollout:
-        """Let the agent work, and have its answer graded; what goes wrong is in the run's trace."""
+        """Let the agent work, and have its answer graded. Failures are in the run's trace."""
         run, bound_s = self._run, self._bound_s
         try:
             with anyio.move_on_after(bound_s) as bound:
@@ -97,18 +97,18 @@ class ChannelTry:
         return self._done(await self._find_receipt())
 
     async def finish_grading(self) -> Rollout | None:
-        """What has become of it after it was cancelled; None where it has no end."""
+        """Return the result of a run that was cancelled; None if it has no end."""
         receipt = await self._find_receipt()
         return None if receipt is None else self._done(receipt)
 
     async def give_up(self, reason: str) -> bool:
-        """Record that it is lost, where it has begun and has no end.
+        """Record the run as lost if it has begun and has no end.
 
         Returns:
-            Whether it has that end now.
+            Whether this call recorded the end.
 
         Raises:
-            HudMcpError: That cannot be recorded, or a living server runs it.
+            HudMcpError: The end cannot be recorded, or a living server runs the session.
         """
         receipt = await self._find_receipt()
         if receipt is not None or self._run.trajectory is None:
@@ -118,7 +118,7 @@ class ChannelTry:
         return True
 
     def lost(self, reason: str) -> Rollout:
-        """What became of it where it cannot be brought to its end."""
+        """Return the result of a run that cannot be brought to an end."""
         trajectory = self._run.trajectory
         return Rollout.lost(self.planned, trajectory, reason, began_s=self._began_s)
 
@@ -146,7 +146,7 @@ class ChannelTry:
     async def _start(
         self, client: ChannelClient, name: str, args: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Start the task; a cancelled start is cancelled there too."""
+        """Start the task. If this call is cancelled, the start is cancelled on the server too."""
         starting = asyncio.ensure_future(client.start(name, args))
         try:
             return await asyncio.shield(starting)
@@ -156,7 +156,7 @@ class ChannelTry:
             raise
 
     async def _grade(self, client: ChannelClient, bound: anyio.CancelScope) -> None:
-        """Have the answer graded; where the program is interrupted, that has a moment more."""
+        """Have the answer graded. If the program is interrupted, the grade has a moment more."""
         began = utc_now()
         grading = asyncio.ensure_future(client.grade(self._run.trace.content))
         try:
@@ -179,7 +179,7 @@ class ChannelTry:
         run.trace.status = run.trace.status or "completed"
 
     async def _work(self) -> None:
-        """Let the agent work; what it has answered is graded, also where it failed."""
+        """Let the agent work. Its answer is graded even if it failed."""
         run, timeout_s = self._run, _agent_timeout(self._agent)
         self._phase = "agent loop"
         began_s = time.monotonic()
@@ -211,7 +211,7 @@ class ChannelTry:
         self._run.record(RunStep("system", error=f"[{self._phase}] {error}"))
 
     async def _find_receipt(self) -> Receipt | None:
-        """What is recorded here of its end; None where there is none, or no record here."""
+        """Return the recorded end; None if there is no end, or no record here."""
         if not self._session or not self._store.exists:
             return None
         found = await self._store.find_session(digest(self._session), principal=PRINCIPAL)
@@ -234,13 +234,13 @@ class ChannelTry:
 
 
 async def _cut_off(client: ChannelClient) -> None:
-    """End what a run holds, as whoever runs it; where its server is gone, that ends it."""
+    """End the run's session as its operator. If its server is gone, it has ended already."""
     with anyio.move_on_after(_CANCEL_S, shield=True), suppress(HudMcpError):
         await client.cancel(reason=_CUT_OFF, cause=Cause.OPERATOR)
 
 
 async def _leave(call: "asyncio.Future[Any]") -> None:
-    """Wait no more for a call that nobody needs."""
+    """Cancel a call that nobody needs, and wait until it ends."""
     call.cancel()
     await asyncio.wait([call])
     if not call.cancelled():
@@ -248,6 +248,6 @@ async def _leave(call: "asyncio.Future[Any]") -> None:
 
 
 def _agent_timeout(agent: Any) -> float | None:
-    """What an agent's `config.timeout_seconds` says, as HUD's agents have it."""
+    """Return `config.timeout_seconds` of an agent, which HUD's agents may have."""
     found = getattr(getattr(agent, "config", None), "timeout_seconds", None)
     return None if found is None else float(found)

@@ -1,7 +1,7 @@
-"""`run_job`: an agent of the HUD SDK 0.2 through tasks, each in a live environment of its own.
+"""`run_job`: run an agent of the HUD SDK 0.2 through tasks, each in its own live environment.
 
-Such an agent has `async predict(observation) -> (actions, done)`. What goes wrong on the runner's
-side is a row of `job.errors`; what the agent reached is in the trajectories.
+Such an agent has `async predict(observation) -> (actions, done)`. Failures on the runner's side
+are rows of `job.errors`; the trajectories have the rest.
 """
 
 import logging
@@ -38,7 +38,7 @@ __all__ = ["ClassicAgent", "run_job"]
 logger = logging.getLogger(__name__)
 
 _PREDICTIONS = 5
-"""How often a prediction that raised is tried, as in HUD's SDK."""
+"""The number of tries of a prediction that raises, as in HUD's SDK."""
 _CLOSE_S = 30.0
 
 
@@ -46,7 +46,7 @@ class ClassicAgent(Protocol):
     """An agent as the HUD SDK 0.2 has it."""
 
     async def predict(self, observation: "Observation") -> tuple[Sequence[Any], bool]:
-        """Say what to do next, and whether that is all."""
+        """Return the next actions, and whether the agent is done."""
         ...
 
 
@@ -75,37 +75,37 @@ async def run_job(  # noqa: PLR0917  # HUD's order
     """Run an agent through tasks, each with a new agent in a new environment.
 
     Args:
-        agent_cls: Made anew for each task, with `agent_kwargs`.
-        task_or_taskset: What is worked on.
-        job_name: What to call the job.
-        auto_reply_question: HUD's cloud answered an agent's questions; it has to be False here.
-        adapter_cls: Made anew for each task too, and given to the agent as `adapter`.
-        agent_kwargs: For the agent.
-        adapter_kwargs: For the adapter.
-        max_steps_per_task: After so many steps the task is evaluated as it is.
-        run_parallel: Whether several tasks are worked on at once.
+        agent_cls: Called for each task, with `agent_kwargs`.
+        task_or_taskset: The tasks.
+        job_name: The name of the new job.
+        auto_reply_question: HUD's cloud answered an agent's questions; here it must be False.
+        adapter_cls: Called for each task too; the agent gets the result as `adapter`.
+        agent_kwargs: Arguments of the agent.
+        adapter_kwargs: Arguments of the adapter.
+        max_steps_per_task: The number of steps after which a task is evaluated.
+        run_parallel: Whether several tasks run at the same time.
         job_metadata: Recorded with the job.
-        show_progress: Whether each end of a task is logged at INFO; else at DEBUG.
+        show_progress: Whether the end of each task is logged at INFO; else at DEBUG.
         verbose: Whether each step is logged at INFO too.
-        max_concurrent_env_creations: How many environments are made at once.
-        max_concurrent_agent_predictions: How many predictions run at once; None for any number.
-        max_concurrent_tasks: How many tasks are worked on at once.
-        url: Where the environments run, as for `gym.make`.
-        store: Where it is recorded; the default store where it is None.
-        retries: How often a task is tried again that failed for infrastructure.
-        resume: A job of this function, or its id: what is missing of it, or failed for
-            infrastructure, is run, and `job_name` and `job_metadata` stay as they were.
+        max_concurrent_env_creations: The most environments that start at the same time.
+        max_concurrent_agent_predictions: The most predictions at the same time; None for all.
+        max_concurrent_tasks: The most tasks at the same time.
+        url: The place of the environments, as for `gym.make`.
+        store: The store that records the job; None for the default store.
+        retries: The number of further tries of a task that failed for infrastructure.
+        resume: A job of this function, or its id. Only its missing tasks, and those that failed for
+            infrastructure, are run; `job_name` and `job_metadata` stay unchanged.
 
     Returns:
-        The job, with `errors`; `load_trajectories` reads what was recorded.
+        The job, with `errors`; `load_trajectories` reads its records.
 
     Raises:
         HudMcpError: An option cannot work, or there are no tasks. Nothing was recorded.
         StoreFailed: Nothing can be recorded.
 
-    The agent works in this process, and is trusted. What it raises is its result: it counts as
-    not passed. If this call is cancelled, environments are closed, and what was recorded stays;
-    the job can be resumed.
+    The agent works in this process, and is trusted. An exception of the agent is its result, which
+    does not pass. If this call is cancelled, it closes the environments and keeps the records; the
+    job can be resumed.
     """
     if auto_reply_question:
         raise HudMcpError(
@@ -159,17 +159,16 @@ async def run_job(  # noqa: PLR0917  # HUD's order
 
 @dataclass(frozen=True)
 class _Playing:
-    """How the runs of one job are played.
+    """The options that all runs of one job share.
 
     Attributes:
-        job: The job.
         make_agent: Makes the agent of one run.
-        max_steps: After so many steps a task is evaluated as it is.
-        url: Where the environments run, as for `gym.make`.
-        creating: Held while an environment is made.
-        predicting: Held while a prediction is made.
-        end_level: At which level each end is logged.
-        step_level: At which level each step is.
+        max_steps: The number of steps after which a task is evaluated.
+        url: The place of the environments, as for `gym.make`.
+        creating: Entered while an environment starts.
+        predicting: Entered during a prediction.
+        end_level: The log level of each end.
+        step_level: The log level of each step.
     """
 
     job: Job
@@ -183,16 +182,16 @@ class _Playing:
 
 
 class _AgentFailed(Exception):
-    """What an agent raised, or did wrong; its cause says which."""
+    """A failure of the agent; its cause is the exception."""
 
 
 class ClassicTry:
-    """One try of a run in a live environment of its own.
+    """One try of a run, in a live environment of this run alone.
 
     Args:
         planned: The run.
-        playing: How it is played.
-        store: Where it is recorded.
+        playing: The options of its job.
+        store: The store of its record.
     """
 
     server_lost: str | None = None
@@ -215,7 +214,7 @@ class ClassicTry:
         self._by_agent = False
 
     async def run(self) -> Rollout:
-        """Work on the task; what fails is a row of the job's errors, and no exception."""
+        """Work on the task. A failure becomes a row of the job's errors, and raises nothing."""
         task, playing = self.planned.task, self._playing
         try:
             agent = playing.make_agent()
@@ -231,15 +230,15 @@ class ClassicTry:
         return self._done()
 
     async def finish_grading(self) -> Rollout | None:
-        """What has become of it after it was cancelled; None where it has no end."""
+        """Return the result of a run that was cancelled; None if it has no end."""
         env = self._env
         return None if env is None or env.outcome is None else self._done()
 
     async def give_up(self, reason: str) -> bool:
-        """Record that it is lost, where it has begun and has no end here.
+        """Record the run as lost if it has begun and has no end here.
 
         Returns:
-            Whether it has that end now.
+            Whether this call recorded the end.
         """
         env = self._env
         if env is None or env.outcome is not None or self._playing.url is not None:
@@ -247,12 +246,12 @@ class ClassicTry:
         return await end_as_lost(self._store, env.trajectory, reason)
 
     def lost(self, reason: str) -> Rollout:
-        """What became of it where it cannot be brought to its end."""
+        """Return the result of a run that cannot be brought to an end."""
         begun = None if self._env is None else self._env.trajectory
         return Rollout.lost(self.planned, begun, reason, began_s=self._began_s)
 
     async def _work(self, agent: ClassicAgent, env: "Environment") -> bool:
-        """Let the agent work; return whether it may be evaluated."""
+        """Let the agent work, and return whether its work may be evaluated."""
         step = 0
         try:
             observation = await _first_look(env)
@@ -323,7 +322,7 @@ class ClassicTry:
 
 
 async def _step(env: "Environment", actions: list[Any]) -> "Step":
-    """Perform what an agent predicted; what no environment would take is its failure."""
+    """Perform the agent's actions. An action that no environment takes is the agent's failure."""
     try:
         return await env.step(actions)
     except InvalidAction as exc:
@@ -331,7 +330,7 @@ async def _step(env: "Environment", actions: list[Any]) -> "Step":
 
 
 async def _first_look(env: "Environment") -> "Observation":
-    """What the agent sees first: the prompt, and the world. `gym.make` has set it up once."""
+    """Return the first observation: the prompt, and the world, which `gym.make` has set up."""
     seen = (await env.step()).observation
     text = "\n\n".join(part for part in (env.prompt, seen.text) if part)
     return seen.model_copy(update={"text": text or None})

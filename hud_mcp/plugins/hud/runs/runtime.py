@@ -1,7 +1,7 @@
-"""Where `Taskset.run` places its tasks: in this process, in one of its own, on a server.
+"""The places where `Taskset.run` runs tasks: this process, a process of ours, or a server.
 
-Whichever it is, the environment is on the control channel, so that an agent reaches its
-capabilities in one way.
+Each place has the environment on the control channel. So an agent reaches its capabilities in the
+same way everywhere.
 """
 
 import os
@@ -39,18 +39,21 @@ _STOP_S = 5.0
 
 
 class Placement(Protocol):
-    """Where tasks run."""
+    """A place where tasks run."""
 
     @property
     def knows_rows(self) -> bool:
-        """Whether it can start every row by its id; else only what a template's arguments say."""
+        """Whether it can start every row by its id; if not, only templates with their arguments."""
         ...
 
     def serve(self, tasks: Taskset, job: Job) -> AbstractAsyncContextManager[Mapping[str, Place]]:
-        """Have the environments of tasks on the channel while the block runs, by their names.
+        """Have the environments of the tasks on the channel while the block runs.
+
+        Returns:
+            The address of each environment, by its name.
 
         Raises:
-            HudMcpError: One cannot be had, or a task does not fit it. Nothing ran.
+            HudMcpError: An environment is missing, or a task does not fit it. Nothing ran.
         """
         ...
 
@@ -59,7 +62,7 @@ class LocalRuntime:
     """Environments of this process.
 
     Args:
-        source: A source as `hud-mcp serve` takes it, or an `Environment`; by default each task's
+        source: A source as `hud-mcp serve` takes it, or an `Environment`. By default, each task's
             environment is found by its name.
 
     Raises:
@@ -81,7 +84,7 @@ class LocalRuntime:
 
     @asynccontextmanager
     async def serve(self, tasks: Taskset, job: Job) -> AsyncGenerator[Mapping[str, Place]]:
-        """Serve them on loopback ports, with their own token; see `Placement`."""
+        """Serve them on loopback ports with a new token; see `Placement`."""
         sessions = Sessions(
             self._environments(tasks),
             store=_own_store(job),
@@ -110,11 +113,11 @@ class LocalRuntime:
 
 
 class SubprocessRuntime:
-    """One environment in its own process, which ends with the run.
+    """One environment in a new process, which ends with the run.
 
     Args:
         source: A source of one environment, as `hud-mcp serve` takes it.
-        ready_timeout: Seconds that it may take to start.
+        ready_timeout: Seconds until the process must be ready.
     """
 
     knows_rows = True
@@ -130,7 +133,7 @@ class SubprocessRuntime:
 
     @asynccontextmanager
     async def serve(self, tasks: Taskset, job: Job) -> AsyncGenerator[Mapping[str, Place]]:
-        """Start the process, and end it at the end; see `Placement`."""
+        """Start the process, and end it after the block; see `Placement`."""
         if len(tasks.environment_names) != 1:
             names = ", ".join(tasks.environment_names)
             raise InvalidTask(
@@ -167,9 +170,10 @@ class SubprocessRuntime:
 
 
 class Runtime:
-    """A running server of the control channel: one of this package, or HUD's own.
+    """A running server of the control channel: one of this package, or HUD's.
 
-    It keeps its own record. A row with a prompt, a context or a seed must exist there under its id.
+    The server keeps the record. A row with a prompt, a context or a seed must exist there by its
+    id.
 
     Args:
         url: `tcp://[token@]host:port`.
@@ -187,7 +191,7 @@ class Runtime:
 
 
 def started_by(task: Task, *, knows_rows: bool) -> tuple[str, dict[str, object]]:
-    """What starts a task on a channel: an id, and arguments."""
+    """Return the id and the arguments that start a task on a channel."""
     plain = task.prompt is None and not task.context and task.seed is None
     if not knows_rows and plain:
         return task.template, task.args
@@ -203,7 +207,7 @@ def _own_store(job: Job) -> Store:
 
 @asynccontextmanager
 async def _process(command: list[str], token: str) -> AsyncGenerator[anyio.abc.Process]:
-    """A process that is asked to end at the end, and then made to."""
+    """Start a process. At the end of the block, ask it to stop, and kill it after `_STOP_S`."""
     environment = {**os.environ, "HUD_MCP_CHANNEL_TOKEN": token}
     process = await anyio.open_process(command, stderr=None, env=environment)
     async with stopped_at_the_end(process, within_s=_STOP_S):

@@ -1,13 +1,14 @@
-"""`Task.run` and `Taskset.run`: an agent through tasks, as the HUD SDK's newer releases have it.
+"""`Task.run` and `Taskset.run`: run an agent of the HUD SDK's newer releases through tasks.
 
-Such an agent is an object that is called with a live `Run`: it reads `run.prompt`, works through
-`run.client`, and leaves its answer in `run.trace.content`.
+Such an agent is called with a live `Run`. It reads `run.prompt`, works through `run.client`, and
+leaves its answer in `run.trace.content`.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from hud_mcp.base.contention import Contention
+from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import InvalidTask
 from hud_mcp.plugins.hud.runs.channel_try import ChannelTry
@@ -19,7 +20,12 @@ from hud_mcp.rollout.runs import Run, recorded_runs
 from hud_mcp.rollout.trusted import TrustedJob, plan_trusted, resume_trusted
 from hud_mcp.store import Store
 
-__all__ = ["run_tasks"]
+__all__ = ["run_task", "run_tasks"]
+
+
+async def run_task(task: Task, agent: Callable[[Run], Awaitable[Any]], **options: Any) -> Job:
+    """Run an agent on one task, as `run_tasks` does; its options are these."""
+    return await run_tasks(Taskset([task], task.id), agent, **options)
 
 
 async def run_tasks(
@@ -34,32 +40,7 @@ async def run_tasks(
     retries: int = 0,
     resume: Job | str | None = None,
 ) -> Job:
-    """Run an agent through tasks; one that fails is data, and no exception.
-
-    Args:
-        tasks: What is worked on.
-        agent: An object that is called with each run; it keeps nothing between them. It works in
-            this process, and is trusted.
-        runtime: Where; in this process by default.
-        group: How many runs each task has; the job's by default, else 1.
-        max_concurrent: How many at once; None for all.
-        job: The job that they belong to; a new one by default.
-        rollout_timeout: Seconds after which a run is cancelled, and has no grade.
-        retries: How often a run is tried again that failed for infrastructure.
-        resume: A job of this function, or its id: what is missing of it, or failed for
-            infrastructure, is run.
-
-    Returns:
-        The job: `runs` in the tasks' order, `results` by task, `reward`, their mean.
-
-    Raises:
-        InvalidTask: A task does not fit its environment, or asks for what is not run here.
-            Nothing ran.
-        HudMcpError: The environments cannot be had, or the job cannot be resumed so. Nothing ran.
-
-    If this call is cancelled, an answer that is being graded has a moment to get its grade, and
-    tasks that are under way end as cancelled. The job can be resumed.
-    """
+    """Run an agent through the tasks, as `Taskset.run` describes."""
     _check(tasks, runtime, group, max_concurrent, retries)
     placed = runtime or LocalRuntime()
     trusted = await _trusted(tasks, agent, group=group, job=job, resume=resume, runtime=placed)
@@ -93,7 +74,7 @@ async def _trusted(
     resume: Job | str | None,
     runtime: Placement,
 ) -> TrustedJob:
-    """The job that is meant: a new one, one that gathers runs, or one that goes on."""
+    """Return the job: a new one, one that gets more runs, or one that goes on."""
     if resume is not None:
         if isinstance(runtime, Runtime):
             raise InvalidTask(
@@ -109,7 +90,7 @@ async def _trusted(
 
 
 async def _all_runs(store: Store, job: Job, played: Iterable[Run]) -> list[Run]:
-    """The runs of a job that went on: those of now as they are, others as they are recorded."""
+    """Return the runs of a job that went on: those of this call, and the others from the record."""
     now = {run.trajectory: run for run in played}
     return [now.get(run.trajectory, run) for run in await recorded_runs(store, job.id)]
 

@@ -19,11 +19,12 @@ import anyio
 import anyio.to_thread
 
 import hud_mcp.sandbox as sandbox_package
+from hud_mcp.environment.environment import Environment
 from hud_mcp.environment.template import Template
-from hud_mcp.environment.workspace import Mount, read_options
 from hud_mcp.environment.world import Opening, Shared
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment
 from hud_mcp.plugins.hud.workspace.in_place import InPlace
+from hud_mcp.plugins.hud.workspace.options import Mount, read_options
 from hud_mcp.plugins.hud.workspace.stand_in import calls_of
 from hud_mcp.plugins.hud.workspace.tracking import FileTracker
 from hud_mcp.registry import service
@@ -34,7 +35,7 @@ from hud_mcp.worlds.shell.spec import MIB, Shell
 from hud_mcp.worlds.shell.stage import Author
 from hud_mcp.worlds.shell.world import ShellWorld
 
-__all__ = ["Workspace", "WorkspaceWorld"]
+__all__ = ["Workspace", "WorkspaceWorld", "add_workspace"]
 
 _STAND_IN = "hud_mcp.plugins.hud.workspace.stand_in:StandIn"
 _PROBE_S = 20.0
@@ -61,7 +62,7 @@ class Workspace(Shell):
             have put some there before the agent begins: else a link is the agent's, and leads
             to whatever it likes.
         guest_path: HUD's: `/workspace`, or the root's own path; both are the folder inside.
-        options: HUD's other options; `hud_mcp.environment.workspace` says what each means here.
+        options: HUD's other options; the module `options` tells what each means here.
 
     Attributes:
         published_as: The capability's name on a control channel; None publishes nothing.
@@ -111,8 +112,8 @@ class Workspace(Shell):
         self.tracks_files = hud.track_files
         self.published_as: str | None = None
         self.endpoints = (
-            "hud_mcp.plugins.hud.endpoints.ssh:publish",
-            *(("hud_mcp.plugins.hud.endpoints.file_tracking:publish",) if hud.track_files else ()),
+            "ssh/2",
+            *(("filetracking/1",) if hud.track_files else ()),
         )
         if root is not None:
             self._check_root(guest_path, [folder] if folder is not None else [])
@@ -263,6 +264,17 @@ class Workspace(Shell):
                 f"workspace: guest_path={guest_path!r} is not supported: inside, the folder is "
                 f"{GUEST_ROOT}, and {root} too. Leave it out."
             )
+
+
+def add_workspace(
+    environment: Environment, root: str | Path | None = None, *, name: str = "shell", **options: Any
+) -> Workspace:
+    """Make a workspace the world of an environment; `Environment.workspace` says more."""
+    workspace = Workspace(root, folder=environment.folder, **options)
+    environment.use_world(workspace)
+    workspace.publish(name)
+    environment.workspace_name = name
+    return workspace
 
 
 class WorkspaceWorld(ShellWorld):

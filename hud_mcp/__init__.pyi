@@ -23,8 +23,8 @@ from hud_mcp.graders.text import contains as contains
 from hud_mcp.graders.text import exact_match as exact_match
 from hud_mcp.graders.text import numeric_match as numeric_match
 from hud_mcp.loading.contexts import spread as spread
+from hud_mcp.loading.sets import load_taskset as load_taskset
 from hud_mcp.loading.source import load_environments as load_environments
-from hud_mcp.loading.tasksets import load_taskset as load_taskset
 from hud_mcp.plugins.gymnasium.world import Gymnasium as Gymnasium
 from hud_mcp.plugins.gymnasium.world import GymnasiumWorld as GymnasiumWorld
 from hud_mcp.plugins.hud.gym import connect as connect
@@ -85,13 +85,11 @@ from hud_mcp.errors import GymMakeException as GymMakeException
 from hud_mcp.graders.answers import gaia_match as gaia_match
 from hud_mcp.graders.combination import combine_all as combine_all
 from hud_mcp.graders.combination import combine_any as combine_any
-from hud_mcp.graders.reasoning import ReasoningGymGrader as ReasoningGymGrader
 from hud_mcp.graders.results import EvaluationResult as EvaluationResult
 from hud_mcp.graders.text import contains_all as contains_all
 from hud_mcp.graders.text import contains_any as contains_any
 from hud_mcp.graders.text import f1_score as f1_score
 from hud_mcp.graders.text import normalize as normalize
-from hud_mcp.graders.webvoyager import WebVoyagerJudge as WebVoyagerJudge
 from hud_mcp.loading.contexts import NamedContext as NamedContext
 from hud_mcp.loading.contexts import read_contexts as read_contexts
 from hud_mcp.loading.contexts import sample_contexts as sample_contexts
@@ -100,6 +98,8 @@ from hud_mcp.plugins.hud.runs.classic import run_job as run_job
 from hud_mcp.plugins.hud.runs.runtime import LocalRuntime as LocalRuntime
 from hud_mcp.plugins.hud.runs.runtime import Runtime as Runtime
 from hud_mcp.plugins.hud.runs.runtime import SubprocessRuntime as SubprocessRuntime
+from hud_mcp.plugins.sets.reasoning import ReasoningGymGrader as ReasoningGymGrader
+from hud_mcp.plugins.sets.webvoyager import WebVoyagerJudge as WebVoyagerJudge
 from hud_mcp.plugins.view.export import export_atif as export_atif
 from hud_mcp.plugins.view.export import export_gif as export_gif
 from hud_mcp.plugins.view.export import export_html as export_html

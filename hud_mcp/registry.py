@@ -5,7 +5,7 @@ name is first looked for; a module that a table names loads when it is found. An
 adds a plugin by an entry point of the group `hud_mcp` that names its `Plugin`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -18,6 +18,7 @@ from hud_mcp.errors import NotInstalled
 __all__ = [
     "BUILT_IN",
     "Command",
+    "Entries",
     "Kind",
     "Plugin",
     "broken_plugins",
@@ -50,7 +51,15 @@ GROUP = "hud_mcp"
 """The group of the entry points by which other distributions add plugins."""
 
 Kind = Literal[
-    "agents", "commands", "endpoints", "exports", "functions", "sources", "sets", "wires"
+    "agents",
+    "commands",
+    "endpoints",
+    "exports",
+    "functions",
+    "protocols",
+    "sets",
+    "sources",
+    "wires",
 ]
 """The tables in which names are looked for."""
 
@@ -83,6 +92,7 @@ class Plugin:
         sets: Public sets of tasks, by name.
         exports: Formats in which a job or a trajectory is written, by name.
         agents: Makers of agents, by name or by scheme: `random`, `anthropic` of `anthropic:NAME`.
+        protocols: The conduct that authors of benchmarks publish, by the names of `--protocol`.
         functions: Calls that `setup` and `evaluate` of a row may name, by name.
         wires: Protocols beside MCP that `serve` speaks, by name.
         endpoints: Publishers of a session's own capabilities, by protocol.
@@ -98,6 +108,7 @@ class Plugin:
     exports: Mapping[str, str] = _entries()
     agents: Mapping[str, str] = _entries()
     functions: Mapping[str, str] = _entries()
+    protocols: Mapping[str, str] = _entries()
     wires: Mapping[str, str] = _entries()
     endpoints: Mapping[str, str] = _entries()
     services: Mapping[str, str] = _entries()
@@ -182,6 +193,35 @@ def find(kind: Kind, name: str) -> Any:
     if entry is None:
         return None
     return load(entry.reference if isinstance(entry, Command) else entry)
+
+
+class Entries(Mapping[str, Any]):
+    """The entries of one kind by name; each loads when it is read.
+
+    Iteration and `in` know the built-in names alone, so that no entry point is read for them.
+    Reading an entry finds those of other distributions too.
+
+    Args:
+        kind: The kind of the entries.
+    """
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind: Kind = kind
+
+    def __getitem__(self, name: str) -> Any:
+        found = find(self._kind, name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in table(self._kind)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(table(self._kind))
+
+    def __len__(self) -> int:
+        return len(table(self._kind))
 
 
 def load(reference: str) -> Any:

@@ -44,19 +44,6 @@ VALUES, DECLARATIONS, SANDBOX, PARTS, RECORD, LIFE = 1, 2, 3, 4, 5, 6
 EXCEPTIONS = {
     ("environment.answers", "graders.letters"): "the registry finds it, once its table names it",
     (
-        "graders.reasoning",
-        "plugins.sets.reasoning",
-    ): "the registry finds it, once its table names it",
-    (
-        "graders.reasoning",
-        "plugins.sets.reasoning_known",
-    ): "the registry finds it, once its table names it",
-    ("loading.libraries", "plugins.sets.files"): "the registry finds it, once its table names it",
-    (
-        "loading.libraries",
-        "plugins.sets.imported",
-    ): "the registry finds it, once its table names it",
-    (
         "plugins.gymnasium.task_env.connection",
         "plugins.hud.live.mcp_client",
     ): "the registry finds it, once its table names it",

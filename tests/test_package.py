@@ -30,10 +30,10 @@ def test_shipped_environments_and_tasksets_are_found_in_an_installed_package(
 ) -> None:
     """`hud-mcp serve browser` works from an installed package: its files lie under hud_mcp."""
     program = (
-        "import hud_mcp.loading.source as s; from hud_mcp.taskset import Taskset; "
+        "import hud_mcp.loading.source as s; from hud_mcp import load_taskset; import asyncio; "
         "print(s.__file__); print(*s.shipped_environments()); "
         "print(*[e.name for e in s.load_environments(['letter_count', 'browser'])]); "
-        "print(len(Taskset.load(s.find_taskset('quickstart'))))"
+        "print(len(asyncio.run(load_taskset('quickstart'))))"
     )
 
     done = subprocess.run(

@@ -57,7 +57,6 @@ SEAMS = {
     "environment.comparing": "the graders' rules, which the first answer needs",
     "plugins.operate.monitor.libraries": "the Prometheus client and OpenTelemetry, which few have",
     "base.libraries": "what several rooms use: the SDK's client, Pillow, Alembic and extras",
-    "loading.libraries": "the importers of public sets, and pyarrow",
     "record.surfaces": "the player and the table of a notebook, which lie above",
     "plugins.operate.sql": "SQLAlchemy, for the statements of this plugin",
     "plugins.view.sql": "SQLAlchemy, for the statements of this plugin",

@@ -13,7 +13,7 @@ from tables import each_of
 
 from hud_mcp import CustomGym, FunctionConfig
 from hud_mcp.errors import Replaced
-from hud_mcp.loading.source import find_taskset
+from hud_mcp.loading.sets import find_taskset
 from hud_mcp.task import Task, Validation
 from hud_mcp.taskset import Taskset
 from hud_mcp.types import why_remote

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from PIL import UnidentifiedImageError as UnidentifiedImageError
     from starlette.routing import Router as Router
 
+    parquet: Any = "pyarrow.parquet"
     show_in_notebook: Any = "IPython.display:display"
     url_to_fs: Any = "fsspec.core:url_to_fs"
     vnc_client: Any = "vncdotool.client"

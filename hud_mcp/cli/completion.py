@@ -24,7 +24,7 @@ Items = list[CompletionItem]
 def complete_tasksets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
     """Shipped and public sets by name, else files."""
     shipped = sorted(each.stem for each in surfaces.shipped_folder("taskset_data").glob("*.jsonl"))
-    public = [(each.title, each.about) for each in surfaces.PUBLISHED]
+    public = [(each.title, each.about) for each in surfaces.SETS.values()]
     return _fitting([*((name, "shipped") for name in shipped), *public], incomplete, files=True)
 
 

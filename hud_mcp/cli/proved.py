@@ -12,12 +12,8 @@ from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, SourceNotFound
 from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.loading.places import find_sources, lasting_source
-from hud_mcp.loading.sets import ALL, find_sets, is_all, ready_sets
-from hud_mcp.loading.source import (
-    find_taskset,
-    is_also_a_set,
-    load_environments,
-)
+from hud_mcp.loading.sets import ALL, find_sets, find_taskset, is_all, ready_sets
+from hud_mcp.loading.source import is_also_a_set, load_environments
 from hud_mcp.rollout.checking.job import Wanted, rows_wanted, templates_wanted, unloaded
 
 __all__ = ["Found", "find_wanted"]

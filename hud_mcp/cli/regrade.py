@@ -27,7 +27,8 @@ from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.places import find_sources
 from hud_mcp.loading.provenance import told_sets
-from hud_mcp.loading.source import find_taskset, load_environments
+from hud_mcp.loading.sets import find_taskset
+from hud_mcp.loading.source import load_environments
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
 from hud_mcp.record.trajectory import TrajectorySummary

@@ -10,7 +10,7 @@ from hud_mcp.base.lazy import lazy_names
 if TYPE_CHECKING:
     from hud_mcp.base.serving.own_command import own_command as own_command
     from hud_mcp.environment.taskset import Taskset as Taskset
-    from hud_mcp.loading.published import PUBLISHED as PUBLISHED
+    from hud_mcp.loading.public import SETS as SETS
     from hud_mcp.loading.sets import find_sets as find_sets
     from hud_mcp.loading.source import declared_tasks as declared_tasks
     from hud_mcp.loading.source import default_sources as default_sources

@@ -14,7 +14,7 @@ from hud_mcp.environment.template import Answer
 from hud_mcp.errors import InvalidTask
 from hud_mcp.graders.letters import Location
 from hud_mcp.graders.pattern import Pattern, search
-from hud_mcp.loading import libraries
+from hud_mcp.registry import service
 
 __all__ = ["ANSWER_FUNCTIONS"]
 
@@ -120,7 +120,7 @@ async def match_diff(answer: Answer[str], text: Text) -> float:
 
 async def session_file(name: str, sha256: str) -> None:
     """Give the session a file of a public set, as its resource of that name."""
-    kept = await anyio.to_thread.run_sync(libraries.dataset_file, sha256)
+    kept = await anyio.to_thread.run_sync(service("dataset file"), sha256)
     if kept.stat().st_size > MOST_FILE_BYTES:
         raise InvalidTask(
             f"The file {name!r} has more than {MOST_FILE_BYTES} bytes, which is too much for a "

@@ -1,6 +1,6 @@
 """How a benchmark's authors run it, and in what a job differs from that."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidTask
-from hud_mcp.loading.wording import published_gaia, published_webvoyager
+from hud_mcp.registry import Entries
 from hud_mcp.values.action import Value
 
 __all__ = [
@@ -68,7 +68,8 @@ class Protocol:
 
     Attributes:
         title: The benchmark.
-        graders: The functions that grade its rows, any one of them.
+        graders: The functions of which one grades each row.
+        as_published: Makes a row as its authors put it of a row of ours.
         max_steps: What an agent has; None where there is no limit.
         rows: How many there are; None where that is not published openly.
         parts: Those that there have to be rows of.
@@ -77,6 +78,7 @@ class Protocol:
 
     title: str
     graders: tuple[str, ...]
+    as_published: Callable[[Task, Conduct], Task]
     max_steps: int | None = None
     rows: int | None = None
     parts: tuple[str, ...] = ()
@@ -94,9 +96,7 @@ class Protocol:
                 f"--protocol {self.title.casefold()} runs rows of {self.title} alone, and "
                 f"{task.id!r} is not one of them. Leave it out with --filter."
             )
-        if self.judge:
-            return published_webvoyager(task, judge=conduct.judge or self.judge)
-        return published_gaia(task)
+        return self.as_published(task, conduct)
 
     def record(self, tasks: Sequence[Task], conduct: Conduct, *, whole: int) -> ProtocolRecord:
         """In what a job differs.
@@ -135,15 +135,8 @@ class Protocol:
             yield f"copies in place of the sites of {local} row{'s' * (local > 1)}"
 
 
-PROTOCOLS: Mapping[str, Protocol] = {
-    "webvoyager": Protocol(
-        "WebVoyager", ("webvoyager_judge",), max_steps=15, rows=643, judge="gpt-4-vision-preview"
-    ),
-    "gaia": Protocol(
-        "GAIA", ("gaia_match", "gaia_final_answer"), parts=("level1", "level2", "level3")
-    ),
-}
-"""By the names that `--protocol` takes."""
+PROTOCOLS: Mapping[str, Protocol] = Entries("protocols")
+"""The protocols by the names of `--protocol`; each loads when it is read."""
 
 
 def recorded_protocol(metadata: Mapping[str, Any]) -> ProtocolRecord | None:

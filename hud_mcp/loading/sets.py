@@ -1,18 +1,22 @@
 """What is said of sets of tasks, in the file `tasksets.toml` beside them."""
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import anyio.to_thread
 import orjson
 from pydantic import Field, TypeAdapter, ValidationError
 
 from hud_mcp.base.text_files import read_text_bytes, read_text_file
+from hud_mcp.environment.rows import task_files
 from hud_mcp.environment.taskset import Taskset
-from hud_mcp.errors import HudMcpError, InvalidTask
-from hud_mcp.loading.source import find_taskset, shipped_folder
+from hud_mcp.errors import HudMcpError, InvalidTask, SourceNotFound, did_you_mean
+from hud_mcp.loading.public import Choice, find_set, import_set, imported_file
+from hud_mcp.loading.source import shipped_folder
+from hud_mcp.registry import names_of, service
 from hud_mcp.values.action import Value
 
 __all__ = [
@@ -23,8 +27,10 @@ __all__ = [
     "NamedSets",
     "SetNotes",
     "find_sets",
+    "find_taskset",
     "is_all",
     "list_sets",
+    "load_taskset",
     "read_notes",
     "ready_sets",
     "shipped_sets",
@@ -32,6 +38,8 @@ __all__ = [
 
 
 NOTES = "tasksets.toml"
+
+Report = Callable[[str], None]
 
 
 class SetNotes(Value):
@@ -124,6 +132,116 @@ class FoundSets:
         return NamedSets(
             tasks, {part.name: path for part, path in zip(read, self.paths, strict=True)}
         )
+
+
+def find_taskset(name: str) -> Path:
+    """Return a taskset's file: a path, or a name (`quickstart`).
+
+    Args:
+        name: A file; a folder of files with tasks; the name of a file in the working folder,
+            without its ending; that of a shipped set; or that of a public one, such as
+            `WebVoyager`, which is imported into the user's cache.
+
+    Raises:
+        SourceNotFound: There is none, or a file of a public set cannot be had.
+        InvalidTask: A public set has no such part, or its files are not what they were.
+        NotInstalled: A public set needs an optional package.
+    """
+    path = Path(name)
+    if path.is_file() or (path.is_dir() and task_files(path)):
+        return path
+    beside = [Path(f"{name}{suffix}") for suffix in _ENDINGS]
+    if found := next((each for each in beside if name and each.is_file()), None):
+        return found
+    folder = shipped_folder("taskset_data")
+    # `taskset_data/quickstart.jsonl` works from anywhere, as the README shows it.
+    inside = path.name if path.parent.name in ("", "taskset_data") else None
+    if inside and not path.is_absolute():
+        wanted = inside.removesuffix(".jsonl").casefold()
+        for candidate in folder.glob("*.jsonl"):
+            if candidate.stem.casefold() == wanted:
+                return candidate
+    if find_set(name) is not None:
+        return imported_file(import_set(name))
+    known = [*sorted(p.stem for p in folder.glob("*.jsonl")), *names_of("sets")]
+    is_folder = bool(name) and path.is_dir()
+    bare = " The folder has neither an env.py nor a .jsonl or .json file." if is_folder else ""
+    raise SourceNotFound(
+        f"There is no taskset at {name!r}.{did_you_mean(name, known)}{bare} Name a file of tasks "
+        "(.jsonl, .json or .py) or a set: `hud-mcp tasks` lists the shipped sets, and `hud-mcp "
+        "taskset list` the public ones."
+    )
+
+
+async def load_taskset(
+    name: str | Path,
+    *,
+    split: str | None = None,
+    hosts: Mapping[str, str] | None = None,
+    gym: str | None = None,
+    seed: int = 0,
+    size: int = 100,
+    refresh: bool = False,
+    report: Report | None = None,
+) -> Taskset:
+    """Load a taskset.
+
+    Args:
+        name: A shipped set (`quickstart`), or `all` that need nothing more; a file of tasks
+            (`.jsonl`, `.json`, `.py`), a folder of such files, a name whose file is in the
+            working folder, an address of a file, or a public set that people know, whole or in
+            part: `WebVoyager`, `GAIA-level1`, `ReasoningGym-leg_counting`. A public set is
+            fetched once, into the user's cache; `HUD_MCP_DATASETS`, a folder or an address,
+            stands for its published place.
+        split: Only the rows of one split or difficulty, such as `validation` or `hard`.
+        hosts: Replacements of hosts or placeholders in the rows of a public set.
+        gym: The environment of the rows, for a public set that names none.
+        seed: The seed of a generated set.
+        size: The number of rows of a generated set.
+        refresh: Whether to fetch files again, and accept changes.
+        report: Gets lines about the progress and about remarks for people.
+
+    Raises:
+        SourceNotFound: There is none, or a file cannot be had; the text lists what there is, or
+            says where the file comes from and where to put it.
+        InvalidTask: Naming the file, the line and the field of the first bad row; or there is no
+            such part or split.
+        InvalidEnvironment: A Python file does not load.
+        NotInstalled: The set needs an optional package.
+
+    If this call is cancelled, the next call continues from the files fetched so far.
+    """
+    text = str(name)
+    choice = Choice(hosts=dict(hosts or {}), gym=gym, seed=seed, size=size)
+
+    def work() -> Taskset:
+        if text.startswith(("http://", "https://")):
+            file: Path = service("fetched file")(text, refresh=refresh, report=report)
+            return Taskset.from_file(file)
+        if _is_public(text):
+            return _imported(text, choice, refresh=refresh, report=report)
+        return find_sets([text]).read().tasks
+
+    path = Path(text)
+    if path.suffix == ".py" or (path / "env.py").is_file():
+        found = Taskset.from_file(find_taskset(text))  # an author's file runs where its caller runs
+    else:
+        found = await anyio.to_thread.run_sync(work)
+    return found if split is None else found.split(split)
+
+
+def _is_public(name: str) -> bool:
+    """Whether a name means a public set: nothing nearer has it."""
+    is_near = Path(name).exists() or any(Path(f"{name}{end}").is_file() for end in _ENDINGS)
+    return not is_near and find_set(name) is not None
+
+
+def _imported(name: str, choice: Choice, *, refresh: bool, report: Report | None) -> Taskset:
+    done = import_set(name, choice, refresh=refresh, report=report)
+    if report is not None:
+        for note in done.notes:
+            report(note)
+    return Taskset(done.tasks, name=done.name)
 
 
 def find_sets(names: Sequence[str]) -> FoundSets:

@@ -14,7 +14,6 @@ from urllib.parse import parse_qsl, urlencode
 
 from hud_mcp.environment.author_files import load_module, loaded_module
 from hud_mcp.environment.environment import Environment
-from hud_mcp.environment.rows import task_files
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import (
     InvalidEnvironment,
@@ -23,15 +22,12 @@ from hud_mcp.errors import (
     did_you_mean,
     name_known,
 )
-from hud_mcp.loading import libraries
 from hud_mcp.loading.bridged import is_bridged
-from hud_mcp.loading.published import PUBLISHED, find_published
 
 __all__ = [
     "LISTING",
     "declared_tasks",
     "default_sources",
-    "find_taskset",
     "gymnasium_source",
     "is_also_a_set",
     "lasting_source",
@@ -138,53 +134,6 @@ def declared_tasks(environments: Iterable[Environment]) -> list[Task]:
             rows: Iterable[Any] = [value] if isinstance(value, Task) else cast("Any", value)
             found += [row for row in rows if isinstance(row, Task) and row.env in names]
     return [row for number, row in enumerate(found) if row not in found[:number]]
-
-
-def find_taskset(name: str) -> Path:
-    """Return a taskset's file: a path, or a name (`quickstart`).
-
-    Args:
-        name: A file; a folder of files with tasks; the name of a file in the working folder,
-            without its ending; that of a shipped set; or that of a public one, such as
-            `WebVoyager`, which is imported into the user's cache.
-
-    Raises:
-        SourceNotFound: There is none, or a file of a public set cannot be had.
-        InvalidTask: A public set has no such part, or its files are not what they were.
-        NotInstalled: A public set needs an optional package.
-    """
-    path = Path(name)
-    if path.is_file() or (path.is_dir() and task_files(path)):
-        return path
-    beside = [Path(f"{name}{suffix}") for suffix in (".jsonl", ".json", ".py")]
-    if found := next((each for each in beside if name and each.is_file()), None):
-        return found
-    folder = shipped_folder("taskset_data")
-    # `taskset_data/quickstart.jsonl` works from anywhere, as the README shows it.
-    inside = path.name if path.parent.name in ("", "taskset_data") else None
-    if inside and not path.is_absolute():
-        wanted = inside.removesuffix(".jsonl").casefold()
-        for candidate in folder.glob("*.jsonl"):
-            if candidate.stem.casefold() == wanted:
-                return candidate
-    if find_published(name) is not None:
-        return _import(name)
-    known = [*sorted(p.stem for p in folder.glob("*.jsonl")), *(p.title for p in PUBLISHED)]
-    is_folder = bool(name) and path.is_dir()
-    bare = " The folder has neither an env.py nor a .jsonl or .json file." if is_folder else ""
-    raise SourceNotFound(
-        f"There is no taskset at {name!r}.{did_you_mean(name, known)}{bare} Name a file of tasks "
-        "(.jsonl, .json or .py) or a set: `hud-mcp tasks` lists the shipped sets, and `hud-mcp "
-        "taskset list` the public ones."
-    )
-
-
-def _import(name: str) -> Path:
-    """Import a public set into the cache. What that needs is loaded with the first of them."""
-    done = libraries.import_published(name)
-    if done is None:
-        raise SourceNotFound(f"There is no public set {name!r}.")
-    return libraries.imported_file(name, done)
 
 
 def lasting_source(source: str) -> str:

@@ -14,7 +14,6 @@ from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidAgent, did_you_mean
 from hud_mcp.loading.bridged import is_bridged
-from hud_mcp.loading.choice import count
 from hud_mcp.loading.contexts import SELECTORS, contexts_for, spread
 from hud_mcp.loading.places import declared_source, find_sources, lasting_source
 from hud_mcp.loading.protocols import (
@@ -35,6 +34,7 @@ from hud_mcp.loading.provenance import (
     unused_contexts,
     why_not_runnable,
 )
+from hud_mcp.loading.public import count
 from hud_mcp.loading.source import load_environments, narrow_sources, shipped_name
 from hud_mcp.record.job import IN_PROCESS, Job, new_job_id
 from hud_mcp.rollout.models import check_model, with_limits

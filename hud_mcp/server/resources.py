@@ -17,8 +17,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from hud_mcp.errors import HudMcpError
-from hud_mcp.loading import libraries
 from hud_mcp.record.trajectory import Receipt
+from hud_mcp.registry import service
 from hud_mcp.server.own_tools import safe_names
 from hud_mcp.server.results import trajectory_view
 from hud_mcp.session.registry import Sessions
@@ -161,7 +161,7 @@ class Resources:
                 return None
             for call in found.task.setup:
                 if call.function == "session_file" and call.args[0] == name:
-                    kept = await anyio.to_thread.run_sync(libraries.dataset_file, call.args[1])
+                    kept = await anyio.to_thread.run_sync(service("dataset file"), call.args[1])
                     return _content(uri, name, await anyio.to_thread.run_sync(kept.read_bytes))
         except (HudMcpError, OSError):
             return None

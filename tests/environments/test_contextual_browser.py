@@ -11,7 +11,8 @@ from waiting import PATIENCE_S
 
 from hud_mcp import Task, Taskset
 from hud_mcp.loading.contexts import base_task, split_of
-from hud_mcp.loading.source import find_taskset, load_environments
+from hud_mcp.loading.sets import find_taskset
+from hud_mcp.loading.source import load_environments
 from hud_mcp.world import Shared
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]

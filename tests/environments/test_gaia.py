@@ -13,10 +13,11 @@ from waiting import PATIENCE_S
 
 from hud_mcp import GymMakeException, load_taskset
 from hud_mcp.errors import InvalidTask, SourceNotFound
+from hud_mcp.loading.protocols import Conduct
 from hud_mcp.loading.source import load_environments
-from hud_mcp.loading.wording import published_gaia
 from hud_mcp.plugins.hud import gym
 from hud_mcp.plugins.sets.files import cache_folder, dataset_file
+from hud_mcp.plugins.sets.gaia import PROTOCOL
 from hud_mcp.task import Task
 
 pytestmark = pytest.mark.anyio
@@ -94,10 +95,10 @@ def test_a_picture_of_a_row_can_be_shown() -> None:
 @pytest.mark.sandbox
 async def test_the_published_wording_has_its_own_answer() -> None:
     """What stands before FINAL ANSWER plays no part; the scorer's list rule holds."""
-    task = published_gaia((await load_taskset("GAIA"))["gaia-a2"])
+    task = PROTOCOL.published((await load_taskset("GAIA"))["gaia-a2"], Conduct())
     assert "FINAL ANSWER: [YOUR FINAL ANSWER]" in (task.prompt or "")
     assert (task.prompt or "").endswith("\n\nWhich cities, in order?")
-    assert published_gaia(task) == task
+    assert PROTOCOL.published(task, Conduct()) == task
     assert await played(task, "true", "I think of 2.\nFINAL ANSWER: bern,rome") == 1.0
     assert await played(task, "true", "FINAL ANSWER: rome, bern") == 0.0
 

@@ -23,7 +23,8 @@ from hud_mcp import Agent, Environment, Grade, Opening, Task, Taskset
 from hud_mcp.environment.template import read_prompt
 from hud_mcp.errors import InvalidEnvironment, SourceNotFound
 from hud_mcp.loading.places import find_sources
-from hud_mcp.loading.source import find_taskset, lasting_source, load_environments
+from hud_mcp.loading.sets import find_taskset
+from hud_mcp.loading.source import lasting_source, load_environments
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 from hud_mcp.values.context import ContextSpace

@@ -18,7 +18,8 @@ from waiting import PATIENCE_S
 from hud_mcp import Agent, BrowserWorld, Environment, Grade, Opening, Taskset
 from hud_mcp.environment.template import read_prompt
 from hud_mcp.errors import InvalidEnvironment
-from hud_mcp.loading.source import find_taskset, load_environments
+from hud_mcp.loading.sets import find_taskset
+from hud_mcp.loading.source import load_environments
 from hud_mcp.values.grade import read_grade
 from hud_mcp.world import Shared
 

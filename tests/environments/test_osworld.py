@@ -17,12 +17,11 @@ from waiting import PATIENCE_S
 
 from hud_mcp import GymMakeException
 from hud_mcp.errors import SourceNotFound
-from hud_mcp.loading.choice import count
 from hud_mcp.loading.provenance import why_not_runnable
+from hud_mcp.loading.public import count, import_set
 from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.hud import gym
 from hud_mcp.plugins.sets import osworld
-from hud_mcp.plugins.sets.imported import import_published
 from hud_mcp.task import Task
 
 pytestmark = pytest.mark.anyio
@@ -93,7 +92,7 @@ def rows(folder: Path, *given: dict[str, object]) -> list[Task]:
     """Rows as a user imports them from a file of his own."""
     made = [{"domain": "os", "file_id": row["id"], **row} for row in given]
     (folder / "osworld_examples.jsonl").write_bytes(b"\n".join(map(orjson.dumps, made)))
-    imported = import_published("OSWorld", place=folder)
+    imported = import_set("OSWorld", place=folder)
     assert imported is not None
     return imported.tasks
 
@@ -275,7 +274,7 @@ async def test_files_of_a_row_are_fetched_with_it_and_named_by_their_digests(
             place.files = {"evaluation_examples/test_all.json": listed, name: row, **PUBLISHED}
 
             async def load() -> Task:
-                work = partial(import_published, "OSWorld", place=place.url)
+                work = partial(import_set, "OSWorld", place=place.url)
                 imported = await anyio.to_thread.run_sync(work)
                 assert imported is not None
                 return imported.tasks[0]

@@ -19,7 +19,8 @@ from plays import Play, playing
 from waiting import PATIENCE_S
 
 from hud_mcp import Grade, Opening, Task, Taskset
-from hud_mcp.loading.source import find_taskset, load_environments
+from hud_mcp.loading.sets import find_taskset
+from hud_mcp.loading.source import load_environments
 from hud_mcp.task import FROM_JSON
 from hud_mcp.world import Shared
 

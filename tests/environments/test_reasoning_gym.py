@@ -19,14 +19,15 @@ from waiting import PATIENCE_S
 
 from hud_mcp import ReasoningGymGrader, load_taskset
 from hud_mcp.errors import GraderFailed, InvalidTask, NotInstalled
-from hud_mcp.plugins.sets.reasoning import process_command, process_environment
-from hud_mcp.plugins.sets.reasoning_known import (
+from hud_mcp.plugins.sets.reasoning import (
     FORMULAS,
     LITERALS,
     NO_REFERENCE,
     PINNED,
     REFUSED,
     is_program,
+    process_command,
+    process_environment,
 )
 
 pytestmark = pytest.mark.anyio

@@ -10,9 +10,9 @@ import pytest
 
 from hud_mcp.errors import InvalidTask
 from hud_mcp.loading.provenance import why_not_runnable
+from hud_mcp.loading.public import import_set
 from hud_mcp.plugins.hud import gym
-from hud_mcp.plugins.sets.agentbench import _NAMES
-from hud_mcp.plugins.sets.imported import import_published
+from hud_mcp.plugins.sets.agentbench import NAMES
 from hud_mcp.task import Task
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox]
@@ -88,13 +88,13 @@ def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def agentbench(folder: Path, *given: object) -> list[Task]:
     """Rows as a user's copy of the repository has them."""
     data = folder / "data" / "os_interaction" / "data"
-    for name in _NAMES:
+    for name in NAMES:
         (data / name).parent.mkdir(parents=True, exist_ok=True)
         (data / f"{name}.json").write_bytes(orjson.dumps(list(given) if name == "dev" else []))
     script = folder / "data" / "os_interaction" / "scripts" / "dev" / "check" / "integer-match.py"
     script.parent.mkdir(parents=True)
     script.write_text(INTEGER)
-    imported = import_published("AgentBench-OS-dev", place=folder)
+    imported = import_set("AgentBench-OS-dev", place=folder)
     assert imported is not None
     return imported.tasks
 
@@ -108,7 +108,7 @@ def intercode(folder: Path, system: int, row: dict[str, str], setup: str) -> Tas
         rows = [row] if number == system else []
         (data / f"nl2bash_fs_{number}.json").write_bytes(orjson.dumps(rows))
         (scripts / f"setup_nl2b_fs_{number}.sh").write_text(setup)
-    imported = import_published("InterCode-bash", place=folder)
+    imported = import_set("InterCode-bash", place=folder)
     assert imported is not None
     (task,) = imported.tasks
     return task
@@ -169,8 +169,8 @@ async def test_rows_that_do_not_run_in_a_sandbox_say_why(tmp_path: Path) -> None
         assert why_not_runnable(task) is None, task.id
     broken = tmp_path / "data" / "os_interaction" / "data" / "dev.json"
     broken.write_text('[{"description": "x"}]')
-    with pytest.raises(InvalidTask, match=r"dev\.json: these are not rows"):
-        import_published("AgentBench-OS", place=tmp_path)
+    with pytest.raises(InvalidTask, match=r"dev\.json, row 0: this is not a row of Agent"):
+        import_set("AgentBench-OS", place=tmp_path)
 
 
 SETUP = "#!/bin/bash\nrm -rf {0}\nmkdir -p {0}/a\necho one > {0}/a/x.txt\necho two > {0}/y.txt\n"

@@ -11,7 +11,7 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Opening, Task, Taskset
-from hud_mcp.loading.source import find_taskset
+from hud_mcp.loading.sets import find_taskset
 from hud_mcp.world import Shared
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sandbox, pytest.mark.usefixtures("machine")]

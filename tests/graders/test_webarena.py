@@ -4,7 +4,7 @@ import hashlib
 import importlib.util
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,9 @@ import pytest
 from judge_server import judge_server
 
 from hud_mcp import GymMakeException, load_taskset
-from hud_mcp.loading.choice import Choice
+from hud_mcp.loading.public import Choice, import_set
 from hud_mcp.plugins.hud import gym
 from hud_mcp.plugins.sets import webarena
-from hud_mcp.plugins.sets.imported import import_published
 from hud_mcp.task import Task
 
 pytestmark = pytest.mark.anyio
@@ -140,7 +139,9 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cookies = [{"name": "user", "value": "emma", "domain": "127.0.0.1", "path": "/"}]
     state = orjson.dumps({"cookies": cookies, "origins": []})
     (folder / ".auth" / "shopping_state.json").write_bytes(state)
-    monkeypatch.setattr(webarena, "_SHA256", {FILE: hashlib.sha256(data).hexdigest()})
+    digests = {FILE: hashlib.sha256(data).hexdigest()}
+    place = replace(webarena.SET.published, sha256=digests)
+    monkeypatch.setattr(webarena.SET, "published", place)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HUD_MCP_STORE", str(tmp_path / "store.sqlite3"))
     monkeypatch.setenv("HUD_MCP_DATASETS", str(tmp_path / "sets"))
@@ -163,7 +164,7 @@ async def played(task: Task, actions: list[dict[str, Any]], answer: str) -> floa
 
 async def test_rows_say_which_sites_they_lack() -> None:
     """A site without an address, and a grader that is a program of the shop, do not run here."""
-    imported = import_published("WebArena", Choice(hosts={"shopping": "http://127.0.0.1:8"}))
+    imported = import_set("WebArena", Choice(hosts={"shopping": "http://127.0.0.1:8"}))
     assert imported is not None
     assert (imported.counted.rows, imported.counted.runnable) == (9, 7)
     assert dict(imported.counted.needs) == {"the sites": 7, "judge": 2}

@@ -13,8 +13,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from peers import Peer, http_peer, http_server
 
-from hud_mcp.loading.choice import Choice
-from hud_mcp.plugins.sets.imported import import_published
+from hud_mcp.loading.public import Choice, import_set
 from hud_mcp.plugins.sets.inspect_sets import InspectChoice, read_inspect
 from hud_mcp.taskset import Taskset
 
@@ -58,7 +57,7 @@ def sets(folder: Path, shop: str) -> Path:
         for name, file in (("a", "lamp list.txt"), ("b", "dot.png"), ("c", ""))
     ]  # fmt: skip
     (gaia / "metadata.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    found = import_published("GAIA-validation", Choice(gym="qa"), place=folder / "sets")
+    found = import_set("GAIA-validation", Choice(gym="qa"), place=folder / "sets")
     assert found is not None
     tasks = list(found.tasks)
     quiz = {"input": "Which island?", "target": SECRET, "metadata": {"solution": SECRET}}
@@ -78,7 +77,7 @@ def sets(folder: Path, shop: str) -> Path:
         },
     }  # fmt: skip
     (arena / "test.raw.json").write_text(json.dumps([row]))
-    found = import_published("WebArena", Choice(hosts={"shopping": shop}), place=folder / "sets")
+    found = import_set("WebArena", Choice(hosts={"shopping": shop}), place=folder / "sets")
     assert found is not None
     path = folder / "rows.jsonl"
     Taskset([*tasks, *found.tasks]).to_file(path)

@@ -9,9 +9,9 @@ import pytest
 from waiting import PATIENCE_S
 
 from hud_mcp.errors import InvalidEnvironment, SourceNotFound
+from hud_mcp.loading.sets import find_taskset
 from hud_mcp.loading.source import (
     default_sources,
-    find_taskset,
     load_environments,
     shipped_environments,
     shipped_folder,

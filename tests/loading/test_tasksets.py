@@ -7,7 +7,7 @@ import pytest
 
 from hud_mcp import load_taskset
 from hud_mcp.errors import InvalidTask, SourceNotFound
-from hud_mcp.loading.source import find_taskset
+from hud_mcp.loading.sets import find_taskset
 
 pytestmark = pytest.mark.anyio
 

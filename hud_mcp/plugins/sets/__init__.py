@@ -1,5 +1,4 @@
-"""Public sets of tasks: where each is published, how its files are fetched, and what rows become.
+"""Public sets of tasks: a module each for rows, wording and judge, and a table in `sets.toml`.
 
-`published` lists them and is all that loads at first; the importer of one set is loaded with the
-first set of its kind.
+`imports.py` has what rows of all sets share; `files.py` fetches and keeps their files.
 """

@@ -3,22 +3,29 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, cast
 
-import orjson
-
 from hud_mcp.environment.task import Task
-from hud_mcp.errors import InvalidTask
-from hud_mcp.loading.choice import Choice, missing_programs, row, row_id
 from hud_mcp.loading.provenance import why_not_runnable
+from hud_mcp.loading.public import Choice
 from hud_mcp.plugins.sets.files import Files
+from hud_mcp.plugins.sets.imports import (
+    ImportedSet,
+    as_tasks,
+    json_rows,
+    missing_programs,
+    row,
+    row_id,
+)
 
-__all__ = ["read"]
+__all__ = ["NAMES", "SET"]
 
-GYM = "agentbench-os"
+_TITLE = "AgentBench-OS"
+_GYM = "agentbench-os"
 _DATA, _SCRIPTS = "data/os_interaction/data", "data/os_interaction/scripts"
-_NAMES = (
+NAMES = (
     "1/stock", "2/environment", "3/ac", "4/N11", "4/N225", "4/N37", "4/N4", "4/N41", "4/Q09",
     "4/Q19", "4/Q30", "4/Q47", "4/Q49", "5/new", "6/new", "7/bootstrap", "dev",
 )  # fmt: skip
@@ -89,23 +96,13 @@ class _Missing(Exception):
     """A script that a row names is not there."""
 
 
-def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every importer has both
-    """The rows of every file, in order.
-
-    Raises:
-        SourceNotFound: A file cannot be had.
-        InvalidTask: One is not what AgentBench publishes.
-    """
+def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every reader has both
+    """Read the rows of every file, in order."""
     tasks: list[Task] = []
-    for name in _NAMES:
-        try:
-            found: Any = orjson.loads(files.read(f"{_DATA}/{name}.json"))
-            rows = cast("list[Any]", found) if isinstance(found, list) else [found]
-            tasks += [_task(files, name, index, raw) for index, raw in enumerate(rows)]
-        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as exc:
-            raise InvalidTask(
-                f"{_DATA}/{name}.json: these are not rows of AgentBench: {exc!r}."
-            ) from exc
+    for name in NAMES:
+        path = f"{_DATA}/{name}.json"
+        rows = json_rows(files.read(path), path, _TITLE)
+        tasks += as_tasks(rows, partial(_task, files, name), _TITLE)
     if any(_LACKING in (why_not_runnable(task) or "") for task in tasks):
         files.notes.append(
             f"Rows lack scripts: put {_SCRIPTS} of github.com/THUDM/AgentBench beside their files."
@@ -126,12 +123,12 @@ def _task(files: Files, name: str, index: int, raw: Mapping[str, Any]) -> Task:
         why = str(exc)
     return row(
         row_id("agentbench-os", name.replace("/", "-"), index),
-        GYM,
+        _GYM,
         f"{raw['description']}\n\nWork in the shell. Answer with nothing but what is asked for; "
         "where something is to be done, answer `done` when it is.",
         parts=[split, name.partition("/")[0]],
         split=split,
-        source=f"{_DATA}/{name}.json of github.com/THUDM/AgentBench (Apache-2.0), row {index}",
+        source=f"{files.published.credit(f'{_DATA}/{name}.json')}, row {index}",
         setup=setup,
         evaluate=evaluate,
         not_runnable=why,
@@ -263,3 +260,6 @@ def _why_not_text(prepared: str, solved: str, checked: str) -> str | None:
     if missing := missing_programs(sorted(named)):
         return f"it needs the program {missing[0]}"
     return None
+
+
+SET = ImportedSet(_TITLE, read)

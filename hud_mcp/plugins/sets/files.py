@@ -14,15 +14,17 @@ from platformdirs import user_cache_path
 
 from hud_mcp.base.text_files import read_text_bytes
 from hud_mcp.errors import SourceNotFound
-from hud_mcp.loading.published import PLACE_VARIABLE, Published
 from hud_mcp.plugins.sets.download import Download, NotPublished, Unreachable
+from hud_mcp.plugins.sets.published import PLACE_VARIABLE, Published
 
 __all__ = [
     "Cached",
     "Files",
     "InFolder",
     "cache_folder",
+    "cached_index",
     "dataset_file",
+    "fetched_file",
     "keep_bytes",
     "keep_file",
     "open_files",
@@ -45,13 +47,12 @@ class Files:
         self.published = published
         self.notes: list[str] = []
 
-    def path(self, name: str, *, sha256: str | None = None, url: str | None = None) -> Path:
-        """A file of this machine with the content.
+    def path(self, name: str, *, url: str | None = None) -> Path:
+        """Return a file of this machine with the content.
 
         Args:
-            name: The path at which it is published, or at which it lies in a place of the user's.
-            sha256: What it has to be, where that is known.
-            url: Where it is published, if that is not beside the others.
+            name: The path of the published file, or of the file in a place of the user's.
+            url: The file's address, if it is not beside the others.
 
         Raises:
             SourceNotFound: It cannot be had; the text names it, where it comes from, and where
@@ -59,9 +60,9 @@ class Files:
         """
         raise NotImplementedError
 
-    def read(self, name: str, *, sha256: str | None = None) -> bytes:
-        """The content of a file; see `path`."""
-        return read_text_bytes(self.path(name, sha256=sha256))
+    def read(self, name: str) -> bytes:
+        """Return the content of a file; see `path`."""
+        return read_text_bytes(self.path(name))
 
     def read_optional(self, name: str) -> bytes | None:
         """The content of a file; None where there is none of that name.
@@ -90,14 +91,14 @@ class InFolder(Files):
         super().__init__(published)
         self.folder = folder
 
-    def path(self, name: str, *, sha256: str | None = None, url: str | None = None) -> Path:
+    def path(self, name: str, *, url: str | None = None) -> Path:
         """See `Files`."""
         parts = name.split("/")
         ends = ["/".join(parts[start:]) for start in range(len(parts))]
         beneath = [self.folder / self.published.key, self.folder]
         for candidate in (folder / end for end in ends for folder in beneath):
             if candidate.is_file():
-                self._compare(candidate, sha256)
+                self._compare(candidate, self.published.sha256.get(name))
                 return candidate
         raise NotPublished(
             f"{self.folder} has no {name} of {self.published.title}, nor {parts[-1]}. Download "
@@ -155,20 +156,20 @@ class Cached(Files):
         self._refresh = refresh
         self._report = report
         self._fetched: set[str] = set()
-        self._folder = cache_folder() / "datasets" / published.key
+        self._folder = cached_index(published.key).parent
 
-    def path(self, name: str, *, sha256: str | None = None, url: str | None = None) -> Path:
+    def path(self, name: str, *, url: str | None = None) -> Path:
         """See `Files`; a place of the user's stands for other addresses too."""
         target = self._folder.joinpath(*name.split("/"))
         self._folder.mkdir(parents=True, exist_ok=True)
         with FileLock(self._folder / ".lock", timeout=_LOCK_S):
-            index = _Index.read(self._folder / "index.json")
+            index = _Index.read(cached_index(self.published.key))
             known = index.files.get(name, {})
             if url is None or self._base != self.published.base.rstrip("/"):
                 url = f"{self._base}/{quote(name)}"
             if self._is_there(target, known, url) and (not self._refresh or name in self._fetched):
                 return target
-            self._fetch(name, url, target, index, sha256)
+            self._fetch(name, url, target, index)
         return target
 
     def _is_there(self, target: Path, known: Mapping[str, str], url: str) -> bool:
@@ -176,7 +177,7 @@ class Cached(Files):
             return False
         return hashlib.sha256(target.read_bytes()).hexdigest() == known.get("sha256")
 
-    def _fetch(self, name: str, url: str, target: Path, index: _Index, sha256: str | None) -> None:
+    def _fetch(self, name: str, url: str, target: Path, index: _Index) -> None:
         """Fetch a file beside what is there, and put it in its place if it is what it should be.
 
         Raises:
@@ -191,7 +192,9 @@ class Cached(Files):
         except Unreachable as exc:
             raise Unreachable(self._how_to_get(name, str(exc))) from exc
         known = index.files.get(name, {})
-        before = sha256 or (known.get("sha256") if known.get("url") == url else None)
+        before = self.published.sha256.get(name) or (
+            known.get("sha256") if known.get("url") == url else None
+        )
         if before is not None and found != before:
             said = (
                 f"{url} has changed: its digest is {found[:12]}, and it was {before[:12]} when "
@@ -240,8 +243,28 @@ class Cached(Files):
 
 
 def cache_folder() -> Path:
-    """Where this user's cache is."""
+    """Return the folder of this user's cache."""
     return user_cache_path("hud-mcp")
+
+
+def cached_index(key: str) -> Path:
+    """Return the file that lists what the cache has of a set."""
+    return cache_folder() / "datasets" / key / "index.json"
+
+
+def fetched_file(address: str, *, refresh: bool, report: Report | None) -> Path:
+    """Fetch a file of tasks by its address into the cache, and return it.
+
+    Raises:
+        SourceNotFound: The address is not that of a file of tasks, or the file cannot be had.
+    """
+    base, _, name = address.rpartition("/")
+    if not urlsplit(address).path.endswith((".jsonl", ".json")):
+        raise SourceNotFound(f"{address}: name the address of a .jsonl or a .json file.")
+    key = f"addresses/{hashlib.sha256(base.encode()).hexdigest()[:16]}"
+    place = Published(key=key, title=name, about="", base=base, page=address, licence="", parts="")
+    files = Cached(base, place, refresh=refresh, report=report)
+    return files.path(name.partition("?")[0])
 
 
 def open_files(

@@ -16,8 +16,8 @@ from hud_mcp.base.text_files import read_text_file
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
 from hud_mcp.graders.letters import Location, letter_of
-from hud_mcp.loading.choice import given_file, row, row_id
 from hud_mcp.plugins.sets.files import keep_bytes, keep_file
+from hud_mcp.plugins.sets.imports import given_file, row, row_id
 
 __all__ = ["FIELDS", "SCORERS", "InspectChoice", "read_inspect"]
 

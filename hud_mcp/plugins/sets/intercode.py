@@ -2,28 +2,29 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, cast
-
-import orjson
+from functools import partial
+from typing import Any
 
 from hud_mcp.environment.task import Task
-from hud_mcp.errors import InvalidTask
-from hud_mcp.loading.choice import Choice, missing_programs, row, row_id
 from hud_mcp.loading.provenance import why_not_runnable
-from hud_mcp.plugins.sets.files import Files
+from hud_mcp.loading.public import Choice
+from hud_mcp.plugins.sets.files import Files, InFolder
+from hud_mcp.plugins.sets.imports import (
+    ImportedSet,
+    as_tasks,
+    json_rows,
+    missing_programs,
+    row,
+    row_id,
+)
 
-__all__ = ["read"]
+__all__ = ["SET"]
 
+_TITLE = "InterCode-bash"
 _SYSTEMS = {1: "/testbed", 2: "/system", 3: "/workspace", 4: ""}
 """Where each file system lies; the last one has nothing but the machine's."""
 _GYMS = {3: "intercode-workspace"}
 _GYM = "intercode"
-_SHA256 = {
-    1: "60f88e1aacc7ebba535093f9890c5c33203f4e5f32958e0e94fbe90ec4f01c82",
-    2: "8f4ce24e535fab782fda607e37db2ae1d6c5f99993c638d1ac0a7e0b542f633e",
-    3: "a2d4ec8bc7ad69a4e2fb3eb84033994cf65ee9cfb355e3e63099df67a339b2e1",
-    4: "ce41b89450f87765a02a51df259ca0c1762e8249185c022adb089147e2c16200",
-}
 _PROGRAMS = (
     "bc", "column", "cpio", "crontab", "dig", "file", "finger", "host", "hostname", "ifconfig",
     "ip", "iostat", "less", "lsof", "man", "md5deep", "netstat", "nslookup", "pstree", "rename",
@@ -68,26 +69,15 @@ _ASKED = (
 )
 
 
-def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every importer has both
-    """The rows of the four file systems.
-
-    Raises:
-        SourceNotFound: A file cannot be had.
-        InvalidTask: One is not what InterCode publishes.
-    """
+def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every reader has both
+    """Read the rows of the four file systems."""
     tasks: list[Task] = []
     for number, root in _SYSTEMS.items():
-        name = f"data/nl2bash/nl2bash_fs_{number}.json"
         script = files.read_optional(f"docker/bash_scripts/setup_nl2b_fs_{number}.sh")
         # A step of it that has no place here, as `rm -rf` of the root itself, ends nothing.
         setup = f"{script.decode()}\ntrue\n" if script is not None and root else ""
-        try:
-            rows = cast("list[dict[str, Any]]", orjson.loads(_data(files, number)))
-            for index, raw in enumerate(rows):
-                why = _why_not(str(raw["gold"]), root, setup)
-                tasks.append(_task(raw, number, index, setup, why))
-        except (orjson.JSONDecodeError, KeyError, TypeError) as exc:
-            raise InvalidTask(f"{name}: these are not rows of InterCode: {exc!r}.") from exc
+        rows = json_rows(_data(files, number), _path(number), _TITLE)
+        tasks += as_tasks(rows, partial(_task, files, number, setup), _TITLE)
     if any(why_not_runnable(task) == _LACKING for task in tasks):
         files.notes.append(
             "Rows lack scripts: put docker/bash_scripts of github.com/princeton-nlp/intercode "
@@ -96,19 +86,17 @@ def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every i
     return tasks
 
 
+def _path(number: int) -> str:
+    return f"data/nl2bash/nl2bash_fs_{number}.json"
+
+
 def _data(files: Files, number: int) -> bytes:
-    """The rows of a file system, also by the short name that copies give the file."""
-    short = files.read_optional(f"fs{number}.json") if _is_local(files) else None
-    if short is not None:
-        return short
-    return files.read(f"data/nl2bash/nl2bash_fs_{number}.json", sha256=_SHA256[number])
+    # Copies of the set give a file this short name.
+    short = files.read_optional(f"fs{number}.json") if isinstance(files, InFolder) else None
+    return files.read(_path(number)) if short is None else short
 
 
-def _is_local(files: Files) -> bool:
-    return hasattr(files, "folder")
-
-
-def _task(raw: Mapping[str, Any], number: int, index: int, setup: str, why: str | None) -> Task:
+def _task(files: Files, number: int, setup: str, index: int, raw: Mapping[str, Any]) -> Task:
     gold = str(raw["gold"])
     return row(
         row_id("intercode", f"fs{number}", index),
@@ -116,11 +104,10 @@ def _task(raw: Mapping[str, Any], number: int, index: int, setup: str, why: str 
         f"{raw['query']}\n\n{_ASKED}",
         parts=[f"fs{number}"],
         split="test",
-        source=f"data/nl2bash/nl2bash_fs_{number}.json of github.com/princeton-nlp/intercode (MIT),"
-        f" row {index}",
+        source=f"{files.published.credit(_path(number))}, row {index}",
         setup=[["run", setup]] if setup else [],
         evaluate=[["intercode_reward", gold, setup]],
-        not_runnable=why,
+        not_runnable=_why_not(gold, _SYSTEMS[number], setup),
         metadata={"gold": gold},
     )
 
@@ -154,3 +141,6 @@ def _is_lasting(gold: str) -> bool:
         return set(re.findall(r"\$(\w+)", shown[2])) <= _LASTING[kind]
     listed = _PROGRAM.search(gold)
     return listed is not None and not missing_programs([listed[1]])
+
+
+SET = ImportedSet(_TITLE, read)

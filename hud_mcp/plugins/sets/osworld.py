@@ -6,7 +6,7 @@ in the environment `osworld`, and any other makes its row say which one it misse
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import PurePosixPath
 from typing import Any, cast
@@ -15,16 +15,15 @@ from urllib.parse import parse_qs, urlsplit
 import orjson
 
 from hud_mcp.environment.task import Task
-from hud_mcp.errors import InvalidTask
-from hud_mcp.loading.choice import Choice, row, row_id
-from hud_mcp.plugins.sets import osworld_steps as steps
+from hud_mcp.loading.public import Choice
 from hud_mcp.plugins.sets.download import NotPublished, TokenNeeded, Unreachable
 from hud_mcp.plugins.sets.files import Files, InFolder, keep_file
-from hud_mcp.plugins.sets.osworld_steps import several, words
+from hud_mcp.plugins.sets.imports import ImportedSet, as_tasks, row, row_id
 
-__all__ = ["read"]
+__all__ = ["GETTERS", "METRICS", "SET", "TABLE_PROPS", "TABLE_RULES"]
 
-GYM = "osworld"
+_TITLE = "OSWorld"
+_GYM = "osworld"
 _FOLDER = "evaluation_examples"
 _ALL, _SMALL = f"{_FOLDER}/test_all.json", f"{_FOLDER}/test_small.json"
 _LINES = "osworld_examples.jsonl"
@@ -81,24 +80,33 @@ _HOSTS = frozenset({"drive.usercontent.google.com", "drive.google.com", "hugging
 """Where the benchmark's files are published: from no other place is one fetched."""
 _PAGE = (b"<!doctype html", b"<html")
 
+_TERMINAL = re.compile(
+    r"^\s*(?:export DBUS_SESSION_BUS_ADDRESS=\S+\s+)?gnome-terminal(?: --maximize)?"
+    r"(?: --working-directory=(\S+))?\s*$"
+)
+"""A terminal that is opened in a folder."""
+_KEY = re.compile(r"pyautogui\.(\w+)\(([^()]*)\)")
+_POINTED = ("click(960, 540)", "hotkey('ctrl', 'alt', 't')", "press('enter')")
+"""A click into the empty desktop, and a terminal that opens: a shell needs neither."""
+_TYPED = re.compile(r"write\('(?:cd ([\w./~-]+)|clear)'\)")
+_SCREEN = re.compile(r"pyautogui|xdotool|wmctrl|xdg-open|DISPLAY=|gnome-terminal")
+_DESKTOP = re.compile(r"gsettings|gnome|dbus|timedatectl|pactl|pulseaudio|gio trash|systemctl")
+_ROOT = re.compile(r"\b(useradd|adduser|usermod|passwd|chpasswd|apt|apt-get|snap|dpkg|su)\b")
+_SUDO = re.compile(r"echo\s+['\"]?password['\"]?\s*\|\s*sudo\s+-S\s+")
 
-def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every importer has both
-    """The rows, in the order in which the benchmark lists them.
 
-    Raises:
-        SourceNotFound: A file cannot be had.
-        InvalidTask: One is not what OSWorld publishes.
-    """
+def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every reader has both
+    """Read the rows, in the order in which the benchmark lists them."""
     small = _listed(files, _SMALL)
     downloads = _Downloads(files)
-    tasks: list[Task] = []
-    for domain, name, raw in _examples(files):
-        try:
-            parts = [domain, "Ubuntu", *(["small"] if (domain, name) in small else [])]
-            tasks.append(_task(raw, domain, parts, downloads))
-        except (KeyError, TypeError, AttributeError) as exc:
-            raise InvalidTask(f"{domain}/{name}: this is not a row of OSWorld: {exc!r}.") from exc
-    return tasks
+
+    def make(_: int, example: tuple[str, str, Mapping[str, Any]]) -> Task:
+        domain, name, raw = example
+        parts = [domain, "Ubuntu", *(["small"] if (domain, name) in small else [])]
+        return _task(raw, domain, parts, downloads)
+
+    examples = ((f"{domain}/{name}", (domain, name, raw)) for domain, name, raw in _examples(files))
+    return as_tasks(examples, make, _TITLE)
 
 
 def _listed(files: Files, name: str) -> set[tuple[str, str]]:
@@ -136,22 +144,21 @@ def _task(raw: Mapping[str, Any], domain: str, parts: list[str], downloads: "_Do
         except _Missing as exc:
             why = str(exc)
         has_files = downloads.is_used
-    asked = [str(raw["instruction"]), f"{_ABOUT}{steps.folder_told(config)} {_ASKED}"]
+    asked = [str(raw["instruction"]), f"{_ABOUT}{_folder_told(config)} {_ASKED}"]
     return row(
         row_id("osworld", domain, raw["id"]),
-        GYM,
+        _GYM,
         "\n\n".join(asked),
         parts=parts,
         split="test",
-        source=f"{_FOLDER}/examples/{domain} of github.com/xlang-ai/OSWorld (Apache-2.0), "
-        f"{raw['id']}",
+        source=f"{downloads.published.credit(f'{_FOLDER}/examples/{domain}')}, {raw['id']}",
         setup=[["osworld_prepare", *prepared]],
         evaluate=[["osworld_evaluate", evaluator]],
         not_runnable=why,
         metadata={
             "domain": domain,
             "related_apps": raw.get("related_apps", []),
-            "left_out": [step for step in config if not steps.is_taken(step)],
+            "left_out": [step for step in config if not _is_taken(step)],
             **({"files": "fetched with the row, by their digests"} if has_files else {}),
         },
     )
@@ -164,9 +171,9 @@ def _why_not(
     evaluator: Mapping[str, Any],
 ) -> str | None:
     """Why a row does not run here, whatever its files; None where it does."""
-    metrics = several(evaluator["func"])
+    metrics = _several(evaluator["func"])
     unknown = [f"metric {name}" for name in metrics if name not in METRICS]
-    for options in several(evaluator.get("options")):
+    for options in _several(evaluator.get("options")):
         for rule in cast("dict[str, Any]", options or {}).get("rules", ()):
             if "type" in rule:
                 unknown += [f"metric compare_table: {each}" for each in _unknown_rule(rule)]
@@ -182,14 +189,14 @@ def _why_not(
     getters = [
         cast("dict[str, Any]", each)
         for field in ("result", "expected")
-        for each in several(evaluator.get(field))
+        for each in _several(evaluator.get(field))
         if isinstance(each, dict)
     ]
     for getter in getters:
         if getter["type"] not in GETTERS:
             return f"getter {getter['type']}"
-    looked_at = [words(each.get("command")) for each in getters]
-    return steps.why_not([*config, *several(evaluator.get("postconfig"))], looked_at)
+    looked_at = [_words(each.get("command")) for each in getters]
+    return _why_no_shell([*config, *_several(evaluator.get("postconfig"))], looked_at)
 
 
 def _unknown_rule(rule: Mapping[str, Any]) -> list[str]:
@@ -219,6 +226,7 @@ class _Downloads:
 
     def __init__(self, files: Files) -> None:
         self._files = files
+        self.published = files.published
         self._unreachable: set[str] = set()
         self.is_used = False
 
@@ -235,8 +243,8 @@ class _Downloads:
                 for file in each["parameters"]["files"]:
                     digest = self._digest(str(file["url"]), str(file["path"]))
                     found.append({"path": str(file["path"]), "sha256": digest})
-            elif steps.is_taken(each):
-                found.append(steps.command_of(each))
+            elif _is_taken(each):
+                found.append(_command_of(each))
         return found
 
     def evaluator(self, raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,7 +270,7 @@ class _Downloads:
         named: dict[str, Any] = getter or {}
         if named.get("type") != "cloud_file":
             return named or None
-        pairs = zip(several(named["path"]), several(named["dest"]), strict=True)
+        pairs = zip(_several(named["path"]), _several(named["dest"]), strict=True)
         kept = {name: value for name, value in named.items() if name != "path"}
         return {**kept, "sha256": [self._digest(str(url), str(name)) for url, name in pairs]}
 
@@ -295,3 +303,90 @@ class _Downloads:
         if begins.startswith(_PAGE) and not name.endswith((".html", ".htm")):
             raise _Missing(f"{host} gave a page in place of its file; --refresh asks again")
         return keep_file(found)
+
+
+def _why_no_shell(steps: Sequence[Mapping[str, Any]], looked_at: Iterable[str]) -> str | None:
+    """Why a row with these steps does not run in a shell; None where it does.
+
+    Args:
+        steps: Those before the agent begins, and those before its results are looked at.
+        looked_at: The commands by which results are looked at.
+    """
+    for step in steps:
+        if step["type"] != "download" and not _is_taken(step) and not _is_done_without(step):
+            return "it needs root" if _ROOT.search(_command(step)) else "it needs a desktop"
+    text = " ".join([*(_command(step) for step in steps if _is_taken(step)), *looked_at])
+    if _DESKTOP.search(text):
+        return "it needs a desktop (GNOME's settings)"
+    if _ROOT.search(text) or "which spotify" in text:
+        return "it needs root"
+    return None
+
+
+def _is_taken(step: Mapping[str, Any]) -> bool:
+    """Whether a step is a command that needs no screen and no other user."""
+    if step["type"] not in ("execute", "command"):
+        return False
+    text = _command(step)
+    return not _SCREEN.search(text) and not _ROOT.search(text)
+
+
+def _is_done_without(step: Mapping[str, Any]) -> bool:
+    """Whether a shell has what a step is for: time that passes, or a terminal in front."""
+    if step["type"] == "sleep":
+        return True
+    if step["type"] == "activate_window":
+        return "Terminal" in str(step.get("parameters"))
+    text = _command(step)
+    if _TERMINAL.match(text):
+        return True
+    keys = [f"{name}({given})" for name, given in _KEY.findall(text)]
+    return bool(keys) and all(key in _POINTED or _TYPED.fullmatch(key) for key in keys)
+
+
+def _folder_told(steps: Iterable[Mapping[str, Any]]) -> str:
+    """A sentence on the folder in which a terminal would have been; none where it is the home."""
+    found = None
+    for step in steps:
+        text = _command(step)
+        if (opened := _TERMINAL.match(text)) is not None and opened[1]:
+            found = opened[1]
+        for key in _KEY.findall(text):
+            typed = _TYPED.fullmatch(f"{key[0]}({key[1]})")
+            found = typed[1] if typed is not None and typed[1] else found
+    if found is None:
+        return ""
+    whole = found if found.startswith(("/", "~")) else f"/home/user/{found}"
+    return f" Work in {whole}, which is the current directory."
+
+
+def _command_of(step: Mapping[str, Any]) -> list[str]:
+    """A step as the words of a command; `sudo` with the machine's password is left out.
+
+    One word is a line for the shell.
+    """
+    parameters = cast("Mapping[str, Any]", step["parameters"])
+    command = parameters["command"]
+    if isinstance(command, str):
+        return [_SUDO.sub("", command)]
+    every = [str(word) for word in cast("list[Any]", command)]
+    return [" ".join(every)] if parameters.get("shell") else every
+
+
+def _several(given: Any) -> list[Any]:
+    """One value, or several, as a list; None is none."""
+    if given is None:
+        return []
+    return cast("list[Any]", given) if isinstance(given, list) else [given]
+
+
+def _words(command: Any) -> str:
+    """The words of a command in one text."""
+    return " ".join(map(str, _several(command)))
+
+
+def _command(step: Mapping[str, Any]) -> str:
+    return _words(cast("Mapping[str, Any]", step.get("parameters") or {}).get("command"))
+
+
+SET = ImportedSet(_TITLE, read)

@@ -6,6 +6,23 @@ __all__ = ["PLUGIN"]
 
 PLUGIN = Plugin(
     "sets",
+    sets={
+        "WebVoyager": "hud_mcp.plugins.sets.webvoyager:SET",
+        "GAIA": "hud_mcp.plugins.sets.gaia:SET",
+        "OSWorld": "hud_mcp.plugins.sets.osworld:SET",
+        "AgentBench-OS": "hud_mcp.plugins.sets.agentbench:SET",
+        "InterCode-bash": "hud_mcp.plugins.sets.intercode:SET",
+        "WebArena": "hud_mcp.plugins.sets.webarena:SET",
+        "ReasoningGym": "hud_mcp.plugins.sets.reasoning:SET",
+    },
+    protocols={
+        "gaia": "hud_mcp.plugins.sets.gaia:PROTOCOL",
+        "webvoyager": "hud_mcp.plugins.sets.webvoyager:PROTOCOL",
+    },
+    services={
+        "dataset file": "hud_mcp.plugins.sets.files:dataset_file",
+        "fetched file": "hud_mcp.plugins.sets.files:fetched_file",
+    },
     commands={
         "taskset": Command(
             "hud_mcp.plugins.sets.commands.taskset:command",

@@ -1,29 +1,89 @@
 """reasoning-gym: questions that its generators draw by a seed, scored by its own verifiers."""
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
+
+import anyio
 
 from hud_mcp.environment.task import Task
-from hud_mcp.errors import InvalidTask, NotInstalled, name_known
-from hud_mcp.loading.choice import Choice, row, row_id
+from hud_mcp.errors import GraderFailed, InvalidTask, NotInstalled, name_known
+from hud_mcp.graders.grader import Grader
+from hud_mcp.loading.public import Choice
 from hud_mcp.plugins.sets.files import Files
-from hud_mcp.plugins.sets.reasoning_known import REFUSED
+from hud_mcp.plugins.sets.imports import ImportedSet, row, row_id
+from hud_mcp.values.grade import SubScore
 
-__all__ = ["process_command", "process_environment", "read"]
+__all__ = [
+    "FORMULAS",
+    "LITERALS",
+    "NO_REFERENCE",
+    "PINNED",
+    "REFUSED",
+    "SET",
+    "ReasoningGymGrader",
+    "is_program",
+    "process_command",
+    "process_environment",
+]
 
-GYM = "reasoning-gym"
+_GYM = "reasoning-gym"
 _DRAW_S = 300.0
 _ASKED = "Answer with nothing but the answer."
 _SHOWN_CHARS = 400
+_SOUND_S = 120.0
+"""How long a verifier may take with its own reference, once an answer took too long."""
+
+PINNED = frozenset(
+    {"isomorphic_strings", "knight_swap", "polynomial_multiplication", "ransom_note", "word_ladder"}
+)
+"""They follow the order of sets, which their process fixes; without that they would not repeat."""
+
+REFUSED = {"composite": "it is made of other generators; name one of these"}
+"""Those that draw nothing by themselves, and why."""
+
+NO_REFERENCE = frozenset(
+    {"boxnet", "graph_color", "propositional_logic", "rubiks_cube", "rush_hour"}
+)
+"""They have a verifier, and no answer of their own."""
+
+LITERALS = frozenset({"binary_matrix", "n_queens", "spiral_matrix", "string_insertion"})
+"""Their verifiers evaluate an answer as Python, to read a list."""
+
+FORMULAS = frozenset(
+    {
+        "countdown",
+        "intermediate_integration",
+        "polynomial_multiplication",
+        "puzzle24",
+        "simple_integration",
+    }
+)
+"""Their verifiers have SymPy read an answer, which evaluates it as Python."""
+
+_MATHS = {
+    *("sin", "cos", "tan", "sec", "csc", "cot", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
+    *("asinh", "acosh", "atanh", "exp", "log", "ln", "sqrt", "cbrt", "abs", "Abs"),
+}
+_FORMULA = re.compile(r"[A-Za-z0-9_+\-*/^().,!\s]*")
+_CALLED = re.compile(r"([A-Za-z_]\w*)\s*\(")
+_HIDDEN = re.compile(r"__|\)\s*\(|\.\s*[A-Za-z_]|\n")
+_PLAIN = (
+    *(ast.Expression, ast.Constant, ast.List, ast.Tuple, ast.Name, ast.Load),
+    *(ast.UnaryOp, ast.USub, ast.UAdd, ast.BinOp, ast.Sub),
+)
+"""What a list of numbers and letters is made of; `1 -2` is a difference, and harmless."""
 
 
-def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every importer has both
+def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every reader has both
     """The questions of one generator.
 
     Raises:
@@ -90,7 +150,7 @@ def _ask(request: Mapping[str, Any]) -> Any:
 def _task(name: str, choice: Choice, index: int, raw: Mapping[str, Any]) -> Task:
     return row(
         row_id("reasoning", name, choice.seed, index),
-        GYM,
+        _GYM,
         f"{raw['question']}\n\n{_ASKED}",
         parts=[name],
         split="test",
@@ -104,3 +164,110 @@ def _task(name: str, choice: Choice, index: int, raw: Mapping[str, Any]) -> Task
         ],
         metadata={"gold": {"answer": raw["answer"]}} if raw["answer"] is not None else {},
     )
+
+
+SET = ImportedSet("ReasoningGym", read)
+
+
+class ReasoningGymGrader(Grader):
+    """The score of an answer by reasoning-gym's verifier, which generates the question again."""
+
+    name: ClassVar[str] = "ReasoningGymGrader"
+
+    @classmethod
+    async def compute_score(  # pyright: ignore[reportIncompatibleMethodOverride]  # each grader has parameters of its own
+        cls,
+        answer: str = "",
+        question: str = "",
+        drawn: Mapping[str, Any] | None = None,
+        *,
+        timeout_seconds: float = 120,
+    ) -> SubScore:
+        """Score one answer.
+
+        Args:
+            answer: What was submitted.
+            question: The task's question, which must equal the generated one.
+            drawn: How to generate it: the generator as `dataset`, its `seed`, the number of
+                questions as `size`, and the question's `index`, from 0.
+            timeout_seconds: The time limit.
+
+        Returns:
+            From 0 to 1. An answer that the verifier cannot read in time is 0.0, with the reason, if
+            it can read its own reference. An answer that is a program, which the verifier would
+            run, is 0.0 too.
+
+        Raises:
+            GraderFailed: The verifier cannot run, or the question has changed.
+
+        If this call is cancelled, it kills the process.
+        """
+        dataset = str((drawn or {}).get("dataset"))
+        if is_program(dataset, answer):
+            reason = "It is a program, which the verifier would run."
+            return SubScore(name=cls.name, value=0.0, info={"reason": reason})
+        request = {**(drawn or {}), "want": "score", "answer": answer.strip()}
+        if (done := await cls._run(request, timeout_seconds)) is not None:
+            return cls._scored(done.returncode, done.stdout, done.stderr, question)
+        reason = f"reasoning-gym's verifier took longer than {timeout_seconds:g} s"
+        sound = await cls._run({**request, "want": "sound"}, max(timeout_seconds, _SOUND_S))
+        if sound is None or sound.returncode or not json.loads(sound.stdout)["sound"]:
+            raise GraderFailed(f"{reason}.")
+        return SubScore(name=cls.name, value=0.0, info={"reason": f"{reason} on this answer."})
+
+    @classmethod
+    async def _run(
+        cls, request: Mapping[str, Any], within_s: float
+    ) -> "subprocess.CompletedProcess[bytes] | None":
+        """What its process makes of a request; None where that took too long."""
+        with anyio.move_on_after(within_s):
+            return await anyio.run_process(
+                process_command(),
+                input=json.dumps(request).encode(),
+                check=False,
+                stderr=subprocess.PIPE,
+                env=process_environment(),
+            )
+        return None
+
+    @classmethod
+    def _scored(cls, code: int, out: bytes, errors: bytes, question: str) -> SubScore:
+        if code != 0:
+            said = errors.decode("utf-8", "replace").strip()[-_SHOWN_CHARS:]
+            raise GraderFailed(f"reasoning-gym's verifier failed: {said}")
+        reply: dict[str, Any] = json.loads(out)
+        if reply["question"] != question:
+            raise GraderFailed(
+                "reasoning-gym generates another question than in the row, because its version "
+                "changed. Import the set again."
+            )
+        if "score" in reply:
+            return SubScore(name=cls.name, value=max(0.0, min(1.0, reply["score"])))
+        if not reply["sound"]:
+            raise GraderFailed(f"reasoning-gym's verifier fails by itself: {reply['why']}")
+        return SubScore(name=cls.name, value=0.0, info={"reason": reply["why"]})
+
+
+def is_program(dataset: str, answer: str) -> bool:
+    """Whether a verifier that evaluates answers would run what an answer has in it.
+
+    Such an answer is never handed to the verifier: it would run as the server's user, and could
+    write its own score.
+
+    Args:
+        dataset: The generator.
+        answer: What was submitted.
+    """
+    answer = answer.strip()
+    if dataset in FORMULAS:
+        names = set(_CALLED.findall(answer))
+        return not _FORMULA.fullmatch(answer) or bool(_HIDDEN.search(answer)) or not names <= _MATHS
+    if dataset not in LITERALS:
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of how an answer is written
+            tree = ast.parse(answer, mode="eval")
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False  # nor does the verifier evaluate it
+    return not all(isinstance(node, _PLAIN) for node in ast.walk(tree))

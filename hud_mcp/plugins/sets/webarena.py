@@ -5,19 +5,17 @@ from collections.abc import Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-import orjson
-
 from hud_mcp.environment.task import Task
-from hud_mcp.errors import InvalidTask
-from hud_mcp.loading.choice import Choice, row, row_id
 from hud_mcp.loading.provenance import why_not_runnable
+from hud_mcp.loading.public import Choice
 from hud_mcp.plugins.sets.files import Files, InFolder, keep_file
+from hud_mcp.plugins.sets.imports import ImportedSet, as_tasks, json_rows, row, row_id
 
-__all__ = ["read"]
+__all__ = ["SET"]
 
-GYM = "webarena"
+_TITLE = "WebArena"
+_GYM = "webarena"
 _TASKS = "config_files/test.raw.json"
-_SHA256 = {_TASKS: "7b50386fd69163dbc05d615d834df4c6ed2c35596e97a1b10d17451c02537652"}
 _WINDOW = {"viewport_width": 1280, "viewport_height": 720}
 """What the authors ran it with."""
 _NAMED = re.compile(r"__([A-Z_]+?)__")
@@ -41,19 +39,9 @@ class _NotHere(Exception):
 
 
 def read(files: Files, choice: Choice) -> list[Task]:
-    """The rows, at the addresses that stand for their sites.
-
-    Raises:
-        SourceNotFound: A file cannot be had.
-        InvalidTask: It is not what WebArena publishes.
-    """
-    try:
-        raws = cast(
-            "list[dict[str, Any]]", orjson.loads(files.read(_TASKS, sha256=_SHA256[_TASKS]))
-        )
-        tasks = [_task(files, raw, choice) for raw in raws]
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as exc:
-        raise InvalidTask(f"{_TASKS}: these are not rows of WebArena: {exc!r}.") from exc
+    """Read the rows, at the user's addresses of their sites."""
+    rows = json_rows(files.read(_TASKS), _TASKS, _TITLE)
+    tasks = as_tasks(rows, lambda _, raw: _task(files, raw, choice), _TITLE)
     if any((why_not_runnable(task) or "").startswith(_LACKING) for task in tasks):
         files.notes.append("Say where each site is, with --site NAME=ADDRESS.")
     return tasks
@@ -78,11 +66,11 @@ def _task(files: Files, raw: Mapping[str, Any], choice: Choice) -> Task:
     here = [places[site] for site in sites if site in places]
     return row(
         row_id("webarena", raw["task_id"]),
-        GYM,
+        _GYM,
         "\n\n".join([str(raw["intent"]), " ".join(begin), _ASKED]),
         parts=sites,
         split="test",
-        source=f"{_TASKS} of github.com/web-arena-x/webarena (Apache-2.0), {raw['task_id']}",
+        source=f"{files.published.credit(_TASKS)}, {raw['task_id']}",
         is_local=why is None,
         setup=setup,
         evaluate=evaluate,
@@ -199,3 +187,6 @@ def _target(raw: Mapping[str, Any]) -> dict[str, Any]:
         if how in wanted:
             return target | {how: wanted[how]}
     raise _NotHere("its page is compared in a way that is not known")
+
+
+SET = ImportedSet(_TITLE, read)

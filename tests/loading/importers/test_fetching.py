@@ -1,6 +1,7 @@
 """Files of public sets come from their place once, whole, and never another one in silence."""
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -38,7 +39,8 @@ def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "data/WebVoyager_data.jsonl": hashlib.sha256(ROWS).hexdigest(),
         "data/reference_answer.json": hashlib.sha256(REFERENCES).hexdigest(),
     }
-    monkeypatch.setattr(webvoyager, "_SHA256", digests)
+    place = replace(webvoyager.SET.published, sha256=digests)
+    monkeypatch.setattr(webvoyager.SET, "published", place)
     return tmp_path
 
 

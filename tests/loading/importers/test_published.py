@@ -5,16 +5,18 @@ from pathlib import Path
 
 from tables import each_of
 
-from hud_mcp.loading.published import PUBLISHED, Published
+from hud_mcp.loading.public import SETS
+from hud_mcp.plugins.sets.published import published
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "benchmarks.md"
 
 
-@each_of("published", PUBLISHED, ids=lambda each: each.key)
-def test_a_set_is_fetched_from_one_commit_that_the_page_names(published: Published) -> None:
+@each_of("title", sorted(SETS))
+def test_a_set_is_fetched_from_one_commit_that_the_page_names(title: str) -> None:
     """A branch would give other rows tomorrow, under the same name."""
-    if not published.base:  # it is drawn by a package
+    base = published(title).base
+    if not base:  # it is drawn by a package
         return
-    commits = re.findall(r"(?<=/)[0-9a-f]{40}$", published.base)
-    assert len(commits) == 1, published.base
+    commits = re.findall(r"(?<=/)[0-9a-f]{40}$", base)
+    assert len(commits) == 1, base
     assert f"`{commits[0][:12]}`" in PAGE.read_text()

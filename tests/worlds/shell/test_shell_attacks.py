@@ -14,9 +14,9 @@ import pytest
 
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.provenance import why_not_runnable
+from hud_mcp.loading.public import import_set
 from hud_mcp.loading.source import load_environments, shipped_environments, shipped_folder
-from hud_mcp.plugins.sets.agentbench import _NAMES
-from hud_mcp.plugins.sets.imported import import_published
+from hud_mcp.plugins.sets.agentbench import NAMES
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.session import Caller
@@ -124,7 +124,7 @@ def row_of(name: str, folder: Path, files: dict[str, bytes]) -> Task:
     for path, data in files.items():
         (folder / "set" / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / "set" / path).write_bytes(data)
-    imported = import_published(name, place=folder / "set")
+    imported = import_set(name, place=folder / "set")
     assert imported is not None
     (task,) = imported.tasks
     assert why_not_runnable(task) is None
@@ -141,7 +141,7 @@ def of_agentbench(folder: Path) -> tuple[str, Task]:
             "example": SUM,
         },
     }
-    files = {f"data/os_interaction/data/{name}.json": b"[]" for name in _NAMES}
+    files = {f"data/os_interaction/data/{name}.json": b"[]" for name in NAMES}
     files["data/os_interaction/data/dev.json"] = orjson.dumps([row])
     return "agentbench-os", row_of("AgentBench-OS", folder, files)
 

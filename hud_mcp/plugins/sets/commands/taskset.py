@@ -14,14 +14,13 @@ from hud_mcp.cli.help import Group
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidTask
-from hud_mcp.loading.choice import Choice, Counted, count
 from hud_mcp.loading.places import find_sources
 from hud_mcp.loading.provenance import why_not_runnable
-from hud_mcp.loading.published import PUBLISHED
-from hud_mcp.loading.source import find_taskset, load_environments, shipped_folder
+from hud_mcp.loading.public import SETS, Choice, Counted, Imported, count, import_set
+from hud_mcp.loading.sets import find_taskset
+from hud_mcp.loading.source import load_environments, shipped_folder
 from hud_mcp.plugins.sets.commands import inspect_sets
-from hud_mcp.plugins.sets.files import cache_folder
-from hud_mcp.plugins.sets.imported import Imported, import_published
+from hud_mcp.registry import names_of
 from hud_mcp.session.catalogue import Catalogue
 
 __all__ = ["command"]
@@ -90,12 +89,9 @@ def import_command(name: str, **options: Any) -> None:
         seed=options["seed"],
         size=options["size"],
     )
-    imported = import_published(
+    imported = import_set(
         name, choice, place=options["place"], refresh=options["refresh"], report=_progress()
     )
-    if imported is None:
-        titles = ", ".join(each.title for each in PUBLISHED)
-        raise HudMcpError(f"There is no public set {name!r}. There are: {titles}.")
     tasks = Taskset(imported.tasks, name=imported.name)
     if options["split"]:
         tasks = tasks.split(options["split"])
@@ -113,8 +109,13 @@ def list_command(*, as_json: bool) -> None:
         for path in sorted(shipped_folder("taskset_data").glob("*.jsonl"))
     ]
     rows += [
-        {"name": p.title, "kind": _fetched(p.key), "about": p.about, "licence": p.licence}
-        for p in PUBLISHED
+        {
+            "name": each.title,
+            "kind": "public, fetched" if each.is_fetched else "public",
+            "about": each.about,
+            "licence": each.licence,
+        }
+        for each in map(SETS.__getitem__, names_of("sets"))
     ]
     if as_json:
         for row in rows:
@@ -294,11 +295,6 @@ def _names(tasks: Taskset) -> tuple[str, ...]:
 
 def _listed(values: dict[str, int]) -> str:
     return ", ".join(f"{name} ({number})" for name, number in values.items())
-
-
-def _fetched(key: str) -> str:
-    there = (cache_folder() / "datasets" / key / "index.json").is_file()
-    return "public, fetched" if there else "public"
 
 
 def _lines_of(path: Path) -> int:

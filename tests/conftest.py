@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from coverage_table import pytest_terminal_summary  # noqa: F401  # a hook
@@ -17,6 +18,9 @@ from lanes import pytest_collection_modifyitems  # noqa: F401  # a hook
 from other_python import ROOT, OtherPython
 from skips import pytest_make_collect_report, pytest_runtest_makereport, skip_here  # noqa: F401  # hooks
 from terminals import Terminal
+
+if TYPE_CHECKING:
+    from postgresql import Cluster
 
 HUD = OtherPython(
     name=".venv-hud",
@@ -139,3 +143,27 @@ def ray_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if "RAY_PYTHON" in os.environ:
         return Path(os.environ["RAY_PYTHON"])
     return RAY.find(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator["Cluster"]:
+    """A running PostgreSQL, the only one of this run of tests; each test has schemas of its own."""
+    from postgresql import Cluster, find_programs  # noqa: PLC0415  # its client loads for few tests
+
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("no PostgreSQL is installed: make test installs it")
+    started = Cluster(programs)
+    try:
+        started.start()
+        yield started
+    finally:
+        started.remove()
+
+
+@pytest.fixture
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a store that is not there yet, on the database that `request.param` names."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/store.sqlite3"
+    return request.getfixturevalue("cluster").new_schema()

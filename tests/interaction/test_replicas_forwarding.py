@@ -9,7 +9,7 @@ import httpx
 import pytest
 from flock import ANN, BOB, SECRET, Flock, One, ask, flock
 from peers import BOARD, LEGACY, MODERN, Gate, HttpServer, RawHttp, http_peer, raw_http
-from postgresql import Cluster, find_programs
+from postgresql import Cluster
 from sqlalchemy import create_engine, text
 from tables import each_of
 from waiting import PATIENCE_S
@@ -21,20 +21,6 @@ pytestmark = pytest.mark.anyio
 TAG = "hud-mcp/replica"
 TEA = {"type": "type", "text": "tea", "enter_after": True}
 MILK = {"type": "type", "text": "milk", "enter_after": True}
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    """A running PostgreSQL."""
-    programs = find_programs()
-    if programs is None:
-        pytest.skip("no PostgreSQL is installed: make test installs it")
-    started = Cluster(programs)
-    try:
-        started.start()
-        yield started
-    finally:
-        started.remove()
 
 
 @pytest.fixture(scope="module")

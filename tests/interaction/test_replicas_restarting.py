@@ -1,6 +1,6 @@
 """Replicas that stop, one after the other, behind nginx: every call has its answer."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from flock import ANN, Flock, One, ask, flock, in_thread, nginx
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from peers import BOARD, LEGACY, MODERN, Gate, Peer, RawHttp, connected
-from postgresql import Cluster, find_programs
+from postgresql import Cluster
 from waiting import PATIENCE_S, let_pass, until
 
 from hud_mcp_client import connect
@@ -23,20 +23,6 @@ pytestmark = pytest.mark.anyio
 
 TAG = "hud-mcp/replica"
 NOTES = ("tea", "milk")
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    """A running PostgreSQL."""
-    programs = find_programs()
-    if programs is None:
-        pytest.skip("no PostgreSQL is installed: make test installs it")
-    started = Cluster(programs)
-    try:
-        started.start()
-        yield started
-    finally:
-        started.remove()
 
 
 def note(text: str) -> dict[str, Any]:

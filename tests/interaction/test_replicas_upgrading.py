@@ -2,13 +2,11 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from flock import SECRET, in_thread
 from peers import child_environment, serve_arguments
-from postgresql import Cluster, find_programs
 from sqlalchemy import create_engine, text
 from waiting import PATIENCE_S
 
@@ -19,38 +17,22 @@ from hud_mcp.store.sql.schema import VERSION
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Where the replicas keep their record."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'shared.sqlite3'}"
-        return
-    programs = find_programs()
-    if programs is None:
-        pytest.skip("no PostgreSQL is installed: make test installs it")
-    cluster = Cluster(programs)
-    try:
-        cluster.start()
-        yield cluster.new_schema()
-    finally:
-        cluster.remove()
-
-
+@pytest.mark.parametrize("store_url", ["sqlite", "postgresql"], indirect=True)
 async def test_a_replica_ends_before_it_serves_where_the_store_is_newer(
-    store: str, tmp_path: Path
+    store_url: str, tmp_path: Path
 ) -> None:
     """It says which version it reads and what to do, and tells its address to nobody."""
-    made = Store(store)
+    made = Store(store_url)
     await made.add_job(Job(name="a"))
     await made.close()
-    engine = create_engine(store)
+    engine = create_engine(store_url)
     try:
         with engine.begin() as connection:
             connection.execute(text(f"UPDATE versions SET version = {VERSION + 1}"))
 
         def begin() -> subprocess.CompletedProcess[str]:
             given = serve_arguments(
-                ("letter_count",), store, "--http", "127.0.0.1:0", "--replica", "r1"
+                ("letter_count",), store_url, "--http", "127.0.0.1:0", "--replica", "r1"
             )
             return subprocess.run(
                 [sys.executable, *given],

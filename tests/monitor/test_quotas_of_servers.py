@@ -1,12 +1,10 @@
 """Quotas as callers of real servers meet them."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from peers import MODERN, Reply, http_peer, http_server
-from postgresql import Cluster, find_programs
 from scrapes import own_address, scrape
 
 pytestmark = pytest.mark.anyio
@@ -14,29 +12,15 @@ pytestmark = pytest.mark.anyio
 COUNT = {"template": "count", "arguments": {"word": "lamp", "letter": "a"}}
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Where two servers keep one record."""
-    if request.param == "sqlite":
-        yield str(tmp_path / "shared.sqlite3")
-        return
-    programs = find_programs()
-    if programs is None:
-        pytest.skip("no PostgreSQL is installed: make test installs it")
-    cluster = Cluster(programs)
-    try:
-        cluster.start()
-        yield cluster.new_schema()
-    finally:
-        cluster.remove()
-
-
+@pytest.mark.parametrize(
+    "store_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)], indirect=True
+)
 @pytest.mark.long
 async def test_two_servers_on_one_store_share_what_a_caller_may_use(
-    tmp_path: Path, store: str
+    tmp_path: Path, store_url: str
 ) -> None:
     """Of twenty starts at once as many are let through as the quota says; the others are told."""
-    options = ("--store", store, "--quota", "sessions=8", "--token", "ann=secret-of-ann")
+    options = ("--store", store_url, "--quota", "sessions=8", "--token", "ann=secret-of-ann")
     env = {"XDG_DATA_HOME": str(tmp_path / "data")}
     one = http_server(tmp_path / "one", ("letter_count",), *options, "--metrics", "0", env=env)
     two = http_server(tmp_path / "two", ("letter_count",), *options, "--metrics", "0", env=env)

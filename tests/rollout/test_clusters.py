@@ -4,14 +4,13 @@ import json
 import os
 import random
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import anyio
 import psutil
 import pytest
-from postgresql import Cluster, find_programs
+from postgresql import Cluster
 from scaled import rewards, works, write_tasks
 from waiting import PATIENCE_S
 
@@ -23,19 +22,11 @@ PROGRAM = Path(__file__).with_name("ray_program.py")
 
 
 @pytest.fixture
-def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> str:
     """The URL of a PostgreSQL database."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("HUD_MCP_PICTURES", str(tmp_path / "pictures"))
-    programs = find_programs()
-    if programs is None:
-        pytest.skip("no PostgreSQL is installed: make test installs it")
-    cluster = Cluster(programs)
-    try:
-        cluster.start()
-        yield cluster.new_schema()
-    finally:
-        cluster.remove()
+    return cluster.new_schema()
 
 
 async def test_two_of_three_workers_are_killed_at_random_moments(

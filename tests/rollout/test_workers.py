@@ -9,7 +9,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from postgresql import Cluster, find_programs
 from waiting import PATIENCE_S
 
 from hud_mcp import JobProgress, Store, evaluate
@@ -34,28 +33,6 @@ async def count(word: str = "lamp"):
     answer = yield f"How many letters has {word!r}?"
     yield 1.0 if answer == str(len(word)) else 0.0
 """
-
-
-@pytest.fixture(
-    params=[
-        pytest.param("sqlite", marks=pytest.mark.sample),
-        pytest.param("postgresql", marks=pytest.mark.long),
-    ]
-)
-def store(request: pytest.FixtureRequest, tmp_path: Path):  # noqa: ANN201  # a generator of URLs
-    """A store of each kind."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/runs.sqlite3"
-        return
-    programs = find_programs()
-    if programs is None:
-        pytest.skip("no PostgreSQL is installed: make test installs it")
-    cluster = Cluster(programs)
-    try:
-        cluster.start()
-        yield cluster.new_schema()
-    finally:
-        cluster.remove()
 
 
 @pytest.fixture
@@ -90,8 +67,16 @@ def servers_of(folder: Path) -> dict[str, int]:
     return {word: int(pid) for pid, word in map(str.split, lines)}
 
 
+@pytest.mark.parametrize(
+    "store_url",
+    [
+        pytest.param("sqlite", marks=pytest.mark.sample),
+        pytest.param("postgresql", marks=pytest.mark.long),
+    ],
+    indirect=True,
+)
 async def test_each_run_is_graded_once_where_a_worker_is_killed(
-    rows: Path, store: str, tmp_path: Path
+    rows: Path, store_url: str, tmp_path: Path
 ) -> None:
     """Both workers take runs; what the killed one had goes on, and the rewards are those of one."""
     begun, killed = Counter[str](), threading.Event()
@@ -111,7 +96,7 @@ async def test_each_run_is_graded_once_where_a_worker_is_killed(
 
     with anyio.fail_after(2 * PATIENCE_S):
         job = await evaluate(
-            str(rows), counts_after_a_kill, workers=2, store=store, on_progress=watch
+            str(rows), counts_after_a_kill, workers=2, store=store_url, on_progress=watch
         )
 
     assert killed.is_set()
@@ -121,7 +106,7 @@ async def test_each_run_is_graded_once_where_a_worker_is_killed(
     assert told[0].startswith("Worker ")
     assert [run.reward for run in job.runs] == [float(i != 2) for i in range(12)]
     assert set(begun.values()) == {1}
-    opened = Store(store)
+    opened = Store(store_url)
     found = [t.task.id for t in (await opened.load_job(job.id))[1] if t.reward is not None]
     await opened.close()
     assert sorted(found) == sorted(begun)

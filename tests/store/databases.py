@@ -5,27 +5,12 @@ from pathlib import Path
 
 import anyio
 import pytest
-from postgresql import Cluster, find_programs
 from store_server import Server
 from waiting import PATIENCE_S
 
 from hud_mcp.store import Store
 
-__all__ = ["cluster", "data_folder", "open_store", "serve", "store", "url"]
-
-
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    """A running PostgreSQL of this run of tests."""
-    programs = find_programs()
-    if programs is None:
-        pytest.skip("no PostgreSQL is installed: make test installs it")
-    started = Cluster(programs)
-    try:
-        started.start()
-        yield started
-    finally:
-        started.remove()
+__all__ = ["data_folder", "open_store", "serve", "store", "url"]
 
 
 @pytest.fixture(autouse=True)
@@ -39,8 +24,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where a store may be made; nothing is there yet."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/store.sqlite3"
-    cluster: Cluster = request.getfixturevalue("cluster")
-    return cluster.new_schema()
+    return request.getfixturevalue("cluster").new_schema()
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 BUILT_IN = (
+    "hud_mcp.graders.plugin",
     "hud_mcp.plugins.cluster.plugin",
     "hud_mcp.plugins.gymnasium.plugin",
     "hud_mcp.plugins.hand.plugin",

@@ -42,7 +42,6 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 VALUES, DECLARATIONS, SANDBOX, PARTS, RECORD, LIFE = 1, 2, 3, 4, 5, 6
 
 EXCEPTIONS = {
-    ("environment.answers", "graders.letters"): "the registry finds it, once its table names it",
     (
         "plugins.gymnasium.task_env.connection",
         "plugins.hud.live.mcp_client",
@@ -95,26 +94,6 @@ EXCEPTIONS = {
         "plugins.hud.wire",
     ): "serving, where HUD's documents import it from; it loads when it is called",
     ("plugins.hud.serve", "plugins.hud.wire.bound"): "the same, for type checkers",
-    (
-        "environment.comparing",
-        "graders.answers",
-    ): "what a task may name compares answers by the graders' rules, and has none of its own",
-    (
-        "environment.comparing",
-        "graders.text",
-    ): "the same",
-    (
-        "environment.comparing",
-        "graders.match",
-    ): "the same",
-    (
-        "environment.answers",
-        "graders.pattern",
-    ): "the same",
-    (
-        "environment.comparing",
-        "graders.inspect_scorers",
-    ): "the same",
     (
         "worlds.browser.functions",
         "graders.pattern",

@@ -31,10 +31,10 @@ def test_each_plugin_has_a_name_and_services_of_its_own() -> None:
 
 @each_of(("kind", "name", "owner"), ENTRIES)
 def test_every_entry_of_every_table_imports(kind: Kind, name: str, owner: str) -> None:
-    """It lies in the folder of its plugin, and no other plugin has its name."""
+    """It lies in the folder of its plugin, or is a grader; no other plugin has its name."""
     entry = table(kind)[name]
     reference = entry.reference if isinstance(entry, Command) else entry
-    assert reference.startswith(f"hud_mcp.plugins.{owner}.")
+    assert reference.startswith((f"hud_mcp.plugins.{owner}.", "hud_mcp.graders."))
     assert find(kind, name) is load(reference)
     assert [each for each in ENTRIES if each[:2] == (kind, name)] == [(kind, name, owner)]
 

@@ -54,7 +54,6 @@ SEAMS = {
     "plugins.install.commands": "the same",
     "plugins.operate.commands": "the same",
     "plugins.view.commands": "the same",
-    "environment.comparing": "the graders' rules, which the first answer needs",
     "plugins.operate.monitor.libraries": "the Prometheus client and OpenTelemetry, which few have",
     "base.libraries": "what several rooms use: the SDK's client, Pillow, Alembic and extras",
     "record.surfaces": "the player and the table of a notebook, which lie above",

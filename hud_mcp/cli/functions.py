@@ -13,8 +13,7 @@ from hud_mcp.cli.help import Command
 from hud_mcp.cli.needs import print_needs
 from hud_mcp.cli.output import cell, make_console
 from hud_mcp.environment import Environment
-from hud_mcp.environment.answers import ANSWER_FUNCTIONS
-from hud_mcp.environment.function import Function
+from hud_mcp.environment.function import REGISTERED, Function
 from hud_mcp.loading.source import load_environments
 
 __all__ = ["command"]
@@ -75,7 +74,7 @@ def _rows(environments: Iterable[Environment]) -> Iterable[dict[str, Any]]:
 
 def _owner(function: Function, environment: Environment) -> str:
     """What a function comes with: every answer, a kind of world, or one environment."""
-    if function in ANSWER_FUNCTIONS:
+    if function is REGISTERED.get(function.name):
         return "answers"
     is_worlds = function in environment.world.functions
     return environment.world.name if is_worlds else environment.name

@@ -109,7 +109,11 @@ def _read_flat(
 
 
 def _find(call: FunctionConfig, functions: Functions, *, phase: Phase, env: str) -> Function:
-    found = functions.get(call.function)
+    # Another distribution's function is found by reading alone, and stands in no list.
+    try:
+        found = functions[call.function]
+    except KeyError:
+        found = None
     fitting = sorted(name for name, f in functions.items() if f.may(phase))
     if found is None:
         hint = did_you_mean(call.function, fitting)

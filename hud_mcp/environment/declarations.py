@@ -1,12 +1,12 @@
 """What an environment declares: its templates, its tools, its functions."""
 
+from collections import ChainMap
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar, overload
 
-from hud_mcp.environment.answers import ANSWER_FUNCTIONS
 from hud_mcp.environment.arguments import source_line
 from hud_mcp.environment.checks import check_reward_policy
-from hud_mcp.environment.function import Function, Use
+from hud_mcp.environment.function import REGISTERED, Function, Use
 from hud_mcp.environment.template import Template
 from hud_mcp.environment.template.template import TemplateFunction
 from hud_mcp.environment.tool import Tool
@@ -19,6 +19,8 @@ from hud_mcp.errors import (
 )
 
 __all__ = ["Declarations"]
+
+_EVERYWHERE: Any = REGISTERED  # a ChainMap changes its first mapping alone
 
 ToolT = TypeVar("ToolT", bound=Callable[..., Awaitable[Any]])
 
@@ -56,9 +58,8 @@ class Declarations:
 
     @property
     def functions(self) -> Mapping[str, Function]:
-        """The functions of tasks by name: its own, its world's, and those of answers."""
-        given = (*ANSWER_FUNCTIONS, *self.world.functions)
-        return {f.name: f for f in given} | self._functions
+        """The functions of tasks by name: its own, its world's, and those of every environment."""
+        return ChainMap(self._functions, {f.name: f for f in self.world.functions}, _EVERYWHERE)
 
     @overload
     def template(self, function: TemplateFunction) -> Template: ...

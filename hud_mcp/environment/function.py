@@ -11,6 +11,7 @@ import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import Any, Literal, Self
 
 import orjson
@@ -21,9 +22,10 @@ from hud_mcp.base.schema import fault_words
 from hud_mcp.environment.arguments import clip_value, is_world, source_line
 from hud_mcp.environment.template import Answer
 from hud_mcp.errors import InvalidEnvironment, InvalidTask, shorten_choices
+from hud_mcp.registry import Entries
 from hud_mcp.values.call import FunctionConfig
 
-__all__ = ["USES", "Function", "History", "Phase", "Situation", "Use"]
+__all__ = ["REGISTERED", "USES", "Function", "History", "Phase", "Situation", "Use"]
 
 Use = Literal["setup", "evaluate", "both"]
 USES = ("setup", "evaluate", "both")
@@ -127,6 +129,47 @@ class Function:
         self._arguments: list[_Argument] = []
         self._read_parameters(noun)
 
+    @classmethod
+    def of_answer(
+        cls, grader: Callable[..., Any], *, name: str | None = None, weak: str | None = None
+    ) -> "Function":
+        """Make the function by which tasks name a grader of answers.
+
+        Its arguments are the grader's parameters after the answer. Parameters by keyword follow the
+        others; `compat` is none of them.
+
+        Args:
+            grader: It takes the submitted text first, and returns a number, an object with a
+                `score`, or an awaitable of either.
+            name: The function's name in tasks; the grader's name by default.
+            weak: A sentence that says how an agent can forge its result; None if it cannot.
+        """
+        answer, *rest = inspect.signature(grader).parameters.values()
+        hints = typing.get_type_hints(grader, include_extras=True) | {answer.name: Answer[str]}
+        by_name = [p.name for p in rest if p.kind is p.KEYWORD_ONLY and p.name != "compat"]
+        first = [p.name for p in rest if p.kind is not p.KEYWORD_ONLY]
+
+        async def graded(submitted: Answer[str], *given: Any) -> Any:
+            plain = given[: len(given) - len(by_name)]
+            named = dict(zip(by_name, given[len(plain) :], strict=True))
+            found = grader(submitted.raw, *plain, **named)
+            if inspect.isawaitable(found):
+                found = await found
+            return getattr(found, "score", found)
+
+        as_positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        graded.__name__, graded.__doc__ = name or grader.__name__, grader.__doc__
+        graded.__annotations__ = {each: hints[each] for each in (answer.name, *first, *by_name)}
+        made: Any = graded
+        made.__signature__ = inspect.Signature(
+            [
+                each.replace(kind=as_positional) if each.name in by_name else each
+                for each in (answer, *rest)
+                if each.name in graded.__annotations__
+            ]
+        )
+        return cls(made, use="evaluate", weak=weak, where=source_line(grader))
+
     @property
     def looks_at_world(self) -> bool:
         """Whether what it returns depends on more than the answer."""
@@ -229,6 +272,22 @@ class Function:
         if rest is not None:
             for given in args[len(single) :]:
                 yield rest, given
+
+
+class _Registered(Entries):
+    """The functions in plugins' tables: each entry refers to one, or to a grader of answers."""
+
+    def __getitem__(self, name: str) -> Function:
+        return _made_of(name, super().__getitem__(name))
+
+
+@cache
+def _made_of(name: str, entry: Any) -> Function:
+    return entry if isinstance(entry, Function) else Function.of_answer(entry, name=name)
+
+
+REGISTERED: Mapping[str, Function] = _Registered("functions")
+"""The functions of every environment, by name; each loads when a task first names it."""
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,16 @@ in a process of its own.
 import math
 import re
 import string
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hud_mcp.graders.pattern import search
+from hud_mcp.graders.pattern import Pattern, search
 from hud_mcp.graders.text import Compat, numeric_match, occurrence
 from hud_mcp.graders.visible import one_line, trimmed, visible
 
 __all__ = [
+    "Text",
+    "gaia_final_answer",
     "gaia_match",
     "numeric_match",
     "response_includes",
@@ -22,11 +24,17 @@ __all__ = [
     "response_match",
 ]
 
+Text = str | int | float
+"""A text, or a number that is compared as it is written."""
+
 
 def response_includes(
-    answer: str | None, *texts: str | Iterable[str], compat: Compat = "strict"
+    answer: str | None,
+    texts: Text | Sequence[Text],
+    *more: Text | Sequence[Text],
+    compat: Compat = "strict",
 ) -> float:
-    """1.0 where every text occurs somewhere in the answer, whatever its case.
+    """1.0 if every text occurs in the answer; case does not count.
 
     A part of a word is found (`mitochondria` in `mitochondrial`); a part of a number is not
     (`5` in `15`, in `2.5` or in `-5`). Differences that no reader sees, as those between kinds of
@@ -34,13 +42,14 @@ def response_includes(
 
     Args:
         answer: What was submitted; None is nothing.
-        *texts: What is looked for: texts, or lists of them.
+        texts: A text to look for, or a list of them.
+        *more: More of the same.
         compat: `hud` finds parts of numbers too.
 
     Raises:
         ValueError: No text is given, or an empty one: everything would pass.
     """
-    wanted = [each for given in texts for each in ([given] if _is_one(given) else given)]
+    wanted = [each for given in (texts, *more) for each in _several(given)]
     expected = [one_line(_text(each), ignore_case=True) for each in wanted]
     if not expected or not all(expected):
         raise ValueError("response_includes() needs at least one non-empty text to look for")
@@ -50,8 +59,8 @@ def response_includes(
     return float(all(_pattern(each).search(given) for each in expected))
 
 
-def response_is(answer: str | None, text: Any) -> float:
-    """1.0 where the answer is exactly the text, case included; space around it is ignored.
+def response_is(answer: str | None, text: Text) -> float:
+    """1.0 if the answer is exactly the text; case counts, space around it does not.
 
     Only what no reader sees does not count, such as the kind of a blank or of an apostrophe.
 
@@ -62,8 +71,8 @@ def response_is(answer: str | None, text: Any) -> float:
     return float(visible(answer or "").strip() == visible(_text(text)).strip())
 
 
-async def response_match(answer: str | None, pattern: str) -> float:
-    """1.0 where a regular expression is found in the answer, as `re.search` does it.
+async def response_match(answer: str | None, pattern: Pattern) -> float:
+    """1.0 if the regular expression is found in the answer, as `re.search` finds it.
 
     It is also found where it fits what a reader sees: `can't` finds a typographic apostrophe.
 
@@ -84,7 +93,7 @@ async def response_match(answer: str | None, pattern: str) -> float:
     return 0.0
 
 
-def gaia_match(answer: str | None, truth: str) -> float:
+def gaia_match(answer: str | None, truth: Text) -> float:
     """1.0 if GAIA's own scorer accepts the answer.
 
     The rule is the benchmark's official one, with its oddities, so that scores can be compared
@@ -101,7 +110,7 @@ def gaia_match(answer: str | None, truth: str) -> float:
         answer: The submitted answer, without words around it; None counts as empty.
         truth: The reference.
     """
-    given = "None" if answer is None else answer
+    given, truth = "None" if answer is None else answer, str(truth)
     if _is_number(truth):
         return float(_gaia_number(given) == float(truth))
     if any(sign in truth for sign in ",;"):
@@ -110,6 +119,11 @@ def gaia_match(answer: str | None, truth: str) -> float:
             return 0.0
         return float(all(map(_gaia_element, parts, wanted)))
     return float(_gaia_text(given, punctuation=False) == _gaia_text(truth, punctuation=False))
+
+
+def gaia_final_answer(answer: str | None, truth: Text) -> float:
+    """1.0 if GAIA's own scorer accepts the text after the last `FINAL ANSWER:`."""
+    return gaia_match((answer or "").rpartition("FINAL ANSWER:")[2].strip(), truth)
 
 
 def _gaia_element(given: str, wanted: str) -> bool:
@@ -137,8 +151,8 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _is_one(given: Any) -> bool:
-    return isinstance(given, str) or not isinstance(given, Iterable)
+def _several(given: Text | Iterable[Text]) -> Iterable[Text]:
+    return [given] if isinstance(given, str | int | float) else given
 
 
 def _text(value: Any) -> str:

@@ -6,12 +6,13 @@ is odd in them, so that scores can be compared.
 
 import re
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from hud_mcp.environment.function import Function
 from hud_mcp.graders.inspect_numbers import inspect_number
 from hud_mcp.graders.letters import Location, letter_of
 
-__all__ = ["choice", "includes", "match"]
+__all__ = ["INCLUDES", "choice", "includes", "match"]
 
 _SIGNS = re.compile(r"[$,£€*_]")
 _ESCAPED = re.compile(r"\\([$,£€*_])")
@@ -30,13 +31,13 @@ _ANSWER = re.compile(r"(?i)ANSWER\s*:\s*([A-Za-z\d ,]+)(?:\W|$)")
 
 def match(
     answer: str | None,
-    targets: Iterable[str],
+    targets: Sequence[str],
     *,
     location: Location = "end",
     ignore_case: bool = True,
     numeric: bool = False,
 ) -> float:
-    """1.0 where an answer begins or ends with a target, has it anywhere, or is exactly it.
+    """1.0 if the answer begins with a target, ends with it, has it or is it, as Inspect compares.
 
     Space and punctuation around both do not count.
 
@@ -60,8 +61,8 @@ def match(
     )
 
 
-def includes(answer: str | None, targets: Iterable[str], *, ignore_case: bool = True) -> float:
-    """1.0 where a target occurs in an answer.
+def includes(answer: str | None, targets: Sequence[str], *, ignore_case: bool = True) -> float:
+    """1.0 if a target occurs in the answer, as Inspect compares.
 
     Args:
         answer: What was submitted; None is nothing.
@@ -75,7 +76,7 @@ def includes(answer: str | None, targets: Iterable[str], *, ignore_case: bool = 
 
 
 def choice(answer: str | None, target: str, count: int, *, several: bool = False) -> float:
-    """1.0 where an answer's last `ANSWER: …` names exactly the right choices.
+    """1.0 if the answer's last `ANSWER: …` names exactly the right choices, as Inspect reads it.
 
     Args:
         answer: What was submitted; None is nothing.
@@ -146,3 +147,10 @@ def _same_number(given: str, wanted: float, location: Location) -> bool:
 def _plain(text: str) -> str:
     """A text without what is written around numbers."""
     return _FULL_STOP.sub("", _SIGNS.sub("", _ESCAPED.sub(r"\1", text)))
+
+
+INCLUDES = Function.of_answer(
+    includes,
+    name="inspect_includes",
+    weak="An answer that lists much has what is looked for.",
+)

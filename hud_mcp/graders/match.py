@@ -11,10 +11,15 @@ from typing import Any
 
 from pydantic import Field
 
-from hud_mcp.graders.pattern import search_now
+from hud_mcp.environment.function import Function
+from hud_mcp.graders.answers import Text
+from hud_mcp.graders.pattern import Pattern, search, search_now
 from hud_mcp.values.action import Value
 
 __all__ = [
+    "MATCH_ALL",
+    "MATCH_REGEX",
+    "MATCH_SINGLE",
     "MatchResult",
     "match_all",
     "match_diff",
@@ -42,8 +47,8 @@ class MatchResult(Value):
         return self.score
 
 
-def match_single(response: Any, answer: Any) -> MatchResult:
-    """1.0 where the answer is somewhere in the response, whatever its case.
+def match_single(response: Any, answer: Text) -> MatchResult:
+    """1.0 if the answer occurs in the response, as HUD 0.2 compares; case does not count.
 
     Args:
         response: What was submitted.
@@ -55,8 +60,8 @@ def match_single(response: Any, answer: Any) -> MatchResult:
     )
 
 
-def match_all(response: Any, answers: Sequence[Any]) -> MatchResult:
-    """The share of the answers that are somewhere in the response, whatever their case.
+def match_all(response: Any, answers: Sequence[Text]) -> MatchResult:
+    """The share of the answers that occur in the response, as HUD 0.2 compares.
 
     Args:
         response: What was submitted.
@@ -72,8 +77,8 @@ def match_all(response: Any, answers: Sequence[Any]) -> MatchResult:
     return MatchResult(score=share, reason=reason, mode="all", criteria_scores=scores)
 
 
-def match_fuzzy(response: Any, answer: Any) -> MatchResult:
-    """How alike two texts are: 1 less the share of signs that must be edited, case ignored.
+def match_fuzzy(response: Any, answer: Text) -> MatchResult:
+    """The likeness of two texts: 1 less the share of signs to edit, as HUD 0.2 compares.
 
     Args:
         response: What was submitted. Beyond 20,000 characters each further one counts as one to
@@ -104,8 +109,8 @@ def match_regex(response: Any, pattern: str) -> MatchResult:
     return MatchResult(score=float(found), reason=reason, mode="regex")
 
 
-def match_diff(response: Any, answer: Any) -> MatchResult:
-    """How near two numbers are, by the greater of them; or how alike two texts are.
+def match_diff(response: Any, answer: Text) -> MatchResult:
+    """The nearness of two numbers or the likeness of two texts, as HUD 0.2 compares.
 
     Args:
         response: What was submitted: a number, or text.
@@ -151,3 +156,16 @@ def _distance(one: str, other: str) -> int:
         rise, fall = (rise << 1 | 1) & every, (fall << 1) & every
         up, down = (fall | ~(level | rise)) & every, rise & level
     return distance + beyond
+
+
+async def _match_regex(answer: str, pattern: Pattern) -> float:
+    """1.0 if the expression is found; a stop stands for newlines too, as in HUD 0.2."""
+    # Of a task: a wrong expression is refused when the task meets its environment.
+    return float(await search(pattern, answer, flags=re.DOTALL))
+
+
+_LISTS = "An answer that lists much has what is looked for."
+
+MATCH_SINGLE = Function.of_answer(match_single, weak=_LISTS)
+MATCH_ALL = Function.of_answer(match_all, weak=_LISTS)
+MATCH_REGEX = Function.of_answer(_match_regex, name="match_regex")

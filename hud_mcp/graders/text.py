@@ -154,7 +154,7 @@ def contains_any(
 def numeric_match(
     answer: Any, expected: float, *, tolerance: float = 0.0, compat: Compat = "strict"
 ) -> float:
-    """1.0 if the answer's number is the expected one.
+    """1.0 if the answer's last number is the expected one, give or take the tolerance.
 
     Args:
         answer: A number, or text. The last number of a text counts, because people and models

@@ -7,16 +7,20 @@ from shutil import which
 from typing import Any, cast
 from urllib.parse import quote
 
+import anyio.to_thread
 import orjson
 
+from hud_mcp.environment.function import Function
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidTask, NotInstalled, did_you_mean
 from hud_mcp.loading.provenance import NOT_RUNNABLE
 from hud_mcp.loading.public import Choice
-from hud_mcp.plugins.sets.files import Files, cached_index, open_files
+from hud_mcp.plugins.sets.files import Files, cached_index, dataset_file, open_files
 from hud_mcp.plugins.sets.published import published
 
 __all__ = [
+    "NOT_RUNNABLE_HERE",
+    "SESSION_FILE",
     "ImportedSet",
     "as_tasks",
     "given_file",
@@ -28,6 +32,8 @@ __all__ = [
 
 _MOST_ID_CHARS = 200
 _PARTS = "parts"
+_MOST_FILE_BYTES = 32 * 1024**2
+"""The size of a resource, which a client reads in one reply."""
 
 Read = Callable[[Files, Choice], list[Task]]
 Report = Callable[[str], None]
@@ -217,3 +223,22 @@ def _parts_of(task: Task) -> list[str]:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.casefold())
+
+
+async def _session_file(name: str, sha256: str) -> None:
+    """Give the session a file of a public set, as its resource of that name."""
+    kept = await anyio.to_thread.run_sync(dataset_file, sha256)
+    if kept.stat().st_size > _MOST_FILE_BYTES:
+        raise InvalidTask(
+            f"The file {name!r} has more than {_MOST_FILE_BYTES} bytes, which is too much for a "
+            "resource. Import the set with --gym of a shell."
+        )
+
+
+async def _not_runnable(reason: str) -> None:
+    """Refuse to start the task, for a reason: rows of a public set that do not run here."""
+    raise InvalidTask(f"This task does not run here: {reason}.")
+
+
+SESSION_FILE = Function(_session_file, name="session_file", use="setup")
+NOT_RUNNABLE_HERE = Function(_not_runnable, name="not_runnable", use="setup")

@@ -15,6 +15,10 @@ PLUGIN = Plugin(
         "WebArena": "hud_mcp.plugins.sets.webarena:SET",
         "ReasoningGym": "hud_mcp.plugins.sets.reasoning:SET",
     },
+    functions={
+        "session_file": "hud_mcp.plugins.sets.imports:SESSION_FILE",
+        "not_runnable": "hud_mcp.plugins.sets.imports:NOT_RUNNABLE_HERE",
+    },
     protocols={
         "gaia": "hud_mcp.plugins.sets.gaia:PROTOCOL",
         "webvoyager": "hud_mcp.plugins.sets.webvoyager:PROTOCOL",

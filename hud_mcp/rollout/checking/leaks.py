@@ -12,7 +12,7 @@ from pydantic import Field
 
 from hud_mcp.base.clipping import clip
 from hud_mcp.environment import Environment
-from hud_mcp.environment.answers import ANSWER_FUNCTIONS
+from hud_mcp.environment.function import REGISTERED
 from hud_mcp.environment.task import Task
 from hud_mcp.graders.visible import one_line
 from hud_mcp.rollout.checking.surface import Seen
@@ -55,7 +55,7 @@ _LABEL_CHARS = 40
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 """A text that is a number is searched for as one."""
 
-_ANSWERS = frozenset(function.name for function in ANSWER_FUNCTIONS)
+_ANSWERS = frozenset(REGISTERED)
 
 
 @dataclass(frozen=True)

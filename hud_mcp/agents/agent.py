@@ -15,7 +15,7 @@ from hud_mcp.base.contention import Pauses
 from hud_mcp.errors import ActionFailed, HudMcpError
 from hud_mcp.record.model_turn import MODEL, ModelTurn
 from hud_mcp.values.action import Action
-from hud_mcp.values.core_tools import ACT, RESPONSE, SCREENSHOT, STEP
+from hud_mcp.values.call import ACT, RESPONSE, SCREENSHOT, STEP
 
 __all__ = [
     "Agent",

@@ -11,7 +11,7 @@ import orjson
 from click.core import ParameterSource
 from rich.console import Console
 
-from hud_mcp.base.egress.hosts import read_hosts
+from hud_mcp.base.egress import read_hosts
 from hud_mcp.cli.completion import complete_tasksets
 from hud_mcp.cli.filters import SEED, filter_option, split_option
 from hud_mcp.cli.finite import FiniteFloat, WholeNumber

@@ -10,8 +10,8 @@ import click
 from rich.console import Console
 
 from hud_mcp.agents.ready import READY
-from hud_mcp.base.egress.hosts import read_hosts
-from hud_mcp.base.serving.secrecy import keep_to_itself
+from hud_mcp.base.egress import read_hosts
+from hud_mcp.base.secrets import keep_to_itself
 from hud_mcp.cli.completion import complete_jobs, complete_sources, complete_tasksets
 from hud_mcp.cli.eval_usage import check_usage
 from hud_mcp.cli.filters import SEED, filter_option, split_option

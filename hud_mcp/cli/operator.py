@@ -2,8 +2,8 @@
 
 import os
 
-from hud_mcp.base.hidden_paths import hide
-from hud_mcp.base.text_files import read_text_file
+from hud_mcp.base.secrets import hide
+from hud_mcp.base.text import read_text_file
 from hud_mcp.errors import HudMcpError
 from hud_mcp.session.caller import OPERATOR_TOKEN
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hud_mcp.analysis.tries import choose_runs, counting, outcome_class
-from hud_mcp.base.egress.hosts import read_hosts
+from hud_mcp.base.egress import read_hosts
 from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Command

@@ -11,7 +11,7 @@ from hud_mcp.analysis.groups import Grouping, group_runs
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.task_statistics import TaskStatistics
 from hud_mcp.analysis.tries import counting, outcome_class
-from hud_mcp.base.clipping import clip
+from hud_mcp.base.text import clip
 from hud_mcp.cli.job_groups import print_means
 from hud_mcp.cli.output import WHY_CHARS, cell, make_table, print_table, tone_style
 from hud_mcp.cli.recording import in_store

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from hud_mcp.base.serving.secrecy import keep_to_itself
+from hud_mcp.base.secrets import keep_to_itself
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_sources
 from hud_mcp.cli.filters import split_option

@@ -16,10 +16,9 @@ import click
 from anyio import lowlevel
 
 from hud_mcp.base import libraries
-from hud_mcp.base.egress.hosts import read_hosts
-from hud_mcp.base.serving.deadline import Deadline
-from hud_mcp.base.serving.listening import LOOPBACK, base_url, listen, port_of, read_address
-from hud_mcp.base.serving.signals import interruptible, stop_signals
+from hud_mcp.base.egress import read_hosts
+from hud_mcp.base.listening import LOOPBACK, base_url, listen, port_of, read_address
+from hud_mcp.base.signals import Deadline, interruptible, stop_signals
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.greeting import greet_over_http, greet_over_stdio
 from hud_mcp.cli.limits import read_limits

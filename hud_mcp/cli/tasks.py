@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import click
 import orjson
 
-from hud_mcp.base.json_lines import json_lines
+from hud_mcp.base.lines import json_lines
 from hud_mcp.cli.completion import complete_tasksets
 from hud_mcp.cli.filters import filter_option, split_option
 from hud_mcp.cli.help import Command

@@ -21,8 +21,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
 
 from hud_mcp.base.absent import ObjectReader
-from hud_mcp.base.clipping import clip_repr
 from hud_mcp.base.schema import fault_words, plain_schema, read_texts
+from hud_mcp.base.text import clip_repr
 from hud_mcp.errors import InvalidTask, InvalidTemplate, did_you_mean, shorten_choices
 from hud_mcp.values.context import Context
 

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
 
-from hud_mcp.base.hidden_paths import hide
+from hud_mcp.base.secrets import hide
 from hud_mcp.environment.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidEnvironment, SourceNotFound, did_you_mean
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
-from hud_mcp.base.hidden_paths import hide
+from hud_mcp.base.secrets import hide
 from hud_mcp.environment.calls import CallTemplate, Witness, bind_calls, task_hosts
 from hud_mcp.environment.checks import (
     check_hook,
@@ -36,7 +36,7 @@ from hud_mcp.values.needs import Needs
 from hud_mcp.worlds.none import NoWorld
 
 if TYPE_CHECKING:
-    from hud_mcp.values.selector import ContextSelector
+    from hud_mcp.values.context import ContextSelector
 
 __all__ = ["Environment", "declared_environment"]
 

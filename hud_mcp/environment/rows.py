@@ -16,9 +16,9 @@ from typing import Any, Literal, cast
 import orjson
 from pydantic import ValidationError
 
-from hud_mcp.base.hidden_paths import hide
-from hud_mcp.base.json_lines import json_lines, read_json_lines
-from hud_mcp.base.text_files import read_text_bytes
+from hud_mcp.base.lines import json_lines, read_json_lines
+from hud_mcp.base.secrets import hide
+from hud_mcp.base.text import read_text_bytes
 from hud_mcp.environment.author_files import load_module
 from hud_mcp.environment.task import FROM_JSON, Task, Validation
 from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from hud_mcp.base.json_lines import json_lines
+from hud_mcp.base.lines import json_lines
 from hud_mcp.environment.rows import Rows, read_file, read_lines, write_file
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidTask, ReplacedCall, did_you_mean

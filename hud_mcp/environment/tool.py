@@ -8,7 +8,7 @@ from typing import Any
 from hud_mcp.environment.arguments import Arguments, source_line
 from hud_mcp.environment.world.opening import SharedService
 from hud_mcp.errors import InvalidEnvironment
-from hud_mcp.values.core_tools import CORE_TOOLS
+from hud_mcp.values.call import CORE_TOOLS
 
 __all__ = ["Tool"]
 

@@ -17,7 +17,7 @@ import anyio
 import httpx
 import orjson
 
-from hud_mcp.base.clipping import mask
+from hud_mcp.base.text import mask
 from hud_mcp.errors import GraderFailed
 
 __all__ = ["Endpoint", "Question", "Speaks", "Unreadable", "find_endpoint", "open_client"]

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, cast
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from hud_mcp.base.clipping import clip_and_count
+from hud_mcp.base.text import clip_and_count
 from hud_mcp.values.grade import SubScore
 
 __all__ = ["Grader"]

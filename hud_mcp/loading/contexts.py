@@ -12,21 +12,23 @@ from typing import Any, cast
 import orjson
 from pydantic import Field, ValidationError
 
-from hud_mcp.base.json_lines import read_json_lines
-from hud_mcp.base.text_files import read_text_bytes
+from hud_mcp.base.lines import read_json_lines
+from hud_mcp.base.text import read_text_bytes
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import InvalidContext, InvalidTask, SourceNotFound, did_you_mean
 from hud_mcp.loading.provenance import base_task, split_of
 from hud_mcp.values.action import Value
-from hud_mcp.values.context import ContextFeature, ContextSpace, Scalar
-from hud_mcp.values.sampler import ContextSampler
-from hud_mcp.values.selector import (
+from hud_mcp.values.context import (
+    ContextFeature,
     ContextSelector,
+    ContextSpace,
     RandomSelector,
     RoundRobinSelector,
+    Scalar,
     StaticSelector,
 )
+from hud_mcp.values.sampler import ContextSampler
 
 __all__ = [
     "SELECTORS",

@@ -10,7 +10,7 @@ import anyio.to_thread
 import orjson
 from pydantic import Field, TypeAdapter, ValidationError
 
-from hud_mcp.base.text_files import read_text_bytes, read_text_file
+from hud_mcp.base.text import read_text_bytes, read_text_file
 from hud_mcp.environment.rows import task_files
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidTask, SourceNotFound, did_you_mean

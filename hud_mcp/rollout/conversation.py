@@ -21,7 +21,7 @@ from hud_mcp.server.tools import CORE
 from hud_mcp.session.caller import CAUSE, CHOSEN_SESSION, ONLY, REASON
 from hud_mcp.session.receipts import NOTHING_DONE, digest
 from hud_mcp.store import Store
-from hud_mcp.values.core_tools import CANCEL_TASK, START_TASK, TASK_STATUS
+from hud_mcp.values.call import CANCEL_TASK, START_TASK, TASK_STATUS
 from hud_mcp.values.grade import Cause
 
 __all__ = ["AgentStopped", "Conversation", "SessionIds", "draw_session_id", "repeat"]

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import anyio.to_thread
 
-from hud_mcp.base.egress.hosts import read_hosts
-from hud_mcp.base.serving.secrecy import keep_to_itself
+from hud_mcp.base.egress import read_hosts
+from hud_mcp.base.secrets import keep_to_itself
 from hud_mcp.environment.author_files import file_being_loaded
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset

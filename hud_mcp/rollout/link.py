@@ -20,7 +20,7 @@ import anyio
 from anyio.streams.text import TextReceiveStream
 
 from hud_mcp.base import libraries
-from hud_mcp.base.hidden_paths import hidden_for_children
+from hud_mcp.base.secrets import hidden_for_children
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.caller import OPERATOR_TOKEN, STOPPING

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 import orjson
 
-from hud_mcp.base.json_lines import dump_line
-from hud_mcp.base.serving.lines import LineBuffer
+from hud_mcp.base.lines import LineBuffer, dump_line
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.rollout.link import (

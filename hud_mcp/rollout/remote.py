@@ -18,7 +18,7 @@ from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionResuming, Worl
 from hud_mcp.rollout.link import ConnectionLost, CurrentLink, Link, Reply, web_link
 from hud_mcp.server.tools import CORE
 from hud_mcp.session.receipts import NOTHING_DONE
-from hud_mcp.values.core_tools import ACT, STEP, TASK_STATUS
+from hud_mcp.values.call import ACT, STEP, TASK_STATUS
 
 __all__ = ["RemoteConversation", "remote_conversation"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import anyio
 
-from hud_mcp.base.egress import Gateway
+from hud_mcp.base.gateway import Gateway
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.sandbox.bubblewrap import (
     Launch,

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from hud_mcp.base.hidden_paths import hidden_paths
+from hud_mcp.base.secrets import hidden_paths
 from hud_mcp.errors import EnvironmentFailed
 
 __all__ = [

@@ -8,7 +8,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hud_mcp.base.json_lines import escape_separators
+from hud_mcp.base.lines import escape_separators
 from hud_mcp.errors import clipped
 from hud_mcp.server.stdio.frames import (
     NoMessage,

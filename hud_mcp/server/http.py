@@ -13,7 +13,7 @@ from pydantic import AnyHttpUrl
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
-from hud_mcp.base.serving.listening import is_loopback, listen, port_of, shown_host
+from hud_mcp.base.listening import is_loopback, listen, port_of, shown_host
 from hud_mcp.errors import HudMcpError
 from hud_mcp.server.forms import Forms
 from hud_mcp.server.tokens import Tokens

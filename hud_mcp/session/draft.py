@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 import orjson
 from pydantic_core import to_jsonable_python
 
-from hud_mcp.base.clipping import clip_text
+from hud_mcp.base.text import clip_text
 from hud_mcp.errors import HudMcpError
 from hud_mcp.record.trajectory import ScreenshotRecord, TrajectoryStep, utc_now
 from hud_mcp.record.values import SNAPSHOT, TARGETS, UNDONE

@@ -14,7 +14,7 @@ import anyio
 import anyio.to_thread
 
 from hud_mcp.base import telemetry
-from hud_mcp.base.clipping import clip_text
+from hud_mcp.base.text import clip_text
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import CallTemplate
 from hud_mcp.environment.task import Task

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Any, TextIO, cast
 from weakref import WeakKeyDictionary
 
-from hud_mcp.base.log_format import MOST_CHARS, LogFormat, current_name, formatter, printed
+from hud_mcp.base.telemetry import MOST_CHARS, LogFormat, current_name, formatter, printed
 
 __all__ = [
     "LineStream",

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import anyio
 
-from hud_mcp.base.clipping import clip_text
+from hud_mcp.base.text import clip_text
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import prepare
 from hud_mcp.environment.function import Function, Situation

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hud_mcp.base.clipping import clip_json
+from hud_mcp.base.text import clip_json
 from hud_mcp.errors import InvalidAction
 from hud_mcp.values.action import Action, parse_action
 

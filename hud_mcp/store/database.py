@@ -13,7 +13,7 @@ import anyio.to_thread
 from platformdirs import user_data_path
 
 from hud_mcp.base import telemetry
-from hud_mcp.base.hidden_paths import hide
+from hud_mcp.base.secrets import hide
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.place import read_place
 from hud_mcp.store import sql

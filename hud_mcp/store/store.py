@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from hud_mcp.base import telemetry
-from hud_mcp.base.hidden_paths import hide
+from hud_mcp.base.secrets import hide
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import SessionTaken
 from hud_mcp.record.job import Job

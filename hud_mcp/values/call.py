@@ -9,16 +9,26 @@ import inspect
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from pydantic import Field, field_validator, model_serializer
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from hud_mcp.base.clipping import clip_repr
+from hud_mcp.base.text import clip_repr
 from hud_mcp.errors import did_you_mean
 from hud_mcp.values.action import Value
 
 __all__ = [
+    "ACT",
+    "CANCEL_TASK",
+    "CORE_TOOLS",
+    "LIST_TASKS",
+    "NOTE",
+    "RESPONSE",
+    "SCREENSHOT",
+    "START_TASK",
+    "STEP",
+    "TASK_STATUS",
     "FunctionConfig",
     "FunctionConfigs",
     "HudStyleConfig",
@@ -26,6 +36,7 @@ __all__ = [
     "read_calls",
     "read_json_calls",
 ]
+
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _KEYS = ("function", "args", "id", "metadata")
@@ -241,3 +252,19 @@ def _is_finite(value: Any) -> bool:
 
 def _shown(value: Any) -> str:
     return clip_repr(value, _SHOWN_CHARS)
+
+
+LIST_TASKS: Final = "list_tasks"
+START_TASK: Final = "start_task"
+STEP: Final = "step"
+ACT: Final = "act"
+SCREENSHOT: Final = "screenshot"
+RESPONSE: Final = "response"
+TASK_STATUS: Final = "task_status"
+CANCEL_TASK: Final = "cancel_task"
+NOTE: Final = "note"
+
+CORE_TOOLS: Final = frozenset(
+    {LIST_TASKS, START_TASK, STEP, ACT, SCREENSHOT, RESPONSE, TASK_STATUS, CANCEL_TASK, NOTE}
+)
+"""An environment's own tools have other names."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any, cast
 from pydantic import AliasChoices, BeforeValidator, Field, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from hud_mcp.base.clipping import clip_repr
+from hud_mcp.base.text import clip_repr
 from hud_mcp.errors import GradingFailed
 from hud_mcp.values.action import Value
 from hud_mcp.values.outcome import Cause, Outcome, cause_of

@@ -16,7 +16,7 @@ from waiting import PATIENCE_S, until
 
 from hud_mcp.agents.agent import Agent
 from hud_mcp.agents.command import CommandDied, command_name, missing_program, run_agent
-from hud_mcp.base.clipping import mask
+from hud_mcp.base.text import mask
 
 
 @pytest.mark.parametrize(

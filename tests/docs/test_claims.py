@@ -27,7 +27,7 @@ from hud_mcp.session.limits import Limits
 from hud_mcp.store.files import is_open_to_others
 from hud_mcp.task import COMBINATIONS, Task
 from hud_mcp.taskset import Taskset
-from hud_mcp.values.core_tools import CORE_TOOLS
+from hud_mcp.values.call import CORE_TOOLS
 
 OTHERS = {"--security-opt", "--no-deps", "--browsergym-python"}
 """Options of other people's programs and of this project's benchmarks that prose names."""

@@ -6,8 +6,7 @@ import pytest
 from reaching import HERE, NAMES, REACHED, Reach
 from tables import each_of
 
-from hud_mcp.base.egress import AllowList, is_host
-from hud_mcp.base.egress.addresses import look_up
+from hud_mcp.base.egress import AllowList, is_host, look_up
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment
 from hud_mcp.sandbox import SandboxOptions
 from hud_mcp.worlds.browser import Browser

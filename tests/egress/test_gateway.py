@@ -9,7 +9,8 @@ import pytest
 from reaching import HERE, OWN, Service, fake_names, serving
 from waiting import PATIENCE_S
 
-from hud_mcp.base.egress import AllowList, Gateway
+from hud_mcp.base.egress import AllowList
+from hud_mcp.base.gateway import Gateway
 
 pytestmark = pytest.mark.anyio
 

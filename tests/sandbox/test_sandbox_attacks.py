@@ -21,7 +21,7 @@ import pytest
 from tables import each_of
 from waiting import PATIENCE_S, until
 
-from hud_mcp.base import hidden_paths
+from hud_mcp.base import secrets as hidden_paths
 from hud_mcp.cli.tokens import read_tokens
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.loading.source import load_environments

@@ -31,7 +31,7 @@ from hud_mcp.values.action import (
     flat_fields,
     parse_action,
 )
-from hud_mcp.values.core_tools import CORE_TOOLS
+from hud_mcp.values.call import CORE_TOOLS
 from hud_mcp.worlds.none import NoWorld
 
 EVERYBODY, AGENT = View.of(), View.of(one_session=True)

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hud_mcp.base.serving.lines import LineBuffer, Overlong
+from hud_mcp.base.lines import LineBuffer, Overlong
 
 LINE = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"text":"a\xc3\xa9\\n"}}'
 

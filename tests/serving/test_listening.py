@@ -6,7 +6,7 @@ import socket
 import pytest
 from tables import each_of
 
-from hud_mcp.base.serving.listening import (
+from hud_mcp.base.listening import (
     LOOPBACK,
     base_url,
     is_loopback,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hud_mcp.base.log_format import current_name
+from hud_mcp.base.telemetry import current_name
 from hud_mcp.session.log import LineStream, configure_logging, current_log, take_rest
 
 logger = logging.getLogger("author")

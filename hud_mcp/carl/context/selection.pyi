@@ -1,1 +1,1 @@
-from hud_mcp.values.selector import *
+from hud_mcp.values.context import *

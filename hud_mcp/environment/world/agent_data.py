@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from hud_mcp.base.clipping import clip
+from hud_mcp.base.text import clip
 from hud_mcp.errors import BrokenByAgent, EnvironmentFailed, broken_world, failed_by
 
 __all__ = ["begin_grading", "blame", "note_agent_data"]

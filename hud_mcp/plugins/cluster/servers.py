@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream, SocketAttribute, SocketStream
 
-from hud_mcp.base.serving.listening import LOOPBACK
+from hud_mcp.base.listening import LOOPBACK
 from hud_mcp.errors import EnvironmentFailed, sole_cause
 from hud_mcp.plugins.cluster import libraries
 from hud_mcp.plugins.cluster.node_server import NodeServer

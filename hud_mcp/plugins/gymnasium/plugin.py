@@ -16,7 +16,7 @@ PLUGIN = Plugin(
             "hud_mcp.plugins.gymnasium.carl.space hud_mcp.values.sampler"
         ),
         "hud_mcp.carl.context.sampler": "hud_mcp.values.sampler",
-        "hud_mcp.carl.context.selection": "hud_mcp.values.selector",
+        "hud_mcp.carl.context.selection": "hud_mcp.values.context",
         "hud_mcp.carl.envs.carl_env": "hud_mcp.plugins.gymnasium.carl.environment",
     },
     services={

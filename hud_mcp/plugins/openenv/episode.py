@@ -12,7 +12,7 @@ from hud_mcp.server.call import PLAIN, VALUES
 from hud_mcp.server.local import LocalTools
 from hud_mcp.session.caller import LOOK, Caller
 from hud_mcp.values.action import is_answer
-from hud_mcp.values.core_tools import CANCEL_TASK, RESPONSE, START_TASK, STEP, TASK_STATUS
+from hud_mcp.values.call import CANCEL_TASK, RESPONSE, START_TASK, STEP, TASK_STATUS
 
 __all__ = ["Episode", "Refused", "split_of"]
 

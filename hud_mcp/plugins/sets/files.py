@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 from filelock import FileLock
 from platformdirs import user_cache_path
 
-from hud_mcp.base.text_files import read_text_bytes
+from hud_mcp.base.text import read_text_bytes
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.plugins.sets.download import Download, NotPublished, Unreachable
 from hud_mcp.plugins.sets.published import PLACE_VARIABLE, Published

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, cast, get_args
 
-from hud_mcp.base.text_files import read_text_file
+from hud_mcp.base.text import read_text_file
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
 from hud_mcp.graders.letters import Location, letter_of

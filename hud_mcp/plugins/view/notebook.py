@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
-from hud_mcp.base.clipping import clip_and_count
+from hud_mcp.base.text import clip_and_count
 from hud_mcp.plugins.view.web.report import ReadPicture, embed_pictures, whole_run
 from hud_mcp.plugins.view.web.values import Json, encode
 from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory, TrajectoryStep

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from pydantic import Field
 
-from hud_mcp.base.clipping import clip
+from hud_mcp.base.text import clip
 from hud_mcp.environment import Environment
 from hud_mcp.environment.function import REGISTERED
 from hud_mcp.environment.task import Task

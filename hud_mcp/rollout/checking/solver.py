@@ -41,7 +41,7 @@ from hud_mcp.rollout.conversation import AgentStopped
 from hud_mcp.rollout.link import ConnectionLost
 from hud_mcp.rollout.server import RunServer, ServerLost
 from hud_mcp.values.action import Value
-from hud_mcp.values.core_tools import ACT, RESPONSE, STEP, TASK_STATUS
+from hud_mcp.values.call import ACT, RESPONSE, STEP, TASK_STATUS
 from hud_mcp.worlds.shell.attacks import named_files, shell_attacks
 
 __all__ = ["ProbeSolver", "Report", "read_report"]

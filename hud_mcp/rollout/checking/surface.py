@@ -20,7 +20,7 @@ from hud_mcp.rollout.server import RunServer
 from hud_mcp.server.own_tools import safe_names
 from hud_mcp.session.caller import CHOSEN_SESSION
 from hud_mcp.values.action import Value
-from hud_mcp.values.core_tools import (
+from hud_mcp.values.call import (
     ACT,
     CANCEL_TASK,
     CORE_TOOLS,

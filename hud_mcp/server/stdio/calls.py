@@ -15,9 +15,8 @@ from typing import Any, Final
 import anyio
 import orjson
 
-from hud_mcp.base.json_lines import dump_line
-from hud_mcp.base.serving.lines import LineBuffer, Overlong
-from hud_mcp.base.serving.signals import stop_signals
+from hud_mcp.base.lines import LineBuffer, Overlong, dump_line
+from hud_mcp.base.signals import stop_signals
 from hud_mcp.server.local import LocalTools
 from hud_mcp.server.stdio.claim import StdioStreams
 from hud_mcp.server.stdio.descriptors import Input, Output, open_output

@@ -16,7 +16,7 @@ from mcp.shared.jsonrpc_dispatcher import (
 )
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, RequestId
 
-from hud_mcp.base.serving.lines import LineBuffer, Overlong
+from hud_mcp.base.lines import LineBuffer, Overlong
 from hud_mcp.server.stdio.descriptors import Input, Output
 from hud_mcp.server.stdio.eras import Era, HandshakeEra, InFlight, Peer, era_of
 from hud_mcp.server.stdio.frames import (

@@ -19,7 +19,7 @@ from mcp_types import (
     RequestId,
 )
 
-from hud_mcp.base.json_lines import dump_line
+from hud_mcp.base.lines import dump_line
 
 JsonObject: TypeAlias = dict[str, Any]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from hud_mcp.base.clipping import clip
+from hud_mcp.base.text import clip
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import is_like

@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 
 from hud_mcp.base.absent import is_empty
-from hud_mcp.base.clipping import clip
 from hud_mcp.base.schema import plain_field
+from hud_mcp.base.text import clip
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Template
 from hud_mcp.errors import InvalidTask, SessionEnded, did_you_mean

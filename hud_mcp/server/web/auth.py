@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hud_mcp.base.serving.listening import is_loopback
+from hud_mcp.base.listening import is_loopback
 from hud_mcp.server.web.pages import POLICY
 
 __all__ = ["Auth", "Hosts", "PlainHosts", "Reader"]

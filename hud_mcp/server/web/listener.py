@@ -11,7 +11,7 @@ from typing import Any, cast
 import anyio
 import uvicorn
 
-from hud_mcp.base.serving.signals import stop_signals
+from hud_mcp.base.signals import stop_signals
 from hud_mcp.server.web.connections import BoundedProtocol, Connections, admitting
 
 __all__ = ["WebServer", "serving"]

@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-from hud_mcp.base.clipping import clip_repr
+from hud_mcp.base.text import clip_repr
 from hud_mcp.errors import DamagedRecord
 from hud_mcp.store.texts import printable
 

@@ -5,6 +5,8 @@ does not perform anything (a world does).
 """
 
 import inspect
+import json
+import re
 from collections.abc import KeysView, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -19,8 +21,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-from hud_mcp.base.clipping import clip_json
-from hud_mcp.values.action.selector import selector_words
+from hud_mcp.base.text import clip_json
 
 __all__ = [
     "ACTION_CLASSES",
@@ -35,6 +36,7 @@ __all__ = [
     "needs_target",
     "place_words",
     "scale_action",
+    "selector_words",
 ]
 
 
@@ -310,3 +312,52 @@ def place_words(
 def needs_target(kind: str) -> str:
     """What is wrong with an action that does not say where, before the pointer was put anywhere."""
     return f"{kind!r} needs x and y, a ref, or a selector"
+
+
+_PART = re.compile(
+    r"(?:internal:)?(?P<engine>label|text|role|attr|testid|has-text)="
+    r"(?P<rest>[\w-]*)(?P<value>\[.*\]|\"(?:[^\"\\]|\\.)*\"[si]?|/.*/[a-z]*)?"
+)
+_LOCATOR = re.compile(r"(?:^|>> )(?:internal:|role=)")
+_NAME = re.compile(r'\[(?P<key>[\w-]+)=(?P<text>"(?:[^"\\]|\\.)*")[si]?\]')
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def selector_words(selector: str) -> str:
+    """A selector as a person says it: Playwright's own form of its locators, in words.
+
+    Args:
+        selector: CSS or Playwright's, of one or several parts.
+
+    Returns:
+        Words such as `the field "Full name"`; the selector itself, where it is of another form.
+    """
+    if not _LOCATOR.search(selector):
+        return selector
+    words = [_part_words(part.strip()) for part in selector.split(" >> ")]
+    known = [each for each in words if each is not None]
+    return " in ".join(reversed(known)) if len(known) == len(words) and known else selector
+
+
+def _part_words(part: str) -> str | None:
+    if part.startswith("nth="):
+        return f"match {int(part[4:]) + 1}" if part[4:].isdigit() else "the last match"
+    if not part.startswith(("internal:", "role=")):
+        return part or None
+    found = _PART.fullmatch(part)
+    return None if found is None else _engine_words(found)
+
+
+def _engine_words(found: re.Match[str]) -> str | None:
+    engine, value = found["engine"], found["value"] or ""
+    name, text = _NAME.search(value), _TEXT.match(value)
+    if engine == "role":
+        return f"{found['rest']} {_plain(name['text'])}" if name else found["rest"]
+    if name is not None:
+        return f"the element with {name['key']} {_plain(name['text'])}"
+    kinds = {"label": "the field ", "text": "the text ", "has-text": "what has the text "}
+    return kinds[engine] + _plain(text[0]) if text is not None and engine in kinds else None
+
+
+def _plain(quoted: str) -> str:
+    return f'"{json.loads(quoted)}"'

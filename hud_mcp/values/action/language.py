@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from hud_mcp.base.clipping import clip_json
+from hud_mcp.base.text import clip_json
 from hud_mcp.values.action.action import ACTION_TYPES, Action, Mark, Point, Targeted, place_words
 
 __all__ = [

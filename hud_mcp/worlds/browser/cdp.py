@@ -29,7 +29,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from hud_mcp.base.serving.listening import LOOPBACK, port_of, shown_host, take_port
+from hud_mcp.base.listening import LOOPBACK, port_of, shown_host, take_port
 from hud_mcp.errors import HudMcpError
 from hud_mcp.values.capability import Capability
 from hud_mcp.worlds.browser import libraries

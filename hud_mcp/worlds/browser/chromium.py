@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from hud_mcp.base import telemetry
-from hud_mcp.base.serving.own_command import shown_command
+from hud_mcp.base.own_command import shown_command
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.crashes import Crashes

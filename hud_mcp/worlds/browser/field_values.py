@@ -6,7 +6,7 @@ copy of the field, in a document that nobody sees, is given the text first.
 
 from typing import TYPE_CHECKING, Any
 
-from hud_mcp.base.clipping import clip_repr
+from hud_mcp.base.text import clip_repr
 from hud_mcp.errors import ActionFailed
 
 if TYPE_CHECKING:

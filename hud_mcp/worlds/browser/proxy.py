@@ -3,7 +3,7 @@
 Every session's browser context has an HTTP proxy of its own for all addresses, its own
 machine's included, and reaches nothing directly. So whatever a page tries (documents,
 fetches, sockets, workers, prefetches, redirects), the proxy is asked. It answers for the
-task's site, `http://site.localhost`, has `hud_mcp.base.egress` connect to what the session may
+task's site, `http://site.localhost`, has `hud_mcp.base.gateway` connect to what the session may
 reach, and refuses the rest by name. Intercepting requests one by one (`context.route`)
 would cost each of them a round trip, and would miss those of workers and WebSockets.
 
@@ -25,8 +25,9 @@ from urllib.parse import unquote, urlsplit
 import anyio
 
 from hud_mcp.base.contention import Contention
-from hud_mcp.base.egress import HEAD_BYTES, AllowList, Gateway
-from hud_mcp.base.serving.listening import LOOPBACK, base_url, port_of, take_port
+from hud_mcp.base.egress import AllowList
+from hud_mcp.base.gateway import HEAD_BYTES, Gateway
+from hud_mcp.base.listening import LOOPBACK, base_url, port_of, take_port
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.site import Site
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import anyio
 
-from hud_mcp.base.clipping import clip_text
+from hud_mcp.base.text import clip_text
 from hud_mcp.environment.world import World, note_agent_data
 from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed
 from hud_mcp.sandbox import Entry, Finished, Sandbox

@@ -15,7 +15,7 @@ from PIL import Image
 from playwright.async_api import Browser, Page
 from waiting import PATIENCE_S
 
-from hud_mcp.base.serving.listening import base_url, listen
+from hud_mcp.base.listening import base_url, listen
 from hud_mcp.plugins.view.web.report import write_report
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Receipt, ScreenshotRecord, Trajectory, TrajectoryStep

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from waiting import PATIENCE_S
 
-from hud_mcp.base.serving.listening import listen
+from hud_mcp.base.listening import listen
 from hud_mcp.server.web.connections import Connections
 from hud_mcp.server.web.listener import serving
 

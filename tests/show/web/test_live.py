@@ -25,7 +25,7 @@ from recorded import (
 )
 from starlette.routing import Router
 
-from hud_mcp.base.serving.listening import base_url, listen
+from hud_mcp.base.listening import base_url, listen
 from hud_mcp.errors import StoreFailed
 from hud_mcp.plugins.view.web import live
 from hud_mcp.plugins.view.web.live import live_routes

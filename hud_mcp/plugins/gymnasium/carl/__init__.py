@@ -8,7 +8,7 @@ a selector that picks one at each reset, and observations that carry the context
     env = CARLCartPole(contexts={"earth": {}, "moon": {"gravity": 1.62}})
     observation, info = env.reset(seed=1)  # {"state": …, "context": {"gravity": …, …}}
 
-Read `environment` for the wrapper, `space` and `values.sampler` for contexts, `values.selector`
+Read `environment` for the wrapper, `space` and `values.sampler` for contexts, `values.context`
 for selectors, `classic`, `lander`, `walker`, `car` and `robots` for the features of each
 environment, and `attributes` for any other one. Selectors need nothing; the rest needs the extra
 `gymnasium`, Box2D's environments the extra `box2d`, and the robots the extra `mujoco`.
@@ -56,21 +56,22 @@ if TYPE_CHECKING:
     )
     from hud_mcp.plugins.gymnasium.carl.space import ContextSpace, Verification
     from hud_mcp.plugins.gymnasium.carl.walker import CARLBipedalWalker
-    from hud_mcp.values.context import Context, ContextFeature
+    from hud_mcp.values.context import (
+        AbstractSelector,
+        Context,
+        ContextFeature,
+        ContextSelector,
+        CustomSelector,
+        RandomSelector,
+        RoundRobinSelector,
+        StaticSelector,
+    )
     from hud_mcp.values.sampler import (
         CategoricalContextFeature,
         ContextSampler,
         NormalFloatContextFeature,
         UniformFloatContextFeature,
         UniformIntegerContextFeature,
-    )
-    from hud_mcp.values.selector import (
-        AbstractSelector,
-        ContextSelector,
-        CustomSelector,
-        RandomSelector,
-        RoundRobinSelector,
-        StaticSelector,
     )
 
 _HOMES = {
@@ -83,11 +84,10 @@ _HOMES = {
     "UniformFloatContextFeature UniformIntegerContextFeature",
     "plugins.gymnasium.carl.lander": "CARLLunarLander",
     "plugins.gymnasium.carl.robots": "CARLAnt CARLHalfCheetah CARLHopper CARLHumanoid CARLWalker2d",
-    "values.selector": "AbstractSelector ContextSelector CustomSelector "
-    "RandomSelector RoundRobinSelector StaticSelector",
     "plugins.gymnasium.carl.space": "ContextSpace Verification",
     "plugins.gymnasium.carl.walker": "CARLBipedalWalker",
-    "values.context": "Context ContextFeature",
+    "values.context": "AbstractSelector Context ContextFeature ContextSelector CustomSelector "
+    "RandomSelector RoundRobinSelector StaticSelector",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -13,8 +13,7 @@ from hud_mcp.plugins.gymnasium.carl.environment import CARLEnv
 from hud_mcp.plugins.gymnasium.carl.gym_setup import make_quietly
 from hud_mcp.plugins.gymnasium.carl.paths import AttributePath
 from hud_mcp.plugins.gymnasium.carl.space import ContextSpace
-from hud_mcp.values.context import Context, ContextFeature, Scalar
-from hud_mcp.values.selector import ContextSelector
+from hud_mcp.values.context import Context, ContextFeature, ContextSelector, Scalar
 
 __all__ = ["CARLAttributesEnv"]
 

@@ -14,8 +14,7 @@ from hud_mcp.errors import InvalidContext, InvalidEnvironment, did_you_mean
 from hud_mcp.plugins.gymnasium.carl.gym_setup import make_quietly, set_render_mode
 from hud_mcp.plugins.gymnasium.carl.observed import Observed
 from hud_mcp.plugins.gymnasium.carl.space import ContextSpace
-from hud_mcp.values.context import Context, ContextFeature
-from hud_mcp.values.selector import ContextSelector, RoundRobinSelector
+from hud_mcp.values.context import Context, ContextFeature, ContextSelector, RoundRobinSelector
 
 __all__ = ["CARLEnv", "Contexts", "unbounded"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hud_mcp.errors import EnvironmentFailed, sole_cause
 from hud_mcp.plugins.hud.live.mcp_client import over_http
-from hud_mcp.values.core_tools import STEP
+from hud_mcp.values.call import STEP
 
 if TYPE_CHECKING:
     from mcp.client.client import Client

@@ -27,7 +27,7 @@ from hud_mcp.plugins.gymnasium.world.spaces import (
 )
 from hud_mcp.plugins.gymnasium.world.words import plain
 from hud_mcp.values.action import is_answer
-from hud_mcp.values.core_tools import (
+from hud_mcp.values.call import (
     CANCEL_TASK,
     LIST_TASKS,
     RESPONSE,

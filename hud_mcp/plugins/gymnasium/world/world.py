@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
-from hud_mcp.base.clipping import clip_text
+from hud_mcp.base.text import clip_text
 from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.plugins.gymnasium.world import libraries

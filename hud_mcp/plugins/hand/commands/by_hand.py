@@ -13,7 +13,7 @@ import anyio
 import click
 import orjson
 
-from hud_mcp.base.text_files import without_mark
+from hud_mcp.base.text import without_mark
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.hand import commands
 from hud_mcp.record.place import check_place

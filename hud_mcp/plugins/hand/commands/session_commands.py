@@ -22,7 +22,7 @@ from hud_mcp.plugins.hand import commands
 from hud_mcp.plugins.hand.commands import by_hand
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.log import LineStream, configure_logging
-from hud_mcp.values.core_tools import CORE_TOOLS
+from hud_mcp.values.call import CORE_TOOLS
 
 __all__ = [
     "act_command",

@@ -30,7 +30,7 @@ from hud_mcp.plugins.hud.bridge.uses import Binding, Uses
 from hud_mcp.plugins.hud.bridge.world import BridgeSpec, BridgeWorld
 from hud_mcp.plugins.hud.desktop import DESKTOP_ACTIONS
 from hud_mcp.plugins.hud.wire.failures import ChannelFailed
-from hud_mcp.values.core_tools import CORE_TOOLS
+from hud_mcp.values.call import CORE_TOOLS
 from hud_mcp.worlds.browser import Browser
 from hud_mcp.worlds.shell.actions import SHELL_ACTIONS, shell_tools
 

@@ -27,8 +27,8 @@ from hud_mcp.plugins.hud.bridge.proxy import (
     server_problem,
     tool_name,
 )
+from hud_mcp.values.call import CORE_TOOLS
 from hud_mcp.values.capability import Capability
-from hud_mcp.values.core_tools import CORE_TOOLS
 
 __all__ = ["offer_published_tools"]
 

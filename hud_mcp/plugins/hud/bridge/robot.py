@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from hud_mcp.base import libraries
-from hud_mcp.base.clipping import clip_text
+from hud_mcp.base.text import clip_text
 from hud_mcp.environment.world import Shared, World
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.plugins.hud.bridge.control import Control

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import click
 
-from hud_mcp.base.egress.hosts import read_hosts
+from hud_mcp.base.egress import read_hosts
 from hud_mcp.cli.finite import FiniteFloat, WholeNumber
 from hud_mcp.cli.help import Group
 from hud_mcp.cli.hosts import allow_option

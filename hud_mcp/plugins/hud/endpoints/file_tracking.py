@@ -15,7 +15,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hud_mcp.base.serving.listening import LOOPBACK, listen, port_of
+from hud_mcp.base.listening import LOOPBACK, listen, port_of
 from hud_mcp.environment.world import EndpointAccess, FindSession
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
 from hud_mcp.plugins.hud.wire.frames import BadFrame, FrameReader, encode_frame

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
-from hud_mcp.base.serving.listening import LOOPBACK, port_of
+from hud_mcp.base.listening import LOOPBACK, port_of
 from hud_mcp.environment.world import EndpointAccess, FindSession, WorldSpec
 from hud_mcp.errors import ActionFailed, HudMcpError
 from hud_mcp.plugins.hud.endpoints import libraries

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import asyncssh
 from asyncssh.constants import DISC_TOO_MANY_CONNECTIONS
 
-from hud_mcp.base.serving.listening import LOOPBACK, shown_host, take_port
+from hud_mcp.base.listening import LOOPBACK, shown_host, take_port
 from hud_mcp.errors import HudMcpError, LimitReached, SessionEnded
 from hud_mcp.plugins.hud.endpoints.sftp import OpenFiles, SandboxFiles
 from hud_mcp.plugins.hud.endpoints.ssh_command import Channel, SshCommand

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from hud_mcp.base import libraries
-from hud_mcp.base.serving.listening import LOOPBACK, base_url, listen, port_of
+from hud_mcp.base.listening import LOOPBACK, base_url, listen, port_of
 from hud_mcp.environment import Environment
 from hud_mcp.errors import SessionEnded
 from hud_mcp.plugins.hud.live import surfaces

@@ -17,7 +17,7 @@ import anyio
 import anyio.abc
 from anyio.streams.text import TextReceiveStream
 
-from hud_mcp.base.serving.listening import LOOPBACK, port_of
+from hud_mcp.base.listening import LOOPBACK, port_of
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset

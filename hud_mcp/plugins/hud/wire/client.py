@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, cast
 
-from hud_mcp.base.serving.listening import LOOPBACK, port_of
+from hud_mcp.base.listening import LOOPBACK, port_of
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.hud.wire.failures import ChannelFailed, ChannelRefused
 from hud_mcp.plugins.hud.wire.frames import FRAME_BYTES, BadFrame, FrameReader, encode_frame

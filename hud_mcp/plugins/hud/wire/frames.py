@@ -13,8 +13,7 @@ from typing import Any, cast
 
 import orjson
 
-from hud_mcp.base.json_lines import escape_separators
-from hud_mcp.base.serving.lines import LineBuffer, Overlong
+from hud_mcp.base.lines import LineBuffer, Overlong, escape_separators
 
 __all__ = [
     "CHUNK_BYTES",

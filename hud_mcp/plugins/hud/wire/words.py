@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from hud_mcp.values.core_tools import CANCEL_TASK, LIST_TASKS, RESPONSE, START_TASK, TASK_STATUS
+from hud_mcp.values.call import CANCEL_TASK, LIST_TASKS, RESPONSE, START_TASK, TASK_STATUS
 
 __all__ = ["in_hud_words"]
 

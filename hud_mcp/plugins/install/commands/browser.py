@@ -4,7 +4,7 @@ import logging
 
 import click
 
-from hud_mcp.base.serving.own_command import shown_command
+from hud_mcp.base.own_command import shown_command
 from hud_mcp.cli.help import Group
 from hud_mcp.cli.output import asks_here
 from hud_mcp.errors import HudMcpError

@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 import hud_mcp
-from hud_mcp.base.serving.listening import LOOPBACK, listen, port_of
+from hud_mcp.base.listening import LOOPBACK, listen, port_of
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.gymnasium.world.opengl import OPENGL_VARIABLE, choose_opengl
 from hud_mcp.plugins.install.machine.finding import Finding

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from hud_mcp.agents.agent import Agent, BoundReached, MachineFailed, OperatorFailed
-from hud_mcp.base.clipping import clip, clip_repr
+from hud_mcp.base.text import clip, clip_repr
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.models.job.failures import failed_here
@@ -17,7 +17,7 @@ from hud_mcp.plugins.models.job.screen import Screen
 from hud_mcp.plugins.models.job.tools import defined_tools, refused_result, tool_result
 from hud_mcp.record.values import utc_now
 from hud_mcp.session.caller import LOOK
-from hud_mcp.values.core_tools import CANCEL_TASK, RESPONSE, TASK_STATUS
+from hud_mcp.values.call import CANCEL_TASK, RESPONSE, TASK_STATUS
 
 if TYPE_CHECKING:
     from mcp_types import Tool

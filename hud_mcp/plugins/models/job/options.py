@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from hud_mcp.base.text_files import read_text_bytes
+from hud_mcp.base.text import read_text_bytes
 from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.values.action import Value
 

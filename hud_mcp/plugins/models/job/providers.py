@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hud_mcp.base.clipping import mask
+from hud_mcp.base.text import mask
 from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.models.job import libraries
 from hud_mcp.plugins.models.job.options import ModelOptions

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import orjson
 
-from hud_mcp.base.clipping import clip_repr
+from hud_mcp.base.text import clip_repr
 
 __all__ = [
     "REDIRECTED",

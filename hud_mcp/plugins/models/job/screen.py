@@ -13,7 +13,7 @@ from hud_mcp.plugins.models.computer_use.results import pointer_in
 from hud_mcp.plugins.models.job import libraries
 from hud_mcp.plugins.models.job.computers import STAND_IN, Computer
 from hud_mcp.plugins.models.job.tools import refused_result
-from hud_mcp.values.core_tools import ACT, SCREENSHOT, STEP
+from hud_mcp.values.call import ACT, SCREENSHOT, STEP
 from hud_mcp.values.observation import Observation, Screenshot
 
 if TYPE_CHECKING:

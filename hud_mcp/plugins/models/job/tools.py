@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from hud_mcp.agents.agent import ToolReply
 from hud_mcp.plugins.models.job import libraries
 from hud_mcp.plugins.models.job.options import ModelLook
-from hud_mcp.values.core_tools import ACT, NOTE, SCREENSHOT
+from hud_mcp.values.call import ACT, NOTE, SCREENSHOT
 
 if TYPE_CHECKING:
     from mcp_types import Tool

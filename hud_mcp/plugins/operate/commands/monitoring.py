@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from hud_mcp.base import libraries
-from hud_mcp.base.serving.listening import base_url, is_loopback, listen, port_of, read_address
+from hud_mcp.base.listening import base_url, is_loopback, listen, port_of, read_address
 from hud_mcp.base.telemetry import listen as listen_to_telemetry
 from hud_mcp.plugins.operate import commands
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from hud_mcp.base.text_files import read_text_file
+from hud_mcp.base.text import read_text_file
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.operate import commands
 

@@ -13,8 +13,7 @@ import anyio
 import anyio.to_thread
 
 from hud_mcp import __version__
-from hud_mcp.base.log_format import add_fields
-from hud_mcp.base.telemetry import Span, listen
+from hud_mcp.base.telemetry import Span, add_fields, listen
 from hud_mcp.errors import NotInstalled
 from hud_mcp.plugins.operate.monitor import libraries
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import anyio
 import click
 
-from hud_mcp.base.serving.listening import base_url, is_loopback, listen, port_of
+from hud_mcp.base.listening import base_url, is_loopback, listen, port_of
 from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.process import raise_file_limit

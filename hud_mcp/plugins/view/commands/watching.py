@@ -10,7 +10,7 @@ from urllib.parse import quote
 import anyio
 from rich.console import Console
 
-from hud_mcp.base.serving.listening import base_url, listen, port_of
+from hud_mcp.base.listening import base_url, listen, port_of
 from hud_mcp.cli.interruption import Interruption
 from hud_mcp.cli.output import cell
 from hud_mcp.plugins.view import commands

@@ -26,7 +26,7 @@ from hud_mcp.record.model_use import ModelUse
 from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import Trajectory, TrajectoryStep
 from hud_mcp.show.turns import placed
-from hud_mcp.values.core_tools import ACT, RESPONSE, SCREENSHOT, STEP
+from hud_mcp.values.call import ACT, RESPONSE, SCREENSHOT, STEP
 from hud_mcp.values.grade import SubScore
 
 __all__ = ["VERSION", "atif_document", "export_atif", "tool_call"]

@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hud_mcp.base.json_lines import escape_separators
+from hud_mcp.base.lines import escape_separators
 from hud_mcp.plugins.view.export import libraries
 from hud_mcp.plugins.view.export.encoding import to_json
 from hud_mcp.plugins.view.export.exporting import Export, Option, Output

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route, Router
 
-from hud_mcp.base.serving.listening import LOOPBACK, base_url, listen, port_of
+from hud_mcp.base.listening import LOOPBACK, base_url, listen, port_of
 from hud_mcp.plugins.view.web.responses import asset_route, html_answer, json_answer, not_found
 from hud_mcp.plugins.view.web.values import Json
 from hud_mcp.server.web.auth import Auth, Hosts, Reader

@@ -10,7 +10,7 @@ from hud_mcp.analysis.estimate import Estimate
 from hud_mcp.analysis.generalisation import generalisation
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics
 from hud_mcp.analysis.tries import counting
-from hud_mcp.base.clipping import clip_json
+from hud_mcp.base.text import clip_json
 from hud_mcp.environment.task import Task
 from hud_mcp.loading.protocols import recorded_protocol
 from hud_mcp.loading.provenance import SETS, clusters_of, recorded_left_out, recorded_unused

@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.types import Receive, Scope, Send
 
 from hud_mcp.analysis.tries import outcome_class
-from hud_mcp.base.clipping import clip_and_count
+from hud_mcp.base.text import clip_and_count
 from hud_mcp.errors import StoreFailed
 from hud_mcp.plugins.view.web.responses import asset_route, html_answer, not_found, picture_answer
 from hud_mcp.plugins.view.web.steps import StepRows

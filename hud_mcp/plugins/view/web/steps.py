@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from hud_mcp.base.clipping import clip_json
+from hud_mcp.base.text import clip_json
 from hud_mcp.plugins.view.web.turns import turn_row
 from hud_mcp.plugins.view.web.values import Json, finite, is_hash, seconds
 from hud_mcp.record.recorded_turn import RecordedTurn

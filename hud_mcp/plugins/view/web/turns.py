@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from hud_mcp.base.clipping import clip_and_count
+from hud_mcp.base.text import clip_and_count
 from hud_mcp.plugins.view.web.values import Json, seconds
 from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.show.turns import call_text, removed_text, turn_facts

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
-from hud_mcp.base.clipping import clip_and_count
+from hud_mcp.base.text import clip_and_count
 from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.plugins.view.web.across import Across
 from hud_mcp.plugins.view.web.job_list import jobs_data

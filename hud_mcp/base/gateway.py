@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from hud_mcp.base.egress.addresses import Address, look_up
-from hud_mcp.base.egress.allow import AllowList
+from hud_mcp.base.egress import Address, AllowList, look_up
 
 __all__ = ["HEAD_BYTES", "Gateway"]
 

@@ -1,11 +1,25 @@
 """Texts that somebody else chose, made fit to be shown: cut to a length, or without a secret."""
 
+import codecs
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-__all__ = ["clip", "clip_and_count", "clip_json", "clip_repr", "clip_text", "mask"]
+__all__ = [
+    "clip",
+    "clip_and_count",
+    "clip_json",
+    "clip_repr",
+    "clip_text",
+    "mask",
+    "read_text_bytes",
+    "read_text_file",
+    "without_mark",
+]
+
 
 _JSON_CHARS = 20_000
 """Of one JSON value that somebody else chose, such as a grade's `info`."""
@@ -79,3 +93,41 @@ def mask(text: str, secret: str, shown: str) -> str:
     if len(secret) >= _SECRET_CHARS:
         return text.replace(secret, shown)
     return re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", lambda _: shown, text)
+
+
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def without_mark(data: bytes) -> bytes:
+    """Text in UTF-8 without a byte order mark; from UTF-16 where the mark says so.
+
+    Raises:
+        UnicodeDecodeError: The mark says UTF-16, and the rest is not.
+    """
+    if data.startswith(_WIDE):
+        return data.decode("utf-16").encode()
+    return data.removeprefix(codecs.BOM_UTF8)
+
+
+def read_text_bytes(path: str | os.PathLike[str]) -> bytes:
+    """What a text file holds, in UTF-8, without a mark; see `without_mark`.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    data = Path(path).read_bytes()
+    try:
+        return without_mark(data)
+    except UnicodeDecodeError:  # it only begins so: who parses it, says what it is not
+        return data
+
+
+def read_text_file(path: str | os.PathLike[str]) -> str:
+    """The text of a file, with newlines as Python has them.
+
+    Raises:
+        OSError: It cannot be read.
+        UnicodeDecodeError: It is no text.
+    """
+    text = read_text_bytes(path).decode()
+    return text.replace("\r\n", "\n").replace("\r", "\n")

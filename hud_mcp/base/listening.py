@@ -19,6 +19,7 @@ __all__ = [
     "take_port",
 ]
 
+
 LOOPBACK: Final = "127.0.0.1"
 """The address that this machine alone reaches."""
 

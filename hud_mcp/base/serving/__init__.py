@@ -1,1 +1,0 @@
-"""What every server of this package needs once: lines, a port to listen on, and signals."""

@@ -34,9 +34,9 @@ from hud_mcp.plugins.view.export import ExportSummary as ExportSummary
 from hud_mcp.plugins.view.export import export_record as export_record
 from hud_mcp.record.job import Job as Job
 from hud_mcp.record.job import load_job as load_job
+from hud_mcp.record.run import Run as Run
 from hud_mcp.record.trajectory import Trajectory as Trajectory
 from hud_mcp.rollout.evaluate import evaluate as evaluate
-from hud_mcp.rollout.runs import Run as Run
 from hud_mcp.sandbox import SandboxLimits as SandboxLimits
 from hud_mcp.store import Store as Store
 from hud_mcp.values.action import CLA as CLA
@@ -111,10 +111,10 @@ from hud_mcp.record.model_turn import ModelCall as ModelCall
 from hud_mcp.record.model_turn import ModelTurn as ModelTurn
 from hud_mcp.record.model_turn import TokenUsage as TokenUsage
 from hud_mcp.record.registered_job import register_job as register_job
+from hud_mcp.record.run import Trace as Trace
 from hud_mcp.record.values import Receipt as Receipt
 from hud_mcp.record.values import TrajectoryStep as TrajectoryStep
 from hud_mcp.rollout.evaluate import JobProgress as JobProgress
-from hud_mcp.rollout.runs import Trace as Trace
 from hud_mcp.session.caller import session_token as session_token
 from hud_mcp.values.action import ClickAction as ClickAction
 from hud_mcp.values.action import CustomAction as CustomAction

@@ -82,7 +82,6 @@ EXCEPTIONS = {
     ("rollout.served", "plugins.cluster.nodes"): "the registry finds it, once its table names it",
     ("rollout.served", "plugins.cluster.servers"): "the registry finds it, once its table names it",
     ("rollout.surfaces", "plugins.view.human"): "the registry finds it, once its table names it",
-    ("server.web.pages", "plugins.view.web"): "the registry finds it, once its table names it",
     ("cli.models", "plugins.models.job.options"): "the registry finds it, once its table names it",
     ("cli.where", "plugins.cluster.nodes"): "the registry finds it, once its table names it",
     (
@@ -102,17 +101,6 @@ EXCEPTIONS = {
         "worlds.browser.functions",
         "graders.visible",
     ): "the texts of a page are compared as answers are",
-    (
-        "record.surfaces",
-        "plugins.view.notebook",
-    ): "what a notebook shows is a page, which loads when it asks",
-    ("record.surfaces", "plugins.view.notebook_job"): "the same",
-    ("record.job", "store"): "a job that is asked for by its id is read when it is called for",
-    (
-        "record.job",
-        "plugins.view.export.tables",
-    ): "a data frame is an export, which loads when it is asked",
-    ("record.job", "rollout.runs"): "a job knows the type of its runs",
 }
 
 NARROW = {"agents.agent": VALUES}

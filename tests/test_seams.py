@@ -36,8 +36,6 @@ IN_FUNCTIONS = {
         "plugins.sets.reasoning_process",
         "reasoning_gym.factory",
     ): "the same",
-    ("record.job", "hud_mcp.plugins.view.export"): "Job.dataframe has the columns of an export",
-    ("record.job", "hud_mcp.store"): "a job that is asked for by its id is in a store",
 }
 """By module and what a function of it imports: why it does. All of these point upward."""
 
@@ -56,7 +54,6 @@ SEAMS = {
     "plugins.view.commands": "the same",
     "plugins.operate.monitor.libraries": "the Prometheus client and OpenTelemetry, which few have",
     "base.libraries": "what several rooms use: the SDK's client, Pillow, Alembic and extras",
-    "record.surfaces": "the player and the table of a notebook, which lie above",
     "plugins.operate.sql": "SQLAlchemy, for the statements of this plugin",
     "plugins.view.sql": "SQLAlchemy, for the statements of this plugin",
     "plugins.cluster.libraries": "Ray, which few jobs run on",

@@ -2,13 +2,13 @@
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 import anyio.to_thread
 from pydantic import Field, PrivateAttr
@@ -21,18 +21,13 @@ from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import DamagedRecord
 from hud_mcp.loading.provenance import clusters_of, recorded_sets
-from hud_mcp.record import surfaces
 from hud_mcp.record.pruning import Pruning
-from hud_mcp.record.trajectory import Trajectory, utc_now
+from hud_mcp.record.run import Run
+from hud_mcp.record.trajectory import Trajectory, TrajectorySummary, utc_now
+from hud_mcp.registry import service
 from hud_mcp.values.action import Value
 
-if TYPE_CHECKING:
-    from hud_mcp.rollout.runs import Run
-    from hud_mcp.store import Store
-
-    Place = Store | str | Path | None
-
-__all__ = ["IN_PROCESS", "Job", "create_job", "current_job", "load_job", "new_job_id"]
+__all__ = ["IN_PROCESS", "Job", "JobStore", "create_job", "current_job", "load_job", "new_job_id"]
 
 IN_PROCESS = "agent_in_process"
 """Where a job's metadata says that its agent was an object of the process that ran it."""
@@ -41,6 +36,44 @@ IN_PROCESS = "agent_in_process"
 def new_job_id() -> str:
     """Choose an id for a job."""
     return f"job-{secrets.token_hex(6)}"
+
+
+class JobStore(Protocol):
+    """The calls of a store that a job makes. `hud_mcp.Store` has them."""
+
+    async def add_job(self, job: "Job", tasks: Sequence[Task] = ()) -> None:
+        """Record a job and its tasks."""
+        ...
+
+    async def update_job(self, job: "Job") -> None:
+        """Record a job's present row."""
+        ...
+
+    async def plan_run(self, job_id: str, run: str) -> None:
+        """Add a run to a job's plan."""
+        ...
+
+    async def find_job_id(self, text: str) -> str:
+        """Return the whole id of a job."""
+        ...
+
+    async def load_job(self, job_id: str, *, turns: bool = False) -> "tuple[Job, list[Trajectory]]":
+        """Return a job and its trajectories."""
+        ...
+
+    async def load_job_ids(self, job_id: str, *, foreign: bool = False) -> "tuple[Job, list[str]]":
+        """Return a job and the ids of its trajectories."""
+        ...
+
+    async def load_job_summary(
+        self, job_id: str
+    ) -> "tuple[Job, list[Task], list[TrajectorySummary]]":
+        """Return a job, its tasks, and its trajectories in short."""
+        ...
+
+
+Place = JobStore | str | Path | None
+"""The place of a job: an open store, which stays open, a path or a URL; None for the default."""
 
 
 class Job(Value):
@@ -76,9 +109,9 @@ class Job(Value):
     pruned: Pruning | None = Field(
         default=None, description="What pruning removed, if it removed all grades; or None."
     )
-    _place: "Place" = PrivateAttr(default=None)
+    _place: Place = PrivateAttr(default=None)
     _sets: dict[str, str] | None = PrivateAttr(default=None)
-    _runs: "list[Run]" = PrivateAttr(default_factory=list["Run"])
+    _runs: list[Run] = PrivateAttr(default_factory=list[Run])
 
     @classmethod
     async def create(
@@ -91,7 +124,7 @@ class Job(Value):
         tasks: Iterable[Task] = (),
         group: int = 1,
         planned: bool = False,
-        store: "Place" = None,
+        store: Place = None,
     ) -> Self:
         """Record a job that begins.
 
@@ -192,7 +225,7 @@ class Job(Value):
         return self.metadata.get(IN_PROCESS) is True
 
     @property
-    def runs(self) -> "list[Run]":
+    def runs(self) -> list[Run]:
         """The runs that `evaluate`, `Task.run` or `Taskset.run` returned, in the tasks' order."""
         return self._runs
 
@@ -203,7 +236,7 @@ class Job(Value):
         return sum(rewards) / len(rewards) if rewards else 0.0
 
     @property
-    def results(self) -> "dict[str, list[Run]]":
+    def results(self) -> dict[str, list[Run]]:
         """The `runs` by their task's id."""
         found: dict[str, list[Run]] = {}
         for run in self._runs:
@@ -278,18 +311,14 @@ class Job(Value):
             NotInstalled: There is neither, or not the one that is wanted.
             SourceNotFound, StoreFailed: As for `load_trajectories`.
         """
-        from hud_mcp.plugins.view.export import tables  # noqa: PLC0415  # it lies above
-
-        make = tables.find_library(library)
-        found = await self.load_trajectories()
-        return await anyio.to_thread.run_sync(make, self, found)
+        return await service("Job.dataframe")(self, library)
 
     @property
-    def place(self) -> "Place":
-        """Where it is recorded; None for the default store."""
+    def place(self) -> Any:
+        """Its place: an open `Store`, a path or a URL; None for the default store."""
         return self._place
 
-    def kept_in(self, store: "Place") -> Self:
+    def kept_in(self, store: Place) -> Self:
         """Return the same job, which reads from this store.
 
         `create` and `load_job` do that already.
@@ -341,8 +370,8 @@ class Job(Value):
             await store.update_job(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows of it: its figures, and its runs."""
-        return surfaces.job_html(self)
+        """Return the HTML that a notebook shows: its figures, and its runs."""
+        return service("job in a notebook")(self)
 
     def __eq__(self, other: object) -> bool:
         # Where a job was read from is no part of what it is.
@@ -362,7 +391,7 @@ async def create_job(
     evalset_id: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     *,
-    store: "Place" = None,
+    store: Place = None,
 ) -> Job:
     """Record a job that begins, for `gym.make(…, job=job)`.
 
@@ -382,7 +411,7 @@ async def create_job(
     )
 
 
-async def load_job(job_id: str, store: "Place" = None) -> Job:
+async def load_job(job_id: str, store: Place = None) -> Job:
     """Find a job that was recorded.
 
     Args:
@@ -399,8 +428,6 @@ async def load_job(job_id: str, store: "Place" = None) -> Job:
     return job.kept_in(store)
 
 
-def _opened(place: "Place") -> "AbstractAsyncContextManager[Store]":
-    """An open store; one that is opened for this is closed afterwards."""
-    from hud_mcp.store import opened_store  # noqa: PLC0415  # it lies beside this, and imports it
-
-    return opened_store(place)
+def _opened(place: Place) -> AbstractAsyncContextManager[JobStore]:
+    """Open the store at a place. One that is open already stays open."""
+    return service("opened store")(place)

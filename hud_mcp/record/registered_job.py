@@ -3,13 +3,10 @@
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from hud_mcp.errors import InvalidEnvironment
-from hud_mcp.record.job import Job, current_job
-
-if TYPE_CHECKING:
-    from hud_mcp.record.job import Place
+from hud_mcp.record.job import Job, Place, current_job
 
 __all__ = ["register_job"]
 
@@ -18,7 +15,7 @@ T = TypeVar("T")
 
 
 def register_job(
-    name: str, metadata: Mapping[str, Any] | None = None, *, store: "Place" = None
+    name: str, metadata: Mapping[str, Any] | None = None, *, store: Place = None
 ) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
     """Decorate an async function: its calls of `gym.make` belong to one new job.
 

@@ -12,10 +12,10 @@ from pydantic import Field
 
 from hud_mcp.base import libraries
 from hud_mcp.environment.task import Task
-from hud_mcp.record import surfaces
 from hud_mcp.record.model_use import ModelUse
 from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.values import Receipt, Record, ScreenshotRecord, TrajectoryStep, utc_now
+from hud_mcp.registry import service
 from hud_mcp.show.transcript import end_text, transcript_text
 from hud_mcp.values.action import Value
 from hud_mcp.values.grade import Cause, Outcome, cause_of
@@ -124,8 +124,8 @@ class Trajectory(Record):
             show({"text/html": self._repr_html_(), "text/plain": text}, raw=True)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows of it: the player in a frame."""
-        return surfaces.trajectory_html(self)
+        """Return the HTML that a notebook shows: the player in a frame."""
+        return service("trajectory in a notebook")(self)
 
     def __repr__(self) -> str:
         steps = len(self.steps)

@@ -8,10 +8,10 @@ from html import escape
 from typing import Any
 
 from hud_mcp.base.text import clip_and_count
+from hud_mcp.plugins.view.web.pages import notebook_page
 from hud_mcp.plugins.view.web.report import ReadPicture, embed_pictures, whole_run
 from hud_mcp.plugins.view.web.values import Json, encode
 from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory, TrajectoryStep
-from hud_mcp.server.web.pages import notebook_page
 from hud_mcp.show.lines import visible_line
 from hud_mcp.show.transcript import end_text, picture_path
 

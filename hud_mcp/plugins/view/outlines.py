@@ -11,6 +11,7 @@ from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.store import sql as store_sql
 from hud_mcp.store.database import Database
+from hud_mcp.store.store import opened_store
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from hud_mcp.plugins.view.sql.counts import JobProgress
     from hud_mcp.plugins.view.sql.outline import RunPlace
 
-__all__ = ["Outlines"]
+__all__ = ["Outlines", "opened_store"]
 
 
 class Outlines:

@@ -16,9 +16,15 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hud_mcp.base.listening import is_loopback
-from hud_mcp.server.web.pages import POLICY
 
-__all__ = ["Auth", "Hosts", "PlainHosts", "Reader"]
+__all__ = ["POLICY", "Auth", "Hosts", "PlainHosts", "Reader"]
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""The Content-Security-Policy of the pages that a server sends."""
 
 _HEADERS = {
     "content-security-policy": POLICY,

@@ -3,7 +3,7 @@
 import re
 from importlib.resources import files
 
-from hud_mcp.server.web.pages import ASSETS, joined, modules_of, read_asset
+from hud_mcp.plugins.view.web.pages import ASSETS, joined, modules_of, read_asset
 
 MODULES = [name for name in ASSETS if name.endswith(".js")]
 

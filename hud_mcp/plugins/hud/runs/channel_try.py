@@ -17,9 +17,9 @@ from hud_mcp.plugins.hud.wire.client import ChannelClient
 from hud_mcp.plugins.hud.wire.hud_session import PRINCIPAL
 from hud_mcp.plugins.hud.wire.place import Place
 from hud_mcp.record.job import Job
+from hud_mcp.record.run import Run, RunGrade, RunStep
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.rollout.plan import PlannedRun, Rollout
-from hud_mcp.rollout.runs import Run, RunGrade, RunStep
 from hud_mcp.rollout.trusted import end_as_lost
 from hud_mcp.session.receipts import digest
 from hud_mcp.store import Store

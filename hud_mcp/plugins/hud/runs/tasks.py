@@ -14,9 +14,10 @@ from hud_mcp.errors import InvalidTask
 from hud_mcp.plugins.hud.runs.channel_try import ChannelTry
 from hud_mcp.plugins.hud.runs.runtime import LocalRuntime, Placement, Runtime
 from hud_mcp.record.job import Job
+from hud_mcp.record.run import Run
 from hud_mcp.rollout.plan import PlannedRun, plan_runs
 from hud_mcp.rollout.run import FirstSigns
-from hud_mcp.rollout.runs import Run, recorded_runs
+from hud_mcp.rollout.runs import recorded_runs
 from hud_mcp.rollout.trusted import TrustedJob, plan_trusted, resume_trusted
 from hud_mcp.store import Store
 

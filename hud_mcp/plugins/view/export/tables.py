@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
 
+import anyio.to_thread
+
 from hud_mcp import __version__
 from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.view.export import libraries
@@ -20,7 +22,7 @@ from hud_mcp.plugins.view.export.exporting import Export, Output, Selection
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
 
-__all__ = ["export_parquet", "find_library"]
+__all__ = ["export_parquet", "job_dataframe"]
 
 ROW_GROUP_BYTES = 16_000_000
 """Of texts and pictures, before compression: what a writer holds, and a reader at the least."""
@@ -169,52 +171,53 @@ def _row(column: Column) -> str:
     return f"| `{column.name}` | {column.type} | {column.says} |"
 
 
-Make = Callable[[Job, Sequence[Trajectory]], Any]
-
 _KNOWN = ("pandas", "polars")
 _PANDAS = {"text": "string", "json": "string", "int": "Int32", "long": "Int64",
            "number": "Float64", "time": "datetime64[us, UTC]"}  # fmt: skip
 
 
-def find_library(wanted: str | None) -> Make:
-    """What makes data frames.
+async def job_dataframe(job: Job, library: str | None = None) -> Any:
+    """Read a job's runs as a data frame with the columns of the table `trajectories`.
 
     Args:
-        wanted: `pandas` or `polars`; None for what is installed, pandas first.
+        job: The job.
+        library: `pandas` or `polars`; None for the installed one, pandas first.
 
     Raises:
-        NotInstalled: There is neither, or not the one that is wanted.
-        HudMcpError: There is no such library.
+        NotInstalled: There is neither, or not the named one.
+        HudMcpError: No such library is known.
+        SourceNotFound: The store does not have this job.
+        StoreFailed: The store cannot be read, or a row of the job is damaged.
     """
-    if wanted is not None and wanted not in _KNOWN:
-        raise HudMcpError(f"library={wanted!r}: give 'pandas' or 'polars', or leave it out.")
-    names = _KNOWN if wanted is None else (wanted,)
-    for name in names:
-        if importlib.util.find_spec(name) is not None:
-            return _pandas if name == "pandas" else _polars
-    raise NotInstalled(
-        f"A data frame needs {' or '.join(names)}: pip install {names[0]}. `hud-mcp export` writes "
-        "JSON Lines and Parquet without it."
-    )
+    if library is not None and library not in _KNOWN:
+        raise HudMcpError(f"library={library!r}: give 'pandas' or 'polars', or leave it out.")
+    names = _KNOWN if library is None else (library,)
+    installed = next((name for name in names if importlib.util.find_spec(name) is not None), None)
+    if installed is None:
+        raise NotInstalled(
+            f"A data frame needs {' or '.join(names)}: pip install {names[0]}. `hud-mcp export` "
+            "writes JSON Lines and Parquet without it."
+        )
+    found = await job.load_trajectories()
+    make = _pandas if installed == "pandas" else _polars
+    return await anyio.to_thread.run_sync(make, [trajectory_row(each, job) for each in found])
 
 
-def _pandas(job: Job, found: Sequence[Trajectory]) -> Any:
-    rows = [trajectory_row(each, job) for each in found]
-    columns = COLUMNS["trajectories"]
+def _pandas(rows: Sequence[dict[str, Any]]) -> Any:
     series = {
         column.name: libraries.pandas.Series(
             [row[column.name] for row in rows], dtype=_PANDAS[column.type]
         )
-        for column in columns
+        for column in COLUMNS["trajectories"]
     }
     return libraries.pandas.DataFrame(series)
 
 
-def _polars(job: Job, found: Sequence[Trajectory]) -> Any:
+def _polars(rows: Sequence[dict[str, Any]]) -> Any:
     polars = libraries.polars
     types = {
         "text": polars.String, "json": polars.String, "int": polars.Int32, "long": polars.Int64,
         "number": polars.Float64, "time": polars.Datetime("us", "UTC"),
     }  # fmt: skip
     schema = {column.name: types[column.type] for column in COLUMNS["trajectories"]}
-    return polars.DataFrame([trajectory_row(each, job) for each in found], schema=schema)
+    return polars.DataFrame(rows, schema=schema)

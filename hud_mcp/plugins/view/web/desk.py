@@ -16,11 +16,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route, Router
 
 from hud_mcp.base.listening import LOOPBACK, base_url, listen, port_of
+from hud_mcp.plugins.view.web.pages import desk_page
 from hud_mcp.plugins.view.web.responses import asset_route, html_answer, json_answer, not_found
 from hud_mcp.plugins.view.web.values import Json
 from hud_mcp.server.web.auth import Auth, Hosts, Reader
 from hud_mcp.server.web.listener import serving
-from hud_mcp.server.web.pages import desk_page
 
 __all__ = ["Desk", "Turn", "open_desk"]
 

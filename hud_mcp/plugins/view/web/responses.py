@@ -8,9 +8,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from hud_mcp.plugins.view.web.pages import ASSETS, read_asset
 from hud_mcp.plugins.view.web.values import encode
 from hud_mcp.record.trajectory import ScreenshotRecord
-from hud_mcp.server.web.pages import ASSETS, read_asset
 from hud_mcp.store import Store
 
 __all__ = ["asset_route", "html_answer", "json_answer", "not_found", "picture_answer"]

@@ -19,13 +19,13 @@ from hud_mcp.plugins.view.web.across import Across
 from hud_mcp.plugins.view.web.job_list import jobs_data
 from hud_mcp.plugins.view.web.job_pages import JobPages, number_of, table_row
 from hud_mcp.plugins.view.web.live import live_routes
+from hud_mcp.plugins.view.web.pages import viewer_page
 from hud_mcp.plugins.view.web.responses import html_answer, json_answer, picture_answer
 from hud_mcp.plugins.view.web.steps import StepRows
 from hud_mcp.plugins.view.web.trajectories import detail
 from hud_mcp.plugins.view.web.values import Json, encode
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.server.web.auth import Auth, Hosts, Reader
-from hud_mcp.server.web.pages import viewer_page
 from hud_mcp.store import Store
 
 __all__ = ["viewer_app"]

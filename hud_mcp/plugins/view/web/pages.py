@@ -19,7 +19,6 @@ from hud_mcp.values.outcome import outcome_classes
 
 __all__ = [
     "ASSETS",
-    "POLICY",
     "desk_page",
     "live_page",
     "modules_of",
@@ -50,13 +49,6 @@ ASSETS = {
     ),
 }  # fmt: skip
 """What a server sends beside its pages, and as what; nothing else is read from the folder."""
-
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'"
-)
-"""The Content-Security-Policy of the pages that a server sends."""
 
 _IMPORT = re.compile(r"^import [^;]*? from '\./([a-z]+\.js)';\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=const |function |async function |class )", re.MULTILINE)

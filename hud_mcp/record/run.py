@@ -1,0 +1,196 @@
+"""A live `Run`, as an agent of HUD's newer SDK is called with it, and what became of it."""
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, cast
+from uuid import uuid4
+
+from hud_mcp.environment.task import Task
+
+__all__ = ["Run", "RunClient", "RunGrade", "RunStep", "Trace"]
+
+
+@dataclass
+class RunStep:
+    """One event of a run.
+
+    Attributes:
+        source: Whose it is: `task`, `user`, `agent`, `tool`, `system`.
+        messages: What was said.
+        task_call: What the task was asked: its `phase`, `name`, `arguments` and `result`.
+        error: What went wrong, or None.
+        started_at: When it began, in ISO 8601.
+        step_id: Its number in the trace, from 1.
+        extra: Anything else.
+    """
+
+    source: str
+    messages: list[Any] = field(default_factory=list[Any])
+    task_call: dict[str, Any] | None = None
+    error: str | None = None
+    started_at: str | None = None
+    step_id: int | None = None
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass
+class Trace:
+    """The actions of an agent in one run.
+
+    Attributes:
+        content: Its answer, which is graded.
+        steps: The steps in order; the agent may add more.
+        status: `completed`, `error` or `cancelled`; None while it runs.
+        stop_reason: Why the agent stopped, if known: `done`, `timeout`, ….
+        extra: Anything else.
+        trace_id: Its own id.
+    """
+
+    content: Any = None
+    steps: list[Any] = field(default_factory=list[Any])
+    status: Literal["completed", "error", "cancelled"] | None = None
+    stop_reason: str | None = None
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    trace_id: str = field(default_factory=lambda: uuid4().hex)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it went wrong."""
+        return self.status == "error"
+
+    @property
+    def error(self) -> str | None:
+        """The last step's error, or None."""
+        errors = (getattr(step, "error", None) for step in reversed(self.steps))
+        return next((error for error in errors if error is not None), None)
+
+    def record(self, step: Any) -> None:
+        """Add a step."""
+        self.steps.append(step)
+        if getattr(step, "step_id", 0) is None:
+            step.step_id = len(self.steps)
+
+
+@dataclass(frozen=True)
+class RunGrade:
+    """The grade of one run, as the channel has it.
+
+    Attributes:
+        reward: The number; 0.0 where there is no grade, which `is_error` then says.
+        done: Whether the task is over.
+        content: What the grader said, or None.
+        info: What else it said.
+        is_error: Whether there is no grade.
+        raw: The whole frame.
+    """
+
+    reward: float = 0.0
+    done: bool = True
+    content: str | None = None
+    info: dict[str, Any] = field(default_factory=dict[str, Any])
+    is_error: bool = False
+    raw: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def of_frame(cls, frame: Mapping[str, Any]) -> "RunGrade":
+        """Read what the channel answered."""
+        content, info = frame.get("content"), frame.get("info")
+        return cls(
+            reward=float(frame["score"]),
+            done=bool(frame.get("done", True)),
+            content=content if isinstance(content, str) else None,
+            info=cast("dict[str, Any]", info) if isinstance(info, dict) else {},
+            is_error=bool(frame.get("isError", False)),
+            raw=dict(frame),
+        )
+
+
+class RunClient(Protocol):
+    """A connection of an agent to the environment of its run.
+
+    Attributes:
+        session_id: The session that it speaks for.
+        environment: The name and version of the environment.
+        bindings: The published capabilities as JSON.
+    """
+
+    session_id: str
+    environment: dict[str, str]
+    bindings: list[dict[str, Any]]
+
+    def forward(self, capability: str) -> AbstractAsyncContextManager[tuple[str, int]]:
+        """Carry the connections of a loopback port to a capability while the block runs.
+
+        Args:
+            capability: Its name in `bindings`.
+
+        Returns:
+            The host and the port to connect to.
+        """
+        ...
+
+
+class Run:
+    """One running task, and its result.
+
+    Attributes:
+        task: The task.
+        slug: Its id.
+        prompt: The prompt: a text, or a list of messages.
+        client: A connection to the environment, while the agent works. It lists the published
+            capabilities, and connects to them. It starts and grades nothing.
+        trace: What the agent did; it leaves its answer in `trace.content`.
+        grade: The grade; reading it before grading raises an error.
+        runtime: The place where it runs.
+        trajectory: The id of its record, once it has ended; None if this process has no record.
+    """
+
+    def __init__(self, task: Task, *, runtime: str | None = None) -> None:
+        self.task = task
+        self.slug = task.id
+        self.prompt: Any = ""
+        self.client: RunClient | None = None
+        self.trace = Trace()
+        self.grade = RunGrade(is_error=True, content="not graded")
+        self.runtime = runtime
+        self.trajectory: str | None = None
+        self.started: dict[str, Any] = {}
+
+    @property
+    def reward(self) -> float:
+        """The grade's."""
+        return self.grade.reward
+
+    @property
+    def prompt_messages(self) -> list[dict[str, Any]]:
+        """The prompt, as messages with a `role` and a `content`."""
+        asked = self.prompt
+        items = cast("list[Any]", asked) if isinstance(asked, list) else [asked]
+        return [
+            cast("dict[str, Any]", item)
+            if isinstance(item, dict)
+            else {"role": "user", "content": str(item)}
+            for item in items
+        ]
+
+    @property
+    def prompt_text(self) -> str:
+        """The prompt, as one text."""
+        parts: list[str] = []
+        for message in self.prompt_messages:
+            content = message.get("content")
+            if isinstance(content, dict):
+                content = cast("dict[str, Any]", content).get("text")
+            parts.append(str(content))
+        return "\n\n".join(parts)
+
+    @property
+    def bindings(self) -> dict[str, Any]:
+        """What the task published for single capabilities of this run, by their names."""
+        found: Any = self.started.get("bindings")
+        return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+    def record(self, step: Any) -> None:
+        """Add a step to the trace."""
+        self.trace.record(step)

@@ -10,6 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hud_mcp import __version__
+from hud_mcp.cli.help import shared_options
 from hud_mcp.cli.operator import hide_operator_token
 from hud_mcp.cli.process import discard_output
 from hud_mcp.cli.startup import interrupted_quietly, without_collecting
@@ -125,3 +126,6 @@ def _discard_full_output() -> None:
 def main() -> None:
     """Let any MCP client work inside an environment, and be graded there."""
     hide_operator_token()
+
+
+main.params += shared_options()

@@ -1,6 +1,9 @@
 """`hud-mcp eval`: an agent through a taskset, with progress, a table and a report."""
 
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,65 +13,84 @@ import click
 from rich.console import Console
 
 from hud_mcp.agents.ready import READY
-from hud_mcp.base.egress import read_hosts
 from hud_mcp.base.secrets import keep_to_itself
 from hud_mcp.cli.completion import complete_jobs, complete_sources, complete_tasksets
-from hud_mcp.cli.eval_usage import check_usage
-from hud_mcp.cli.filters import SEED, filter_option, split_option
-from hud_mcp.cli.finite import FiniteFloat, WholeNumber
 from hud_mcp.cli.help import Command
-from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.interruption import Interruption, watched_signals
-from hud_mcp.cli.models import (
-    MODEL_LIMITS,
-    MODEL_OPTIONS,
-    model_limits,
-    model_options,
-    read_model,
-)
+from hud_mcp.cli.options import field_groups, field_options, given_fields
 from hud_mcp.cli.output import asks_here, cell, make_console
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.recording import in_store, no_record_option, store_option
 from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.cli.startup import without_collecting
-from hud_mcp.cli.where import where_options, with_room
 from hud_mcp.errors import HudMcpError
-from hud_mcp.loading.contexts import SELECTORS
-from hud_mcp.loading.protocols import PROTOCOLS
 from hud_mcp.loading.sets import find_sets
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
 from hud_mcp.registry import service
-from hud_mcp.rollout.agents import BUILT_IN
+from hud_mcp.rollout.agents import BUILT_IN, agent_options, check_command
 from hud_mcp.rollout.evaluation import Evaluation, report_folder
-from hud_mcp.rollout.plan import RunOptions
+from hud_mcp.rollout.options import (
+    JobOptions,
+    read_job_options,
+    recorded_already,
+)
 from hud_mcp.rollout.prepared import JobRequest, Prepared, begin_job, resume_job
 from hud_mcp.rollout.run import Watch
+from hud_mcp.rollout.served import with_workers
 from hud_mcp.session.log import configure_logging
 from hud_mcp.store import Store
 from hud_mcp.store.files import make_private_file, make_private_folder
-from hud_mcp.values.observation import DEFAULT_FORMAT, IMAGE_FORMATS
+from hud_mcp.values.option import declared
 from hud_mcp.values.outcome import NOT_BEGUN, Outcome
 
 __all__ = ["command"]
 
-_GROUPS = {
-    "Agent (give one)": ("agent", "agent_command", "model"),
-    "Model": (*MODEL_OPTIONS[1:], *MODEL_LIMITS),
-    "Tasks": ("sources", "pattern", "split", "contexts", "context_selector", "protocol", "allow"),
-    "Runs": (
-        "group", "seed", "max_concurrent", "max_steps", "timeout", "retries", "workers", "ray",
-        "in_process", "resume",
-    ),
-    "Record and report": ("name", "store", "image", "report_path", "view", "verbose"),
-}  # fmt: skip
+_MODEL: type[Any] = service("model options")
+_BY_HAND = {
+    "Agent (give one)": ["agent"],
+    "Runs": ["resume"],
+    "Record and report": ["report_path", "view", "verbose"],
+}
+_NAMES = (*BUILT_IN, *READY)
+
+
+def _groups() -> dict[str, list[str]]:
+    """Return the parameters of each group of the help."""
+    groups = {"Agent (give one)": [], "Tasks": [], **field_groups(_MODEL, JobOptions)}
+    return {name: [*_BY_HAND.get(name, []), *found] for name, found in groups.items()}
+
+
+@dataclass(frozen=True)
+class _Call:
+    """The options of the command that are no options of the job.
+
+    Attributes:
+        options: The job's options.
+        of_model: The options of its model that were given to a resumed job.
+        tasksets: The names and paths of its tasks.
+        store: The record's place; None for the user's own.
+        resume: The job that goes on, or None.
+        report: The report's file, or None.
+        view: Whether the job's page is served.
+        verbose: Whether each run gets a line.
+    """
+
+    options: JobOptions
+    of_model: Mapping[str, Any]
+    tasksets: Sequence[str]
+    store: str | None
+    resume: str | None
+    report: Path | None
+    view: bool
+    verbose: bool
 
 
 @click.command(
     "eval",
     Command,
-    groups=_GROUPS,
+    groups=_groups(),
     epilog="Exit status: 0 if every run ended as expected. 1 if some did not, or the job did "
     "not begin. 2 for a wrong option. 130 or 143 after Ctrl-C or SIGTERM.",
 )
@@ -76,88 +98,17 @@ _GROUPS = {
 @click.option(
     "--agent",
     metavar="NAME",
-    help=f"{', '.join((*BUILT_IN, *READY))}, or one in Python: path/to/agent.py:NAME or "
-    "package.module:NAME.",
+    help=f"{', '.join(_NAMES)}; PROVIDER:MODEL; or one in Python, path/to/agent.py:NAME.",
 )
-@click.option(
-    "--agent-command",
-    metavar="COMMAND",
-    help="A program as the agent. It gets HUD_MCP_URL, HUD_MCP_TOKEN and HUD_MCP_PROMPT. The "
-    "record keeps the command: pass secrets in variables.",
-)
-@model_options
-@click.option(
-    "--env",
-    "sources",
-    multiple=True,
-    metavar="SOURCE",
-    shell_complete=complete_sources,
-    help="The source of the environments.",
-)
-@filter_option("--filter")
-@split_option
-@click.option("--group", type=WholeNumber(1), metavar="N", default=1, help="Runs of each task.")
-@click.option(
-    "--seed",
-    type=SEED,
-    metavar="N",
-    help="Derive the runs' seeds from this number.",
-)
-@click.option(
-    "--contexts",
-    metavar="FILE|sample:N",
-    help="Other contexts: of a file, or N random ones. `sample:8:gravity=5..15` varies one "
-    "feature.",
-)
-@click.option(
-    "--context-selector",
-    type=click.Choice(SELECTORS),
-    default="round-robin",
-    metavar="HOW",
-    help=f"The context of a task: {', '.join(SELECTORS)}.",
-)
-@click.option(
-    "--max-concurrent",
-    type=WholeNumber(1),
-    metavar="N",
-    default=4,
-    help="The most runs at one time.",
-)
-@click.option(
-    "--max-steps",
-    type=WholeNumber(1),
-    metavar="N",
-    help="Stop the agent after this number of steps.",
-)
-@click.option(
-    "--timeout",
-    type=FiniteFloat(1),
-    metavar="SECONDS",
-    default=600.0,
-    help="The agent's time for one run.",
-)
-@click.option(
-    "--retries",
-    type=WholeNumber(0),
-    metavar="N",
-    default=0,
-    help="Repeats of a run that the machine failed.",
-)
-@click.option(
-    "--protocol",
-    type=click.Choice(sorted(PROTOCOLS)),
-    metavar="NAME",
-    help=f"Run rows as their authors do: {' or '.join(sorted(PROTOCOLS))}.",
-)
-@click.option("--name", metavar="NAME", help="The job's name.")
+@click.option("--model", metavar="PROVIDER:MODEL", hidden=True)
+@field_options(_MODEL)
+@field_options(JobOptions, {"sources": complete_sources})
 @click.option(
     "--resume",
     metavar="JOB",
     shell_complete=complete_jobs,
     help="Continue a job: run what is missing in it.",
 )
-@where_options
-@allow_option
 @store_option
 @no_record_option
 @click.option(
@@ -166,35 +117,90 @@ _GROUPS = {
     type=click.Path(path_type=Path, dir_okay=False),
     help="The report's file.",
 )
-@click.option(
-    "--image", type=click.Choice(IMAGE_FORMATS), default=DEFAULT_FORMAT, help="Format of pictures."
-)
 @click.option("--view", is_flag=True, help="Serve the job's page while it runs.")
 @click.option("--verbose", is_flag=True, help="Print a line for each run, even on a terminal.")
 @click.pass_context
 def command(ctx: click.Context, **options: Any) -> None:
-    """Run an agent through a TASKSET (a .jsonl, .json or .py file, or a shipped set's name).
+    """Run an agent through a TASKSET: a .jsonl, .json or .py file, or a shipped set's name.
 
-    `hud-mcp tasks` lists the sets; `all` names those that need no further software. Several
-    tasksets form one job.
+    `hud-mcp tasks` lists the sets. Several tasksets form one job.
 
     A run ends as expected if it was graded. A run of the oracle or the nop must also get the reward
-    in the row's `validation`. The table shows that reward as `expected`.
+    in the row's `validation`.
     """
-    check_usage(ctx, options)
-    with_room(ctx, options)
+    call = _read(ctx, options)
     configure_logging("error")
     raise_file_limit()
-    if options["resume"] is None and asks_here():
-        service("offer browser")(options["sources"], options["tasksets"])
+    if call.resume is None and asks_here():
+        service("offer browser")(call.options.sources, call.tasksets)
     keep_to_itself()
-    sys.exit(anyio.run(_main, options))
+    sys.exit(anyio.run(_main, call))
 
 
-async def _main(options: dict[str, Any]) -> int:
+def _read(ctx: click.Context, options: Mapping[str, Any]) -> _Call:
+    """Read the options and check that they go together, before anything is loaded.
+
+    Raises:
+        UsageError: The text says which do not, and what to write.
+    """
+    resume = options["resume"]
+    of_model = given_fields(ctx, _MODEL)
+    try:
+        job = _read_new(ctx, of_model) if resume is None else _read_resumed(ctx, of_model)
+    except HudMcpError as exc:
+        raise click.UsageError(str(exc), ctx) from exc
+    return _Call(
+        anyio.run(partial(with_workers, job, resumed=resume is not None)),
+        of_model,
+        options["tasksets"],
+        options["store"],
+        resume,
+        options["report_path"],
+        options["view"],
+        options["verbose"],
+    )
+
+
+def _read_new(ctx: click.Context, of_model: Mapping[str, Any]) -> JobOptions:
+    if not ctx.params["tasksets"]:
+        raise HudMcpError("Name a TASKSET, or --resume JOB; `hud-mcp tasks` lists sets.")
+    given = given_fields(ctx, JobOptions)
+    named = [ctx.params[each] for each in ("agent", "model") if ctx.params[each] is not None]
+    if len(named) + ("agent_command" in given) != 1:
+        raise HudMcpError(
+            f"Give one agent: --agent {', '.join(_NAMES)}, PROVIDER:MODEL or "
+            "path/to/agent.py:NAME; or --agent-command COMMAND."
+        )
+    options = read_job_options(given, in_python=False)
+    if options.agent_command is not None:
+        check_command(options.agent_command)
+    agent: dict[str, Any] = {}
+    if named:
+        how = anyio.run(agent_options, named[0], of_model)
+        agent = {name: getattr(how, name) for name in how.model_fields_set}
+    if of_model and "model" not in agent:
+        flags = {each.name: each.flag for each in declared(_MODEL)}
+        raise HudMcpError(
+            f"{flags[next(iter(of_model))]} needs a model; give --agent PROVIDER:MODEL."
+        )
+    return read_job_options({**given, **agent}, in_python=False)
+
+
+def _read_resumed(ctx: click.Context, of_model: Mapping[str, Any]) -> JobOptions:
+    by_hand = {"tasksets": "TASKSET", "agent": "--agent", "model": "--model"}
+    for name, shown in by_hand.items():
+        if ctx.params[name]:
+            raise HudMcpError(recorded_already(shown))
+    for each in declared(_MODEL):
+        if each.name in of_model and not each.option.may_change:
+            raise HudMcpError(recorded_already(each.flag))
+    return read_job_options(given_fields(ctx, JobOptions), in_python=False, resumed=True)
+
+
+async def _main(call: _Call) -> int:
     console = make_console(lasting=True)
-    check_place(options["store"])
-    store = Store(options["store"])
+    check_place(call.store)
+    store = Store(call.store)
     status = 1
 
     def on_repeated() -> None:
@@ -204,95 +210,51 @@ async def _main(options: dict[str, Any]) -> int:
     try:
         async with (
             watched_signals(on_repeated) as interruption,
-            service("job page")(console, store, options, interruption) as job_id,
+            service("job page")(
+                console, store, interruption, wanted=call.view, resumed=call.resume
+            ) as job_id,
         ):
             with without_collecting():
-                prepared = await _prepare(console, store, options, job_id)
-            status = await _evaluate(console, store, prepared, options, interruption)
+                prepared = await _prepare(console, store, call, job_id)
+            status = await _evaluate(console, store, prepared, call, interruption)
     finally:
         await store.close()
     return interruption.status or status
 
 
-async def _prepare(console: Console, store: Store, options: dict[str, Any], new: str) -> Prepared:
-    if options["resume"]:
-        return await resume_job(
-            store,
-            options["resume"],
-            sources=options["sources"],
-            max_concurrent=options["max_concurrent"],
-            retries=options["retries"],
-            workers=options["workers"],
-            ray=options["ray"],
-            model_limits=model_limits(options),
-        )
-    found = await anyio.to_thread.run_sync(find_sets, options["tasksets"])
+async def _prepare(console: Console, store: Store, call: _Call, new: str) -> Prepared:
+    if call.resume is not None:
+        return await resume_job(store, call.resume, call.options, of_model=call.of_model)
+    found = await anyio.to_thread.run_sync(find_sets, call.tasksets)
     sets = found.read()
     if found.left_out:
         console.print(cell(found.left_out, "dim"), soft_wrap=True)
-    request = JobRequest(
-        sets.tasks,
-        _how(options),
-        files=sets.files,
-        group=options["group"],
-        pattern=options["pattern"],
-        split=options["split"],
-        own_timeout_s=options["own_timeout"],
-        name=options["name"],
-        job_id=new,
-    )
-    return await begin_job(store, request)
-
-
-def _how(options: dict[str, Any]) -> RunOptions:
-    """How a new job is run, by the command's options."""
-    agent: RunOptions = options["found_agent"]
-    return RunOptions(
-        agent=agent.agent,
-        agent_python=agent.agent_python,
-        agent_command=options["agent_command"],
-        model=read_model(options) if options["model"] is not None else None,
-        sources=tuple(options["sources"]),
-        folder=str(Path.cwd()),
-        timeout_s=options["timeout"],
-        max_steps=options["max_steps"],
-        max_concurrent=options["max_concurrent"],
-        retries=options["retries"],
-        seed=options["seed"],
-        image=options["image"],
-        contexts=options["contexts"],
-        context_selector=options["context_selector"] if options["contexts"] else None,
-        protocol=options["protocol"],
-        allow=read_hosts(options["allow"]),
-        in_process=options["in_process"],
-        workers=options["workers"],
-        ray=options["ray"],
-    )
+    return await begin_job(store, JobRequest(sets.tasks, call.options, sets.files, new))
 
 
 async def _evaluate(
     console: Console,
     store: Store,
     prepared: Prepared,
-    options: dict[str, Any],
+    call: _Call,
     interruption: Interruption,
 ) -> int:
     job = prepared.job
-    report = _place_of_report(options["report_path"], store, job)
+    report = _place_of_report(call.report, store, job)
     log_path = report.with_suffix(".log")
-    progress = Progress(console, len(prepared.planned), group=job.group, verbose=options["verbose"])
+    progress = Progress(console, len(prepared.planned), group=job.group, verbose=call.verbose)
     evaluation = Evaluation(store, prepared)
     if prepared.planned:
         make_private_file(log_path)
         watch = Watch(progress.on_start, progress.on_end, progress.on_death, progress.on_note)
-        with log_path.open("a" if options["resume"] else "w") as log, progress:
+        with log_path.open("a" if call.resume else "w") as log, progress:
             await interruption.run(lambda: evaluation.run(log, watch))
     with without_collecting():
         results = await _load(store, prepared, progress)
-        print_results(console, results, told=progress.told, store=options["store"])
+        print_results(console, results, told=progress.told, store=call.store)
         await service("job report")(store, job.id, report, expected=results.expected)
     console.print(f"Job {job.id}. Server log: {log_path}", style="dim", soft_wrap=True)
-    jobs = in_store(f"hud-mcp jobs {job.id}", options["store"])
+    jobs = in_store(f"hud-mcp jobs {job.id}", call.store)
     console.print(cell(f"Next: `{jobs}` lists each run.", "dim"), soft_wrap=True)
     console.print(f"Report: {report}", soft_wrap=True)
     if interruption.signal is not None and results.to_resume:
@@ -300,7 +262,7 @@ async def _evaluate(
     elif results.unexpected:
         text = f"{results.unexpected} of {results.wanted} runs did not end as expected."
         console.print(cell(text, "red"))
-    _conclude(console, results, options, evaluation.lost)
+    _conclude(console, results, call.store, evaluation.lost)
     return 1 if results.unexpected else 0
 
 
@@ -336,19 +298,17 @@ async def _load(store: Store, prepared: Prepared, progress: Progress) -> Results
     )
 
 
-def _conclude(
-    console: Console, results: Results, options: dict[str, Any], lost: str | None
-) -> None:
+def _conclude(console: Console, results: Results, store: str | None, lost: str | None) -> None:
     """Say what is left to do."""
     if lost is not None:
         console.print(cell(lost, "red"))
     if results.to_resume:
         text = f"{results.to_resume} of {results.wanted} say nothing of the agent. To run them:"
-        again = in_store(f"hud-mcp eval --resume {results.job.id}", options["store"])
+        again = in_store(f"hud-mcp eval --resume {results.job.id}", store)
         console.print(f"{text}\n{again}", markup=False, soft_wrap=True)
     if failed := results.figures.outcomes[Outcome.GRADING_FAILED]:
         text = f"{failed} of {results.wanted} could not be graded. Correct the grader, then:"
-        again = in_store(f"hud-mcp regrade {results.job.id}", options["store"])
+        again = in_store(f"hud-mcp regrade {results.job.id}", store)
         console.print(f"{text}\n{again}", markup=False, soft_wrap=True)
 
 

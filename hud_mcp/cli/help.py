@@ -1,17 +1,55 @@
-"""The help of commands: options in groups, and every line within a terminal's 80 columns."""
+"""The commands: the options that all of them take, and help within a terminal's 80 columns."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
 
 import click
 
-__all__ = ["Command", "Group"]
+from hud_mcp.errors import did_you_mean
+from hud_mcp.registry import load
+
+__all__ = ["Command", "Group", "shared_options"]
 
 _ANY_LENGTH = 1_000
 _WIDE = (None, 2**63 - 1)
 """The ends of ranges that bound nothing which a person would write."""
 _TERM_CHARS = 24
 """Columns for an option's name: the other two thirds of a line are for its sentence."""
+
+_SHARED = {
+    "store": ("--store URL", "The record: a SQLite file, or a PostgreSQL URL."),
+    "as_json": ("--json", "Print JSON Lines."),
+    "rare": ("--set NAME=VALUE", "Give an option by its name, also one that is not listed."),
+    "config": ("--config FILE", "Take options from a TOML file: [serve] has those of serve."),
+}
+"""The options of every command, with their sentence. They stand before its name or after it."""
+
+
+_OF_ALL = "Options of all commands"
+_META = "hud_mcp.shared_options"
+
+
+def shared_options() -> list[click.Option]:
+    """Return the options of every command for the group of all, where its help shows them."""
+
+    def keep(ctx: click.Context, option: click.Parameter, value: Any) -> None:
+        ctx.meta.setdefault(_META, {})[option.name] = value
+
+    return [_shared(name, keep, help=text) for name, (_, text) in _SHARED.items()]
+
+
+def _shared(name: str, callback: Any = None, **more: Any) -> click.Option:
+    spelled, _, metavar = _SHARED[name][0].partition(" ")
+    kind: dict[str, Any] = {"metavar": metavar} if metavar else {"is_flag": True}
+    return click.Option(
+        [spelled, name],
+        multiple=name == "rare",
+        expose_value=False,
+        callback=callback,
+        **kind,
+        **more,
+    )
 
 
 class Command(click.Command):
@@ -31,21 +69,131 @@ class Command(click.Command):
     ) -> None:
         super().__init__(*args, **kwargs)
         self.groups = dict(groups or {})
+        self._own = {str(each.name) for each in self.params}
+        # A command without a record takes --store and has no use for it, as a program may pass it.
+        self.params += [_shared(name, hidden=True) for name in _SHARED if name not in self._own]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments, after the options of a file, of the group and of `--set`.
+
+        A later one wins: what is written out is the last.
+        """
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        written, _, _ = self.make_parser(ctx).parse_args(list(args))
+        if "as_json" not in self._own and (written.get("as_json") or _of_group(ctx, "as_json")):
+            raise click.UsageError(f"`{ctx.command_path}` prints no JSON; leave --json out.", ctx)
+        before = list(self._before(ctx, written))
+        return super().parse_args(ctx, [*before, *args])
+
+    def _before(self, ctx: click.Context, written: Mapping[str, Any]) -> Iterator[str]:
+        for file in (_of_group(ctx, "config"), written.get("config")):
+            if file is not None:
+                yield from self._of_file(ctx, Path(file))
+        if "store" in self._own and (store := _of_group(ctx, "store")) is not None:
+            yield f"--store={store}"
+        if _of_group(ctx, "as_json"):
+            yield "--json"
+        for each in (*(_of_group(ctx, "rare") or ()), *(written.get("rare") or ())):
+            name, equals, value = each.partition("=")
+            if not equals:
+                raise click.UsageError(f"--set {each}: write NAME=VALUE.", ctx)
+            yield from self._written(ctx, name, value, "--set")
+
+    def _of_file(self, ctx: click.Context, file: Path) -> Iterator[str]:
+        try:
+            table = _table(
+                load("tomllib:loads")(file.read_text(encoding="utf-8"))
+            )  # few have a file
+        except (OSError, ValueError) as exc:
+            raise click.UsageError(f"--config {file} cannot be read: {exc}.", ctx) from None
+        known = _root_commands(ctx)
+        for name in table:
+            if name not in known:
+                raise click.UsageError(
+                    f"--config {file}: there is no command [{name}].{did_you_mean(name, known)} "
+                    "A table has the name of a command.",
+                    ctx,
+                )
+        for name in _path(ctx):
+            table = _table(table.get(name))
+        for name, value in table.items():
+            yield from self._written(ctx, name, value, f"--config {file}")
+
+    def _written(self, ctx: click.Context, name: str, value: Any, where: str) -> Iterator[str]:
+        """Yield an option as it is written on a command line."""
+        name, _, key = name.partition(".")
+        option = self._named(ctx, name, where)
+        if key:
+            value = f"{key}={value}"
+        if isinstance(value, dict):
+            for inner, each in _table(value).items():
+                yield f"{_flag(option)}={inner}={each}"
+        elif isinstance(value, list):
+            for each in cast("list[Any]", value):
+                yield f"{_flag(option)}={each}"
+        elif not option.is_flag:
+            yield f"{_flag(option)}={value}"
+        elif str(value).lower() in _TRUE:
+            yield _flag(option)
+        elif option.secondary_opts:
+            yield option.secondary_opts[0]
+
+    def _named(self, ctx: click.Context, name: str, where: str) -> click.Option:
+        options = self._by_name(ctx)
+        found = options.get(name.replace("-", "_"))
+        if found is None:
+            rows = "".join(
+                f"\n  {each}: {option.help}"
+                for each, option in options.items()
+                if option.hidden and option.help
+            )
+            raise click.UsageError(
+                f"{where}: `{ctx.command_path}` has no option {name!r}."
+                f"{did_you_mean(name, options)} It has those of its --help"
+                f"{', and:' + rows if rows else '.'}",
+                ctx,
+            )
+        return found
+
+    def _by_name(self, ctx: click.Context) -> dict[str, click.Option]:
+        """Return the options of this command alone, by the names that `--set` takes."""
+        return {
+            _flag(each).lstrip("-").replace("-", "_"): each
+            for each in self.get_params(ctx)
+            if isinstance(each, click.Option) and each.name in self._own and not each.deprecated
+        }
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write each group of options under its heading."""
         last = "Other options" if self.groups else "Options"
         heading_of = {name: each for each, names in self.groups.items() for name in names}
-        rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in (*self.groups, last)}
+        rows: dict[str, list[tuple[str, str]]] = {
+            **{heading: [] for heading in (*self.groups, last)},
+            _OF_ALL: list(self._shared_rows(ctx)),
+        }
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if isinstance(param, click.Option) and record is not None:
                 heading = heading_of.get(param.name or "", last)
+                heading = _OF_ALL if "--help" in param.opts else heading
                 rows[heading].append((record[0], _without_bound(record[1], param, ctx)))
         for heading, records in rows.items():
             if records:
                 with formatter.section(heading):
                     formatter.write_dl(records, col_max=_TERM_CHARS)
+
+    def _shared_rows(self, ctx: click.Context) -> Iterator[tuple[str, str]]:
+        options = self._by_name(ctx)
+        rare = [name for name in options if options[name].hidden and options[name].help]
+        rare = [name for name in rare if name not in ("store", "json")]
+        for name, (shown, sentence) in _SHARED.items():
+            if name in self._own:
+                yield shown, sentence
+            elif name == "rare" and rare:
+                yield shown, f"Rare options: {', '.join(rare)}."
+            elif name == "config" and rare:
+                yield shown, sentence
 
 
 class Group(click.Group):
@@ -67,6 +215,35 @@ class Group(click.Group):
         ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+
+_TRUE = ("true", "1", "yes", "on")
+
+
+def _flag(option: click.Option) -> str:
+    """Return the longest spelling of an option."""
+    return max(option.opts, key=len)
+
+
+def _path(ctx: click.Context) -> list[str]:
+    """Return the names of a command below the group of all: `store`, `prune`."""
+    above = ctx.parent
+    return [] if above is None else [*_path(above), str(ctx.info_name)]
+
+
+def _root_commands(ctx: click.Context) -> list[str]:
+    root = ctx.find_root()
+    return root.command.list_commands(root) if isinstance(root.command, click.Group) else []
+
+
+def _table(value: Any) -> dict[str, Any]:
+    """Return a table of a TOML file; an empty one if the file has none there."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _of_group(ctx: click.Context, name: str) -> Any:
+    """Return the value of a shared option that stands before the command's name."""
+    return ctx.meta.get(_META, {}).get(name)
 
 
 def _without_bound(text: str, option: click.Option, ctx: click.Context) -> str:

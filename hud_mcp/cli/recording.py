@@ -35,6 +35,7 @@ def store_option(function: FunctionT) -> FunctionT:
     option = click.option(
         "--store",
         metavar="URL",
+        hidden=True,
         show_default=f"{STORE_VARIABLE}, else your own",
         help="The record: a SQLite file, or a PostgreSQL URL.",
     )

@@ -32,7 +32,7 @@ from hud_mcp.loading.source import load_environments
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
 from hud_mcp.record.trajectory import TrajectorySummary
-from hud_mcp.rollout.plan import RunOptions
+from hud_mcp.rollout.options import RunOptions
 from hud_mcp.rollout.regrade import LIVE_WORLD, NO_ANSWER, PRUNED, Regraded, Regrader
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.log import LineStream, configure_logging

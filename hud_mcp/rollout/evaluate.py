@@ -4,30 +4,35 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import anyio.to_thread
 
-from hud_mcp.base.egress import read_hosts
 from hud_mcp.base.secrets import keep_to_itself
 from hud_mcp.environment.author_files import file_being_loaded
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
-from hud_mcp.errors import HudMcpError, JobStopped, sole_cause
+from hud_mcp.errors import HudMcpError, InvalidAgent, JobStopped, sole_cause
 from hud_mcp.loading.sets import find_sets
-from hud_mcp.plugins.cluster.nodes import read_ray
 from hud_mcp.record.job import Job
-from hud_mcp.rollout.agents import options_of_agent
+from hud_mcp.rollout.agents import check_command, options_of_agent
 from hud_mcp.rollout.evaluation import Evaluation, report_folder
-from hud_mcp.rollout.plan import PlannedRun, Rollout, RunOptions
+from hud_mcp.rollout.options import (
+    JobKeywords,
+    JobOptions,
+    read_job_options,
+    recorded_already,
+)
+from hud_mcp.rollout.plan import PlannedRun, Rollout
 from hud_mcp.rollout.prepared import JobRequest, Prepared, agent_name, begin_job, resume_job
 from hud_mcp.rollout.run import Watch
 from hud_mcp.rollout.runs import recorded_runs
-from hud_mcp.rollout.served import EACH, place_workers, read_workers
+from hud_mcp.rollout.served import with_workers
 from hud_mcp.store import opened_store
 from hud_mcp.store.files import make_private_file, make_private_folder
 from hud_mcp.store.store import Place
-from hud_mcp.values.observation import DEFAULT_FORMAT, ImageFormat
+from hud_mcp.values.action import Value
+from hud_mcp.values.option import fields_by_keyword
 
 __all__ = ["JobProgress", "evaluate"]
 
@@ -63,26 +68,11 @@ async def evaluate(
     taskset: Tasks | None = None,
     agent: Any = None,
     *,
-    group: int = 1,
-    max_concurrent: int | None = None,
     store: Place = None,
     on_progress: Callable[[JobProgress], None] | None = None,
     resume: Job | str | None = None,
-    env: str | Path | Sequence[str | Path] = (),
-    name: str | None = None,
-    seed: int | None = None,
-    max_steps: int | None = None,
-    timeout_s: float | None = None,
-    retries: int | None = None,
-    contexts: str | None = None,
-    context_selector: str | None = None,
-    protocol: str | None = None,
-    allow: Sequence[str] = (),
-    image: ImageFormat = DEFAULT_FORMAT,
     isolated: bool = False,
-    in_process: bool = False,
-    workers: int | Literal["auto"] | None = None,
-    ray: str | bool | None = None,
+    **options: Unpack[JobKeywords],
 ) -> Job:
     """Run an agent through a taskset. A failed run becomes data of the job; it raises nothing.
 
@@ -97,37 +87,21 @@ async def evaluate(
             with such a method `solve`, or a class of such objects. Each run creates its own object
             of a class. An agent in Python works in this process, and is trusted. If it submits no
             answer, its return value is the answer.
-        group: Runs of each task.
-        max_concurrent: The most runs at one time; by default 4, or 4 for each worker.
         store: The store that records the job: an open store, which stays open, a path or a URL.
             None means the default store.
         on_progress: Called as a run begins or ends, or the server dies. An exception in it ends
             the job, which can be resumed.
         resume: A job of this function or of `hud-mcp eval`, or its id. Runs that are missing, or
             that failed because of infrastructure, run again. The record has all options except an
-            agent that was an object.
-        env: The sources of the environments, as for `hud-mcp serve`. By default the function finds
-            them as the command does. It finds environments of this program by their files.
-        name: What to call the job.
-        seed: Derive each run's seed from this number. A task with a seed in its row keeps that
-            seed.
-        max_steps: The agent stops after this number of steps; an answer that it has given counts.
-        timeout_s: Seconds for the agent on one run, 600 by default.
-        retries: How often to repeat a run that failed because of infrastructure; never by default.
-        contexts: Other contexts for the tasks: a file, or `sample:N`.
-        context_selector: Which context a task gets: `round-robin`, `random`, `static` or `every`.
-        protocol: The benchmark whose authors' protocol the runs follow.
-        allow: Hosts of this machine or of a private network that rows may open.
-        image: The format of pictures.
+            agent that was an object. `env`, `max_concurrent`, `retries`, `workers` and `ray` may
+            be given anew, and so may the budget and the rates of a model.
         isolated: Whether each run of an agent in Python gets its own process, with only the
             credential of its session. The agent must be a function or a class of a module.
-        in_process: Whether the environments run in this process too. Short runs are several times
-            as fast. A world that ends its process then ends the job, which can be resumed.
-        workers: How many server processes share the runs, each with its own worlds; `auto` means
-            one for each core. Each run goes to the least busy process.
-        ray: The Ray cluster where these processes run, by its address; True for the one that is
-            there, or of this machine. Then there is one for each node by default, placed by what
-            `Needs` of the environments say.
+        **options: The options of `hud-mcp eval`, with the same meaning: `group`, `seed`,
+            `max_concurrent`, `max_steps`, `timeout_s`, `retries`, `env`, `filter`, `split`,
+            `contexts`, `context_selector`, `protocol`, `allow`, `workers`, `ray`, `in_process`,
+            `image`, `name` and `agent_command`. The page about evaluating has a table of them.
+            None means the default.
 
     Returns:
         The recorded job. `runs`, `reward` and `results` have every run that counts.
@@ -136,6 +110,7 @@ async def evaluate(
         InvalidAgent: The agent cannot work. Nothing ran.
         InvalidTask, InvalidContext, SourceNotFound: A task does not fit its environment; or the
             set, the environment or the context does not exist. Nothing ran.
+        TypeError: There is no such option. Nothing ran.
         HudMcpError: An option is wrong, or the job cannot be resumed. Nothing ran.
         EnvironmentFailed: The server does not start. The job is recorded, and can be resumed.
         JobStopped: No server is left. The record stays; `job` is the job.
@@ -144,48 +119,27 @@ async def evaluate(
     other unfinished run as lost. The job can be resumed.
     """
     _check_place()
-    cluster = read_ray(ray)
-    count = await place_workers(read_workers(workers), cluster)
-    options, solver = None, None
-    if agent is not None or resume is None:
-        options, solver = await options_of_agent(agent, isolated=isolated)
+    given = _given(options, has_agent=agent is not None)
+    how, solver = None, None
+    if agent is not None or (resume is None and "agent_command" not in given):
+        how, solver = await options_of_agent(agent, isolated=isolated)
     async with opened_store(store) as opened:
         if resume is not None:
-            _check_resumed(taskset, group=group)
             prepared = await resume_job(
                 opened,
                 resume.id if isinstance(resume, Job) else resume,
-                sources=_sources(env),
-                max_concurrent=max_concurrent,
-                retries=retries,
-                workers=count,
-                ray=cluster,
-                agent=None if options is None else agent_name(options),
+                await _read_resumed(given, taskset),
+                agent=None if how is None else agent_name(how),
+                of_model=None if how is None or how.model is None else _given_of(how.model),
             )
         else:
-            given = {
-                "sources": _sources(env),
-                "folder": str(Path.cwd()),
-                "timeout_s": _positive("timeout_s", timeout_s, 600.0),
-                "max_steps": _positive("max_steps", max_steps, None),
-                "max_concurrent": _positive("max_concurrent", max_concurrent, EACH * (count or 1)),
-                "retries": retries or 0,
-                "seed": seed,
-                "image": image,
-                "contexts": contexts,
-                "context_selector": context_selector if contexts else None,
-                "protocol": protocol,
-                "allow": read_hosts(allow),
-                "in_process": in_process,
-                "workers": count,
-                "ray": cluster,
-            }
-            how = RunOptions.model_validate({**(options or RunOptions()).model_dump(), **given})
+            fields = {} if how is None else _given_of(how)
+            wanted = read_job_options({**fields, **given}, in_python=True)
+            if wanted.agent_command is not None:
+                check_command(wanted.agent_command)
+            wanted = await with_workers(wanted, resumed=False)
             tasks, files = await _tasks_of(taskset)
-            request = JobRequest(
-                tasks, how, files, _positive("group", group, 1), own_timeout_s=timeout_s, name=name
-            )
-            prepared = await begin_job(opened, request)
+            prepared = await begin_job(opened, JobRequest(tasks, wanted, files))
         await _run(
             Evaluation(opened, prepared, agent=solver),
             report_folder(opened) / f"{prepared.job.id}.log",
@@ -194,6 +148,28 @@ async def evaluate(
         job = prepared.job.kept_in(store)
         job.runs[:] = await recorded_runs(opened, job.id)
         return job
+
+
+def _given(keywords: JobKeywords, *, has_agent: bool) -> dict[str, Any]:
+    """Return the options that were given, by the names of their fields."""
+    values: Mapping[str, Any] = {**keywords}
+    given = {name: value for name, value in values.items() if value is not None and value != ()}
+    fields = fields_by_keyword(JobOptions, given)
+    if has_agent and "agent_command" in fields:
+        raise InvalidAgent("Give one agent: `agent` or `agent_command`, not both.")
+    return fields
+
+
+def _given_of(values: Value) -> dict[str, Any]:
+    """Return the fields of a value that were given when it was created."""
+    return {name: getattr(values, name) for name in values.model_fields_set}
+
+
+async def _read_resumed(given: Mapping[str, Any], taskset: Any) -> JobOptions:
+    if taskset is not None:
+        raise HudMcpError(recorded_already("taskset"))
+    options = read_job_options(given, in_python=True, resumed=True)
+    return await with_workers(options, resumed=True)
 
 
 async def _run(
@@ -267,11 +243,6 @@ async def _tasks_of(given: Tasks | None) -> tuple[Taskset, Mapping[str, Path]]:
     return (given if isinstance(given, Taskset) else Taskset(given, "tasks")), {}
 
 
-def _sources(given: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
-    listed = (given,) if isinstance(given, str | Path) else given
-    return tuple(str(each) for each in listed)
-
-
 def _check_place() -> None:
     """Check that this is not called by a file that is only being loaded.
 
@@ -283,19 +254,3 @@ def _check_place() -> None:
             f"{file} calls evaluate() while it is loaded as an environment. Write that call under "
             "`if __name__ == '__main__':`."
         )
-
-
-def _check_resumed(taskset: Any, *, group: int) -> None:
-    if taskset is not None or group != 1:
-        raise HudMcpError(
-            "A resumed job has its tasks and its group in its record; leave `taskset` and "
-            "`group` out, or start another job."
-        )
-
-
-def _positive(name: str, given: Any, default: Any) -> Any:
-    if given is None:
-        return default
-    if given <= 0:
-        raise HudMcpError(f"{name} is {given}; give more than 0.")
-    return given

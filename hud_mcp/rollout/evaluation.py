@@ -22,7 +22,7 @@ from hud_mcp.rollout.attempt import Attempt, Bounds, Solver
 from hud_mcp.rollout.conversation import SessionIds
 from hud_mcp.rollout.link import Address
 from hud_mcp.rollout.models import model_agent
-from hud_mcp.rollout.plan import RunOptions
+from hud_mcp.rollout.options import RunOptions
 from hud_mcp.rollout.pool import Pool, Worker
 from hud_mcp.rollout.prepared import Prepared
 from hud_mcp.rollout.run import Runs, Watch

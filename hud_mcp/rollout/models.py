@@ -8,9 +8,10 @@ from hud_mcp.plugins.models.job.agent import ModelAgent
 from hud_mcp.plugins.models.job.options import ModelOptions
 from hud_mcp.plugins.models.job.requests import Requests
 from hud_mcp.rollout.conversation import repeat
-from hud_mcp.rollout.plan import RunOptions
+from hud_mcp.rollout.options import RunOptions
 from hud_mcp.rollout.server import AnyServer
 from hud_mcp.session.caller import ONLY
+from hud_mcp.values.option import declared
 
 if TYPE_CHECKING:
     from mcp.client.client import Client
@@ -33,24 +34,30 @@ def check_model(how: RunOptions) -> None:
 
 
 def with_limits(how: RunOptions, given: Mapping[str, Any]) -> RunOptions:
-    """How a job goes on where limits of its model were given anew.
+    """Return how a resumed job goes on, with the options of its model that were given again.
 
     Args:
-        how: As its record says.
-        given: `max_cost_usd`, `rpm` and `tpm`; None for what the record says.
+        how: The options in its record.
+        given: Values of the fields of `ModelOptions`.
 
     Raises:
-        HudMcpError: No model runs it.
+        HudMcpError: No model runs it, or the value of an option that may not change is another.
     """
-    wanted = {name: value for name, value in given.items() if value is not None}
-    if not wanted:
+    if not given:
         return how
+    options = {each.name: each for each in declared(ModelOptions)}
     if how.model is None:
-        raise HudMcpError(
-            "--max-cost, --rpm and --tpm are limits of a model, and no model runs this job; leave "
-            "them out."
-        )
-    return how.model_copy(update={"model": how.model.model_copy(update=wanted)})
+        flags = ", ".join(options[name].flag for name in given if name in options)
+        raise HudMcpError(f"No model runs this job; leave {flags} out.")
+    for name, value in given.items():
+        recorded = getattr(how.model, name)
+        may_change = name in options and options[name].option.may_change
+        if value != recorded and not may_change:
+            raise HudMcpError(
+                f"The model of this job has {name} {recorded!r}, and {value!r} was given. Give "
+                "the same, or start another job."
+            )
+    return how.model_copy(update={"model": how.model.model_copy(update=dict(given))})
 
 
 def model_agent(options: ModelOptions, server: AnyServer, *, spent_usd: float) -> ModelAgent:

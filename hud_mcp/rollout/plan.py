@@ -12,98 +12,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from pydantic import Field, ValidationError
-
-from hud_mcp.agents.ready import is_ready
 from hud_mcp.analysis.tries import counting, outcome_class, plan
 from hud_mcp.environment.task import Task
-from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.models.job.options import ModelOptions
-from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Receipt, TrajectorySummary
-from hud_mcp.values.action import Value
-from hud_mcp.values.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.values.outcome import NOT_BEGUN, UNFINISHED, Outcome, OutcomeClass, cause_of, class_of
 
-__all__ = ["PlannedRun", "Rollout", "RunOptions", "derived_seed", "plan_runs"]
+__all__ = ["PlannedRun", "Rollout", "derived_seed", "plan_runs"]
 
-_OPTIONS = "options"
-"""Where a job's metadata has them."""
 _SEED_BYTES = 4
 """As many as a session draws for itself; every random generator takes them."""
-
-
-class RunOptions(Value):
-    """How a job is run: its record keeps this, so that it can be resumed with nothing else."""
-
-    agent: str | None = Field(default=None, description="A built-in agent.")
-    agent_command: str | None = Field(default=None, description="Or any command.")
-    agent_python: str | None = Field(
-        default=None,
-        description="Or one in Python, with a process of its own: `path.py:name`, `module:name`.",
-    )
-    agent_object: str | None = Field(
-        default=None,
-        description="Or the name of an agent in Python that worked in its program's own process.",
-    )
-    model: ModelOptions | None = Field(default=None, description="Or a model.")
-    sources: tuple[str, ...] = Field(
-        default=(), description="Environments, by name or absolute path; none where they are found."
-    )
-    folder: str = Field(default="", description="Where the run began; commands run there.")
-    timeout_s: float = Field(default=600.0, gt=0)
-    max_steps: int | None = Field(default=None, ge=1)
-    max_concurrent: int = Field(default=4, ge=1, description="The most runs at one time.")
-    retries: int = Field(default=0, ge=0, description="Of a run that failed for infrastructure.")
-    seed: int | None = None
-    image: ImageFormat = DEFAULT_FORMAT
-    contexts: str | None = Field(default=None, description="What its rows were spread over.")
-    context_selector: str | None = Field(default=None, description="And how.")
-    protocol: str | None = Field(default=None, description="By whose protocol.")
-    allow: tuple[str, ...] = Field(default=(), description="Local hosts that rows may open.")
-
-    workers: int | None = Field(default=None, ge=1, description="Server processes; one by default.")
-    ray: str | None = Field(default=None, description="The cluster where they run.")
-    in_process: bool = Field(
-        default=False, description="Whether the environments are in the process that runs it."
-    )
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether its agent is another process, which calls the server over HTTP by itself."""
-        if self.agent is not None:
-            return is_ready(self.agent)
-        return self.agent_command is not None or self.agent_python is not None
-
-    @staticmethod
-    def are_in(job: Job) -> bool:
-        """Whether a job's record says how it was run."""
-        return _OPTIONS in job.metadata
-
-    @property
-    def known_agent(self) -> str | None:
-        """The agent of which rows say what reward it gets; None for any other."""
-        return self.agent if self.agent in ("oracle", "nop") else None
-
-    @classmethod
-    def of(cls, job: Job) -> "RunOptions":
-        """Read what a job was run with.
-
-        Raises:
-            HudMcpError: Its record does not say.
-        """
-        if job.trusts_agent and not cls.are_in(job):
-            raise HudMcpError(
-                f"Job {job.id} resumes only in the program of its agent: Taskset.run(agent, "
-                f"resume={job.id!r}), or run_job(…, resume={job.id!r})."
-            )
-        try:
-            return cls.model_validate(job.metadata.get(_OPTIONS))
-        except ValidationError:
-            raise HudMcpError(
-                f"Job {job.id} cannot be resumed, because its record has no options. Only jobs "
-                "of `hud-mcp eval` can be resumed."
-            ) from None
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from hud_mcp.agents.given import reference_name
 from hud_mcp.environment import declared_environment
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
-from hud_mcp.errors import HudMcpError, InvalidAgent, did_you_mean
+from hud_mcp.errors import HudMcpError, InvalidAgent
 from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.loading.contexts import SELECTORS, contexts_for, spread
 from hud_mcp.loading.places import declared_source, find_sources, lasting_source
@@ -21,7 +21,6 @@ from hud_mcp.loading.protocols import (
     PROTOCOLS,
     TIMEOUT_S,
     Conduct,
-    Protocol,
     ProtocolRecord,
 )
 from hud_mcp.loading.provenance import (
@@ -38,7 +37,8 @@ from hud_mcp.loading.public import count
 from hud_mcp.loading.source import load_environments, narrow_sources, shipped_name
 from hud_mcp.record.job import IN_PROCESS, Job, new_job_id
 from hud_mcp.rollout.models import check_model, with_limits
-from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
+from hud_mcp.rollout.options import JobOptions, RunOptions
+from hud_mcp.rollout.plan import PlannedRun, plan_runs
 from hud_mcp.rollout.solvable import solvable
 from hud_mcp.rollout.trusted import end_left_runs, load_resumable
 from hud_mcp.session.catalogue import Catalogue
@@ -51,34 +51,24 @@ _SHOWN_REASONS = 3
 
 @dataclass(frozen=True)
 class JobRequest:
-    """What a new job is to be.
+    """A new job as somebody wants it.
 
     Attributes:
-        tasks: What it is chosen from.
-        how: How it is run; without sources, the environments of its tasks are found.
-        files: The file or folder of each set of the tasks, by its name; empty where a program
-            made them.
-        group: Runs of each task.
-        pattern: Only tasks whose id, environment or template is like it; None for all.
-        split: Only tasks of it; None for all.
-        own_timeout_s: The bound of a run, where somebody has set one: no protocol changes it.
-        name: What to call the job; by its tasks and its agent by default.
+        tasks: The tasks from which its options choose.
+        options: The options; without sources, the environments of its tasks are found.
+        files: The file or folder of each set of the tasks, by its name; empty if a program made
+            them.
         job_id: Its id; a new one by default.
     """
 
     tasks: Taskset
-    how: RunOptions
+    options: JobOptions
     files: Mapping[str, Path] = field(default_factory=dict[str, Path])
-    group: int = 1
-    pattern: str | None = None
-    split: str | None = None
-    own_timeout_s: float | None = None
-    name: str | None = None
     job_id: str | None = None
 
     @property
     def place(self) -> str:
-        """Where its tasks are, for people."""
+        """The place of its tasks, for people."""
         return ", ".join(map(str, self.files.values())) or self.tasks.name
 
 
@@ -109,7 +99,8 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
         InvalidContext: A context does not fit an environment of the tasks.
         HudMcpError: No task is meant.
     """
-    tasks, how = request.tasks, request.how
+    tasks, how = request.tasks, request.options.recorded()
+    how = how.model_copy(update={"folder": str(Path.cwd())})
     check_model(how)
     check_in_process(how)
     chosen, left_out = _runnable(_chosen(request))
@@ -125,7 +116,7 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
         }
     )
     if how.agent == "human":  # a person does one thing at a time, and takes their time
-        more_s = request.own_timeout_s or TIMEOUT_S
+        more_s = request.options.own_timeout_s or TIMEOUT_S
         how = how.model_copy(update={"max_concurrent": 1, "timeout_s": more_s})
     chosen = _bound(chosen, how)  # first, as it names the file and the line of a wrong row
     chosen, unsolved = solvable(how, chosen)
@@ -146,10 +137,10 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
     agent = agent_name(how)
     job = Job(
         id=request.job_id or new_job_id(),
-        name=request.name or f"{tasks.name} {agent}",
+        name=request.options.name or f"{tasks.name} {agent}",
         taskset=tasks.name,
         agent=agent,
-        group=request.group,
+        group=request.options.group,
         planned=True,
         metadata=metadata,
     )
@@ -200,30 +191,23 @@ def agent_name(how: RunOptions) -> str:
 async def resume_job(
     store: Store,
     job_id: str,
+    options: JobOptions,
     *,
-    sources: Sequence[str] = (),
-    max_concurrent: int | None = None,
-    retries: int | None = None,
-    workers: int | None = None,
-    ray: str | None = None,
     agent: str | None = None,
-    model_limits: Mapping[str, Any] | None = None,
+    of_model: Mapping[str, Any] | None = None,
 ) -> Prepared:
-    """Take a job up again from its record; what an earlier run left without an end is lost.
+    """Take a job up again from its record. Runs that an earlier call left without an end are lost.
 
     Args:
-        store: Where it is recorded.
+        store: The store that records it.
         job_id: Its id, or a unique beginning of it.
-        sources: Where its environments are now; where its record says by default.
-        max_concurrent: Runs at once; as its record says by default.
-        retries: Of a run that failed for infrastructure; the same.
-        workers: Server processes; the same.
-        ray: The cluster where they are; the same.
-        agent: What the agent is called that is given again; None where none is given.
-        model_limits: Limits of its model, as for `with_limits`; as its record says by default.
+        options: The options that were given anew; the record has the others.
+        agent: The name of the agent that was given again; None if none was.
+        of_model: The options of its model that were given again.
 
     Raises:
-        HudMcpError: It is no such job, or it is still run by another process.
+        HudMcpError: It is no such job, another process still runs it, or an option would make it
+            another job.
     """
     job, tasks, runs = await load_resumable(store, job_id)
     if job.is_proof:
@@ -233,15 +217,15 @@ async def resume_job(
         )
     how = RunOptions.of(job)
     _check_agent(job, how, agent)
-    how = with_limits(how, model_limits or {})
+    how = with_limits(how, of_model or {})
     check_model(how)
-    if sources:
-        how = how.model_copy(update={"sources": tuple(lasting_source(s) for s in sources)})
+    changed = options.changed
+    if changed.get("sources"):
+        changed["sources"] = tuple(lasting_source(each) for each in changed["sources"])
+    how = how.model_copy(update=changed)
     await end_left_runs(store, job, runs)
     solvable(how, Taskset(tasks), every=True)
     planned = plan_runs(tasks, runs, group=job.group, seed=how.seed)
-    given = {"max_concurrent": max_concurrent, "retries": retries, "workers": workers, "ray": ray}
-    how = how.model_copy(update={name: n for name, n in given.items() if n is not None})
     check_in_process(how)
     spent_usd = sum(run.use.cost_usd or 0.0 for run in runs if run.use is not None)
     return Prepared(job, tasks, planned, how, spent_usd)
@@ -275,10 +259,10 @@ def _chosen(request: JobRequest) -> Taskset:
         InvalidTask: There is no such split.
         HudMcpError: None is like the pattern.
     """
-    tasks, pattern = request.tasks, request.pattern
+    tasks, pattern, split = request.tasks, request.options.pattern, request.options.split
     if not len(tasks):
         raise HudMcpError(f"{request.place} holds no tasks. Write one as JSON on each line.")
-    chosen = tasks.split(request.split) if request.split else tasks
+    chosen = tasks.split(split) if split else tasks
     if pattern:
         chosen = chosen.filter(pattern)
     if not len(chosen):
@@ -330,31 +314,22 @@ def _as_published(
     Raises:
         InvalidTask: A row is none of that benchmark.
     """
-    how = request.how
+    how = request.options
     conduct = Conduct(
         max_steps=how.max_steps,
-        timeout_s=request.own_timeout_s,
+        timeout_s=request.options.own_timeout_s,
         contexts=how.contexts,
         judge=os.environ.get("HUD_MCP_JUDGE_MODEL", ""),
         judge_url=os.environ.get("HUD_MCP_JUDGE_URL", ""),
     )
     if how.protocol is None:
         return chosen, conduct, None
-    protocol = _protocol(how.protocol)
+    protocol = PROTOCOLS[how.protocol]
     if conduct.max_steps is None:
         conduct = replace(conduct, max_steps=protocol.max_steps)
     rows = [protocol.published(task, conduct) for task in chosen]
     made = Taskset(rows, name=chosen.name, id=chosen.id, description=chosen.description)
     return made, conduct, protocol.record(rows, conduct, whole=count(request.tasks).runnable)
-
-
-def _protocol(name: str) -> Protocol:
-    if name not in PROTOCOLS:
-        known = ", ".join(sorted(PROTOCOLS))
-        raise HudMcpError(
-            f"There is no protocol {name!r}.{did_you_mean(name, PROTOCOLS)} There are: {known}."
-        )
-    return PROTOCOLS[name]
 
 
 def _spread(

@@ -19,7 +19,7 @@ from hud_mcp.plugins.cluster.nodes import ROWS, Cluster, connected, count_nodes,
 from hud_mcp.plugins.cluster.servers import NodeCommand, relay, run_on_nodes
 from hud_mcp.record.place import PICTURES_VARIABLE, STORE_VARIABLE
 from hud_mcp.rollout.link import TOKENS, Address, ServerCommand
-from hud_mcp.rollout.plan import RunOptions
+from hud_mcp.rollout.options import EACH, JobOptions, RunOptions
 from hud_mcp.rollout.pool import AnyOf, Anywhere, Moves
 from hud_mcp.rollout.prepared import Prepared
 from hud_mcp.rollout.run import Watch
@@ -29,49 +29,39 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 from hud_mcp.values.needs import Needs
 
-__all__ = ["EACH", "Served", "check_store", "place_workers", "read_workers", "served", "share_out"]
-
-
-EACH = 4
-"""So many runs at once for each worker, where nothing else is said."""
-
-
-def read_workers(given: int | str | None) -> int | None:
-    """Read how many workers are meant.
-
-    Args:
-        given: A number, `auto` for one a core, or None for the one server that every job has.
-
-    Raises:
-        HudMcpError: It is none of these.
-    """
-    if given is None:
-        return None
-    if given == "auto":
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else _cores()
-    text = str(given)
-    if not text.isdecimal() or int(text) < 1:
-        raise HudMcpError(f"workers is {given!r}; give a number from 1, or 'auto' for one a core.")
-    return int(text)
+__all__ = ["Served", "check_store", "place_workers", "served", "share_out", "with_workers"]
 
 
 async def place_workers(given: int | None, cluster: str | None) -> int | None:
-    """How many workers a job has: as given, or one for each node of its cluster.
+    """Return the number of a job's workers: as given, or one for each node of its cluster.
 
     Args:
-        given: As `read_workers` gives it.
-        cluster: As `read_ray` gives it.
+        given: As `read_workers` returns it.
+        cluster: As `read_cluster` returns it.
 
     Raises:
-        NotInstalled, HudMcpError: The cluster cannot be had. Nothing ran.
+        NotInstalled, HudMcpError: The cluster cannot be reached. Nothing ran.
     """
     if given is not None or cluster is None:
         return given
     return await count_nodes(cluster)
 
 
-def _cores() -> int:
-    return os.cpu_count() or 1
+async def with_workers(options: JobOptions, *, resumed: bool) -> JobOptions:
+    """Return the options with the number of workers, and as many runs at once as those take.
+
+    A resumed job keeps the number of runs at once of its record.
+
+    Raises:
+        NotInstalled, HudMcpError: The cluster cannot be reached. Nothing ran.
+    """
+    count = await place_workers(options.workers, options.ray)
+    if count is None:
+        return options
+    more: dict[str, Any] = {"workers": count}
+    if not resumed and "max_concurrent" not in options.model_fields_set:
+        more["max_concurrent"] = EACH * count
+    return options.model_copy(update=more)
 
 
 _CARRIED = ("HUD_MCP_", "AWS_", "FSSPEC_")

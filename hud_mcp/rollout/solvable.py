@@ -8,7 +8,7 @@ from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import InvalidTask
 from hud_mcp.loading.provenance import LeftOut, leave_out
 from hud_mcp.loading.source import load_environments
-from hud_mcp.rollout.plan import RunOptions
+from hud_mcp.rollout.options import RunOptions
 
 __all__ = ["solvable"]
 

@@ -16,7 +16,8 @@ from hud_mcp.errors import HudMcpError, InvalidAgent, InvalidTask, sole_cause
 from hud_mcp.loading.provenance import told_sets
 from hud_mcp.record.job import IN_PROCESS, Job
 from hud_mcp.record.trajectory import TrajectorySummary
-from hud_mcp.rollout.plan import PlannedRun, RunOptions, plan_runs
+from hud_mcp.rollout.options import RunOptions
+from hud_mcp.rollout.plan import PlannedRun, plan_runs
 from hud_mcp.rollout.run import Begin, Runs
 from hud_mcp.session.receipts import receipt_of_stored
 from hud_mcp.session.session_end import SessionEnd

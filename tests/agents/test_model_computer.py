@@ -1,4 +1,4 @@
-"""`hud-mcp eval --model --tools computer`: a model with its provider's own computer tool."""
+"""`hud-mcp eval --set tools=computer`: a model with its provider's own computer tool."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`hud-mcp eval --model`: the whole command, and a model behind its provider's protocol."""
+"""`hud-mcp eval --agent PROVIDER:MODEL`: a model behind its provider's protocol."""
 
 import os
 import re
@@ -26,6 +26,9 @@ from provider_server import (
 from skips import skip_here
 from waiting import PATIENCE_S
 
+from hud_mcp import Job, evaluate
+from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.models.job.options import ModelOptions
 from hud_mcp.plugins.models.job.providers import KEYS
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.store import Store
@@ -60,7 +63,7 @@ class Command:
     def run(self, *options: str, resumes: str | None = None) -> "subprocess.CompletedProcess[str]":
         """Run it to its end; a resumed job takes the model from its record."""
         model = f"{self.provider}:{MODELS[self.provider]}"
-        named = ["--model", model, "--base-url", self.server.base_url(self.provider)]
+        named = ["--agent", model, "--set", f"base_url={self.server.base_url(self.provider)}"]
         begins = ["--resume", resumes] if resumes else named
         keys = {name: SECRET for names in KEYS.values() for name in names[:1]}
         place = ["--store", "s.sqlite3", "--report", "report.html"]
@@ -280,6 +283,33 @@ def test_the_cost_of_a_job_stops_it_until_it_may_cost_more(tmp_path: Path) -> No
 
 
 @pytest.mark.long
+def test_python_gives_a_stopped_job_a_larger_budget_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the options of its model; another option than its limits is refused."""
+    monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", SECRET)
+    million = Says(calls=(Call("response", {"answer": "3"}),), tokens=(1_000_000, 0))
+    with command(tmp_path, lambda _asked: million) as model:
+        limits = ("--price", "1,1", "--max-cost", "1.5", "--max-concurrent", "1")
+        job = job_of(model.run(*STRAWBERRY, "--group", "4", *limits).stdout)
+        options = ModelOptions(
+            name="openai-compatible:some-model",
+            base_url=model.server.base_url("openai-compatible"),
+            price=(1, 1),
+            max_cost_usd=9,
+        )
+
+        async def resume(options: ModelOptions) -> Job:
+            return await evaluate(agent=options, resume=job, store=str(tmp_path / "s.sqlite3"))
+
+        with pytest.raises(HudMcpError, match="has look 'both', and 'text' was given"):
+            anyio.run(resume, options.model_copy(update={"look": "text"}))
+        resumed = anyio.run(resume, options)
+    assert [run.reward for run in resumed.runs] == [1.0] * 4
+    assert len(model.server.asked) == 4
+
+
+@pytest.mark.long
 def test_the_cost_of_a_run_ends_it_as_its_result(tmp_path: Path) -> None:
     """The others of the job go on."""
     looks = Says(calls=(Call("step", {"actions": []}),), tokens=(1_000_000, 0))
@@ -299,7 +329,7 @@ def test_the_cost_of_a_run_ends_it_as_its_result(tmp_path: Path) -> None:
         (("--system", "none.txt"), "none.txt cannot be read"),
         (("--price", "cheap"), "IN,OUT"),
         (("--max-tokens", "0"), "max-tokens"),
-        (("--agent", "nop"), "Give --agent oracle"),
+        (("--model", "openai:x"), "Give one agent: --agent oracle"),
     ],
 )
 def test_options_that_cannot_work_are_refused_before_anything_is_asked(
@@ -322,7 +352,7 @@ def test_an_option_of_a_model_needs_one(tmp_path: Path) -> None:
         cwd=tmp_path, text=True, capture_output=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "--rpm needs --model; give both." in done.stderr
+    assert "--rpm needs a model; give --agent PROVIDER:MODEL." in done.stderr
 
 
 @pytest.mark.long

@@ -12,6 +12,7 @@ import click
 import pytest
 from page_blocks import PAGES, ROOT, Page, page
 from tables import each_of
+from waiting import PATIENCE_S
 
 import hud_mcp
 import hud_mcp.environment
@@ -267,3 +268,13 @@ def test_every_command_that_makes_a_secret_makes_it_private(tmp_path: Path) -> N
             assert file.read_text().strip()
             assert not is_open_to_others(file), (each.name, file.name)
     assert len(made) >= 8
+
+
+def test_the_tables_of_options_are_those_of_the_code() -> None:
+    """Each is written from the declarations of its options."""
+    done = subprocess.run(
+        [sys.executable, "scripts/option_tables.py", "--check"],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr

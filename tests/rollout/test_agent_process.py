@@ -208,8 +208,7 @@ async def test_an_agent_goes_on_where_its_server_dies(folder: Path) -> None:
         ("agents.py:three", r"takes \(a, b, c\), and is called with \(agent, task\)"),
         ("agents.py:NUMBER", "cannot be called, and has no `solve`"),
         ("broken.py:solve", "broken.py:2: ModuleNotFoundError: No module named 'nowhere'"),
-        ("claude", "--model PROVIDER:NAME"),
-        ("anthropic:claude-sonnet-5", "is a model; write --model anthropic:claude-sonnet-5"),
+        ("claude", "--agent PROVIDER:MODEL"),
     ],
 )
 async def test_what_is_no_agent_is_told_before_a_job_begins(

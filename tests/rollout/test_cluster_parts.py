@@ -14,8 +14,9 @@ from hud_mcp import Needs, Store, Taskset, evaluate
 from hud_mcp.cli.eval import command as eval_command
 from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.cluster.node_server import NodeServer
-from hud_mcp.plugins.cluster.nodes import Cluster, gather_files, read_ray
+from hud_mcp.plugins.cluster.nodes import Cluster, gather_files
 from hud_mcp.plugins.cluster.servers import relay
+from hud_mcp.rollout.options import read_cluster
 from hud_mcp.rollout.served import check_store, share_out
 
 pytestmark = pytest.mark.anyio
@@ -132,10 +133,10 @@ async def test_an_address_stays_where_servers_move() -> None:
 
 def test_an_address_of_a_cluster_is_read() -> None:
     """True is the cluster that is there; what is no address is refused."""
-    assert [read_ray(None), read_ray(False), read_ray(True)] == [None, None, "auto"]
-    assert read_ray("10.0.0.1:6379") == "10.0.0.1:6379"
+    assert [read_cluster(None), read_cluster(False), read_cluster(True)] == [None, None, "auto"]
+    assert read_cluster("10.0.0.1:6379") == "10.0.0.1:6379"
     with pytest.raises(HudMcpError, match="give True for the cluster"):
-        read_ray("my cluster")
+        read_cluster("my cluster")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="not on this machine: Ray")

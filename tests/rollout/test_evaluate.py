@@ -207,7 +207,7 @@ async def test_a_job_of_an_object_is_resumed_with_that_object_alone(words: Path)
         await evaluate(resume=job)
     with pytest.raises(InvalidAgent, match=r"backwards runs job .* and Other was passed"):
         await evaluate(resume=job, agent=read_agent(backwards, name="Other"))
-    with pytest.raises(HudMcpError, match="leave `taskset` and `group` out"):
+    with pytest.raises(HudMcpError, match="taskset comes from the record"):
         await evaluate("rows.jsonl", backwards, resume=job)
     assert (await evaluate(resume=job, agent=backwards)).reward == 1.0
 

@@ -14,7 +14,7 @@ from waiting import PATIENCE_S
 from hud_mcp import JobProgress, Store, evaluate
 from hud_mcp.agents.agent import Agent
 from hud_mcp.errors import HudMcpError
-from hud_mcp.rollout.served import read_workers
+from hud_mcp.rollout.options import read_workers
 
 pytestmark = pytest.mark.anyio
 

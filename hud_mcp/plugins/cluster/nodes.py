@@ -16,10 +16,9 @@ from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.cluster import libraries
 from hud_mcp.values.needs import Needs
 
-__all__ = ["AUTO", "ROWS", "Cluster", "connected", "count_nodes", "gather_files", "read_ray"]
+__all__ = ["ROWS", "Cluster", "connected", "count_nodes", "gather_files"]
 
-
-AUTO = "auto"
+_AUTO = "auto"
 """The cluster that `RAY_ADDRESS` names, or that runs here; else one of this machine."""
 
 _LOCAL = "local"
@@ -77,27 +76,6 @@ def _shown(amounts: Mapping[str, float]) -> str:
     return ", ".join(parts.get(name, f"{amount:g} {name}") for name, amount in amounts.items())
 
 
-def read_ray(given: str | bool | None) -> str | None:  # noqa: FBT001  # as users write it
-    """Read which cluster is meant.
-
-    Args:
-        given: An address, `auto` or True for the one that is there, None or False for none.
-
-    Raises:
-        HudMcpError: It is none of these.
-    """
-    if given is None or given is False:
-        return None
-    if given is True or given == "":
-        return AUTO
-    if not isinstance(given, str) or any(char.isspace() for char in given):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise HudMcpError(
-            f"ray is {given!r}; give True for the cluster that is there, or an address such as "
-            "10.0.0.1:6379 or ray://10.0.0.1:10001."
-        )
-    return given
-
-
 async def count_nodes(address: str) -> int:
     """How many nodes of a cluster may run servers.
 
@@ -113,7 +91,7 @@ async def connected(address: str, folder: Path | None = None) -> AsyncGenerator[
     """Be connected to a cluster while the block runs.
 
     Args:
-        address: As `read_ray` gives it.
+        address: As `read_cluster` of a job's workers returns it.
         folder: What every server of this job finds in its working folder.
 
     Raises:
@@ -144,7 +122,7 @@ def _connect(ray: Any, address: str, folder: Path | None) -> Sequence[Mapping[st
     given: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if folder is not None:
         given["runtime_env"] = {"working_dir": str(folder)}
-    if address not in (AUTO, _LOCAL):
+    if address not in (_AUTO, _LOCAL):
         given["address"] = address
     elif address == _LOCAL:
         given |= {"address": _LOCAL, "include_dashboard": False}

@@ -6,6 +6,7 @@ __all__ = ["PLUGIN"]
 
 PLUGIN = Plugin(
     "models",
+    services={"model options": "hud_mcp.plugins.models.job.options:ModelOptions"},
     names={
         "hud_mcp.agents.computer_use": "hud_mcp.plugins.models.computer_use",
         "hud_mcp.agents.model": "hud_mcp.plugins.models.job",

@@ -2,14 +2,15 @@
 
 import hashlib
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, cast, get_args
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from hud_mcp.base.text import read_text_bytes
 from hud_mcp.errors import HudMcpError, did_you_mean
 from hud_mcp.values.action import Value
+from hud_mcp.values.option import Option
 
 __all__ = [
     "LOOKS",
@@ -50,30 +51,84 @@ SYSTEM = (
 """What a model is told, where no other text is given."""
 
 
+_SMALLEST_USD = 1e-6
+
+
+def _read_price(given: Any) -> Any:
+    """Read two prices from `3,15`, as a command line has them."""
+    if not isinstance(given, str):
+        return given
+    try:
+        into, out = (float(part) for part in given.split(","))
+    except ValueError:
+        into = out = -1.0
+    if not (0 <= into < float("inf") and 0 <= out < float("inf")):
+        raise ValueError(f"{given!r} is not IN,OUT; write 3,15 for $3 and $15")
+    return into, out
+
+
 class ModelOptions(Value):
     """How a model is to work."""
 
-    name: str = Field(description="With its provider: `anthropic:claude-…`.")
-    base_url: str | None = Field(default=None, description="Where, if not at its provider.")
-    look: ModelLook = "both"
-    tools: ModelTools = Field(
-        default="generic", description="The tools of any client, or its provider's computer tool."
+    name: str = Field(description=f"A model of {', '.join(PROVIDERS)}, as PROVIDER:MODEL.")
+    base_url: Annotated[str | None, Option("Model", metavar="URL", is_rare=True)] = Field(
+        default=None, description="The address of the model's API, if not its provider's."
     )
-    system: str | None = Field(default=None, description="The file of its system prompt.")
-    system_sha256: str | None = Field(default=None, description="Of that file's text.")
-    keep_images: int | None = Field(default=3, ge=0, description="Pictures that stay in view.")
-    max_tokens: int | None = Field(default=None, ge=1, description="Of one reply.")
-    max_cost_usd: float | None = Field(default=None, gt=0, description="Of the job.")
-    max_cost_per_run_usd: float | None = Field(default=None, gt=0)
-    price: tuple[float, float] | None = Field(
-        default=None, description="US dollars for a million tokens of input, and of output."
+    look: Annotated[ModelLook, Option("Model", is_rare=True)] = Field(
+        default="both", description="Give the model text, pictures or both."
     )
-    rpm: int | None = Field(
+    tools: Annotated[ModelTools, Option("Model", metavar="NAME", is_rare=True)] = Field(
+        default="generic",
+        description=f"generic, or the provider's own computer tool: {', '.join(TOOLS[1:])}.",
+    )
+    system: Annotated[str | None, Option("Model", metavar="FILE", is_rare=True)] = Field(
+        default=None, description="The file of the model's system prompt."
+    )
+    system_sha256: str | None = Field(default=None, description="The digest of that file's text.")
+    keep_images: Annotated[int | None, Option("Model", metavar="N", is_rare=True)] = Field(
+        default=3, ge=0, description="Pictures that stay in its context."
+    )
+    max_tokens: Annotated[int | None, Option("Model", metavar="N", is_rare=True)] = Field(
+        default=None, ge=1, description="The most tokens of one reply."
+    )
+    max_cost_usd: Annotated[
+        float | None, Option("Runs", flag="--max-cost", metavar="USD", may_change=True)
+    ] = Field(
+        default=None,
+        ge=_SMALLEST_USD,
+        allow_inf_nan=False,
+        description="The model's budget for the job; --resume may raise it.",
+    )
+    max_cost_per_run_usd: Annotated[
+        float | None,
+        Option("Model", flag="--max-cost-per-run", metavar="USD", is_rare=True),
+    ] = Field(
+        default=None, ge=_SMALLEST_USD, allow_inf_nan=False, description="The budget of one run."
+    )
+    price: Annotated[
+        tuple[float, float] | None,
+        BeforeValidator(_read_price),
+        Option("Model", metavar="IN,OUT", is_rare=True),
+    ] = Field(default=None, description="US dollars for a million tokens of input, and of output.")
+    rpm: Annotated[int | None, Option("Model", metavar="N", is_rare=True, may_change=True)] = Field(
         default=None, ge=1, description="The most requests per minute, over all runs."
     )
-    tpm: int | None = Field(
+    tpm: Annotated[int | None, Option("Model", metavar="N", is_rare=True, may_change=True)] = Field(
         default=None, ge=1, description="The most tokens per minute, over all runs."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_digest(cls, given: Any) -> Any:
+        """Keep the digest of a system prompt's text, so that a resumed job has the same."""
+        fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+        if fields.get("system") is None or "system_sha256" in fields:
+            return given  # pyright: ignore[reportUnknownVariableType]  # the fields are checked next
+        try:
+            path = Path(fields["system"]).absolute()
+            return {**fields, "system": str(path), "system_sha256": read_system(path)[1]}
+        except HudMcpError as exc:
+            raise ValueError(str(exc)) from exc
 
     @field_validator("name")
     @classmethod

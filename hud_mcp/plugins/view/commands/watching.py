@@ -2,9 +2,8 @@
 
 import secrets
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any
 from urllib.parse import quote
 
 import anyio
@@ -22,7 +21,12 @@ __all__ = ["job_page"]
 
 @asynccontextmanager
 async def job_page(
-    console: Console, store: Store, options: Mapping[str, Any], interruption: Interruption
+    console: Console,
+    store: Store,
+    interruption: Interruption,
+    *,
+    wanted: bool,
+    resumed: str | None,
 ) -> AsyncGenerator[str]:
     """Serve a job's page while the body runs, if it is wanted; the link is printed first.
 
@@ -34,11 +38,11 @@ async def job_page(
     Args:
         console: Where the link is printed.
         store: Where the job is, or will be.
-        options: Those of the command.
-        interruption: What ends the page on a terminal.
+        interruption: The signal that ends the page on a terminal.
+        wanted: Whether there is a page.
+        resumed: The job that goes on; None for a new one.
     """
-    resumed = options["resume"]
-    if not options["view"]:
+    if not wanted:
         yield resumed or new_job_id()
         return
     job_id = await store.find_job_id(resumed) if resumed else new_job_id()

@@ -58,7 +58,6 @@ EXCEPTIONS = {
         "rollout.agents",
         "plugins.models.job.options",
     ): "the registry finds it, once its table names it",
-    ("rollout.evaluate", "plugins.cluster.nodes"): "the registry finds it, once its table names it",
     (
         "rollout.evaluation",
         "plugins.models.job.agent",
@@ -76,14 +75,12 @@ EXCEPTIONS = {
         "plugins.models.job.requests",
     ): "the registry finds it, once its table names it",
     (
-        "rollout.plan",
+        "rollout.options",
         "plugins.models.job.options",
     ): "the registry finds it, once its table names it",
     ("rollout.served", "plugins.cluster.nodes"): "the registry finds it, once its table names it",
     ("rollout.served", "plugins.cluster.servers"): "the registry finds it, once its table names it",
     ("rollout.surfaces", "plugins.view.human"): "the registry finds it, once its table names it",
-    ("cli.models", "plugins.models.job.options"): "the registry finds it, once its table names it",
-    ("cli.where", "plugins.cluster.nodes"): "the registry finds it, once its table names it",
     (
         "environment.environment",
         "worlds.none",

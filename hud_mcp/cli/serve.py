@@ -31,7 +31,7 @@ _LAST_PORT = 65_535
 _GROUPS = {
     "Tasks": ("tasksets", "split", "python", "allow", "tries", "limits", "quotas", "reload"),
     "HTTP": ("http", "tokens", "token_file", "hosts", "public_url", "operator_token_file"),
-    "Record": ("store", "reward", "image"),
+    "Record": ("reward", "image"),
     "Live pages": ("live", "live_log"),
     "Other protocols": ("openenv", "channel", "channel_token"),
     "Monitoring": ("metrics", "metrics_token", "traces", "log_format", "log_level"),

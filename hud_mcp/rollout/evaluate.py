@@ -94,7 +94,7 @@ async def evaluate(
         resume: A job of this function or of `hud-mcp eval`, or its id. Runs that are missing, or
             that failed because of infrastructure, run again. The record has all options except an
             agent that was an object. `env`, `max_concurrent`, `retries`, `workers` and `ray` may
-            be given anew, and so may the budget and the rates of a model.
+            be given again, and so may the budget and the rates of a model.
         isolated: Whether each run of an agent in Python gets its own process, with only the
             credential of its session. The agent must be a function or a class of a module.
         **options: The options of `hud-mcp eval`, with the same meaning: `group`, `seed`,

@@ -135,7 +135,7 @@ class RunOptions(Value):
         Option("Tasks", metavar="HOST"),
     ] = Field(
         default=(),
-        description="Let rows of tasks open this local or private host, such as localhost:8080.",
+        description="Let rows open this host of the machine or its network, as localhost:8080.",
     )
     seed: Annotated[int | None, Option("Runs", metavar="N")] = Field(
         default=None,

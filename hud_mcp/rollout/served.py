@@ -58,7 +58,7 @@ async def with_workers(options: JobOptions, *, resumed: bool) -> JobOptions:
     count = await place_workers(options.workers, options.ray)
     if count is None:
         return options
-    more: dict[str, Any] = {"workers": count}
+    more = {"workers": count}
     if not resumed and "max_concurrent" not in options.model_fields_set:
         more["max_concurrent"] = EACH * count
     return options.model_copy(update=more)

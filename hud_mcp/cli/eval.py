@@ -126,7 +126,7 @@ def command(ctx: click.Context, **options: Any) -> None:
     `hud-mcp tasks` lists the sets. Several tasksets form one job.
 
     A run ends as expected if it was graded. A run of the oracle or the nop must also get the reward
-    in the row's `validation`.
+    in the row's `validation`. The table shows that reward as `expected`.
     """
     call = _read(ctx, options)
     configure_logging("error")

@@ -18,7 +18,10 @@ _TERM_CHARS = 24
 """Columns for an option's name: the other two thirds of a line are for its sentence."""
 
 _SHARED = {
-    "store": ("--store URL", "The record: a SQLite file, or a PostgreSQL URL."),
+    "store": (
+        "--store URL",
+        "The record: a SQLite file or a PostgreSQL URL. Default: HUD_MCP_STORE, else your own.",
+    ),
     "as_json": ("--json", "Print JSON Lines."),
     "rare": ("--set NAME=VALUE", "Give an option by its name, also one that is not listed."),
     "config": ("--config FILE", "Take options from a TOML file: [serve] has those of serve."),

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any
 
-from hud_mcp.graders.gathering import drop, gather
+from hud_mcp.base.gathering import drop, gather
 from hud_mcp.graders.results import EvaluationResult
 from hud_mcp.graders.text import Compat
 from hud_mcp.values.grade import SubScore

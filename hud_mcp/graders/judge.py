@@ -11,6 +11,7 @@ from typing import Any, ClassVar, cast
 import anyio
 import httpx
 
+from hud_mcp.base.gathering import gather
 from hud_mcp.errors import GraderFailed
 from hud_mcp.graders.combination import named_apart
 from hud_mcp.graders.endpoint import (
@@ -21,7 +22,6 @@ from hud_mcp.graders.endpoint import (
     find_endpoint,
     open_client,
 )
-from hud_mcp.graders.gathering import gather
 from hud_mcp.graders.grader import Grader
 from hud_mcp.graders.verdicts import Verdict, VerdictCache, read_verdict
 from hud_mcp.values.grade import SubScore

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from hud_mcp.errors import ActionFailed
-from hud_mcp.worlds.browser.options import SlotOptions
+from hud_mcp.worlds.browser.slot import SlotOptions
 
 __all__ = ["EVENT_DOMAINS", "CommandRefused", "Rules"]
 

@@ -1,5 +1,6 @@
 """The Chrome DevTools Protocol, as far as Playwright leaves it to us."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
@@ -8,10 +9,11 @@ import anyio
 from hud_mcp.worlds.browser import libraries
 
 if TYPE_CHECKING:
-    from playwright.async_api import CDPSession, Page
+    from playwright.async_api import Browser, CDPSession, Page
 
 __all__ = [
     "DEFAULT_FONT_PX",
+    "Crashes",
     "Listeners",
     "attach",
     "close_page",
@@ -132,3 +134,46 @@ async def close_page(page: "Page", patience: float) -> None:
             await page.close()
     except libraries.PlaywrightError:
         return  # it is gone
+
+
+NEWS_BOUND_S = 2.0
+"""How long the news of how a process ended may take after that of its end."""
+
+_MOST = 1000
+_BY_THE_PAGE = frozenset({"crashed", "oom", "abnormal exit"})
+"""Chromium's names of ends that no signal from outside made."""
+
+
+class Crashes:
+    """How the processes of one browser's pages ended, by the id of the page's target."""
+
+    def __init__(self) -> None:
+        self._ends: OrderedDict[str, str] = OrderedDict()
+        self._news = anyio.Event()
+
+    async def watch(self, browser: "Browser") -> None:
+        """Listen to a browser.
+
+        Raises:
+            Error: Playwright's, where the browser is gone.
+        """
+        cdp = await browser.new_browser_cdp_session()
+        cdp.on("Target.targetCrashed", self._on_crash)
+        pages = [{"type": "page"}, {"type": "iframe"}]
+        await send(cdp, "Target.setDiscoverTargets", {"discover": True, "filter": pages})
+
+    async def is_by_page(self, target_id: str | None) -> bool:
+        """Whether the process of a page that crashed was ended by the page itself."""
+        if target_id is None:
+            return False
+        with anyio.move_on_after(NEWS_BOUND_S):
+            while target_id not in self._ends:
+                await self._news.wait()
+        return self._ends.get(target_id) in _BY_THE_PAGE
+
+    def _on_crash(self, event: dict[str, Any]) -> None:
+        self._ends[str(event.get("targetId"))] = str(event.get("status"))
+        while len(self._ends) > _MOST:
+            self._ends.popitem(last=False)
+        self._news.set()
+        self._news = anyio.Event()

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
+from hud_mcp.base.gathering import gather
 from hud_mcp.errors import ActionFailed
 from hud_mcp.worlds.browser import libraries
-from hud_mcp.worlds.browser.gather import gather
 
 if TYPE_CHECKING:
     from playwright.async_api import Dialog
@@ -92,7 +92,7 @@ class Dialogs:
                 raise ActionFailed(_STAYS)
 
         try:
-            await gather([run, watch])
+            await gather([run(), watch()])
         finally:
             self._stayed = None
         return done[0]

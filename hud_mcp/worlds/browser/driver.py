@@ -5,21 +5,96 @@ is missing, Playwright says that a connection was closed; what the loader said i
 """
 
 import re
+import secrets
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.worlds.browser import libraries
-from hud_mcp.worlds.browser.engines import register_engines
 
 if TYPE_CHECKING:
-    from playwright.async_api import Playwright
+    from playwright.async_api import BrowserContext, Playwright
 
-__all__ = ["driver_complaint", "missing_library", "package_of", "start_driver"]
+__all__ = [
+    "NEAR",
+    "SEEN",
+    "TARGET",
+    "TRACKER",
+    "TRACKER_SCRIPT",
+    "bring_engines",
+    "driver_complaint",
+    "missing_library",
+    "package_of",
+    "register_engines",
+    "start_driver",
+]
+
+
+TRACKER = f"__settled_{secrets.token_hex(6)}"
+"""The property of `window` under which a document's tracker is; no page can know it."""
+
+TRACKER_SCRIPT = "\n".join(
+    Path(__file__).with_name(name).read_text().replace("__KEY__", TRACKER)
+    for name in ("tracker.js", "asks.js")
+)
+
+
+SEEN = "hudseen"
+"""The name in selectors of the engine that has a page read as a person sees it; see `seen.js`."""
+
+NEAR = "hudnear"
+"""The name in selectors of the engine that has a large page read near its view; see `near.js`."""
+
+TARGET = "hudtarget"
+"""The name of the one that shows what it matches to the page's tracker, by the tracker's key.
+
+A handle of an element would do the same, but Playwright puts 300 KB of script into a document's
+own world before it makes the first one there, which takes 40 ms.
+"""
+
+_SEEN = Path(__file__).with_name("seen.js").read_text().replace("__KEY__", TRACKER)
+_NEAR = Path(__file__).with_name("near.js").read_text().replace("__KEY__", TRACKER)
+
+_TARGET = """(() => {
+  const show = (element, key) => {
+    element.dispatchEvent(new Event(`${key}target`, { composed: true }));
+    return element;
+  };
+  return { query: show, queryAll: (element, key) => [show(element, key)] };
+})()"""
+
+
+_ENGINES = {SEEN: _SEEN, NEAR: _NEAR, TARGET: _TARGET}
+
+
+async def register_engines(playwright: "Playwright") -> None:
+    """Give them to every page that is opened from now on. Once for each driver.
+
+    Raises:
+        Error: Playwright's.
+    """
+    for name, script in _ENGINES.items():
+        await playwright.selectors.register(name, script, content_script=True)
+
+
+async def bring_engines(context: "BrowserContext") -> None:
+    """Give them to a context that others have opened.
+
+    Playwright gives engines to contexts that it opens alone, and has no public call for others.
+
+    Raises:
+        Error: Playwright's.
+    """
+    channel: Any = context._impl_obj._channel  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    for name, script in _ENGINES.items():
+        engine = {"name": name, "source": script, "contentScript": True}
+        await channel.registerSelectorEngine(engine)
+
 
 ASK_BOUND_S = 20.0
 

@@ -12,7 +12,7 @@ import anyio
 
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end
-from hud_mcp.worlds.browser.tracker import TRACKER
+from hud_mcp.worlds.browser.driver import TRACKER
 
 if TYPE_CHECKING:
     from hud_mcp.worlds.browser.tab import Tab

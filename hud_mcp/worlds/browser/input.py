@@ -27,14 +27,15 @@ from hud_mcp.values.action import (
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.commands import Commands
 from hud_mcp.worlds.browser.devtools import is_end
-from hud_mcp.worlds.browser.field_values import check_place_takes, check_takes
 from hud_mcp.worlds.browser.hands import Hands, gestures
 from hud_mcp.worlds.browser.hits import write_down
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.target import (
     Place,
     aimed,
+    check_place_takes,
     check_point,
+    check_takes,
     find_element,
     focused_element,
     middle_in_view,

@@ -15,14 +15,11 @@ from hud_mcp.environment.world import Shared
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import attach, send
-from hud_mcp.worlds.browser.driver import start_driver
-from hud_mcp.worlds.browser.engines import bring_engines
-from hud_mcp.worlds.browser.options import SlotOptions
+from hud_mcp.worlds.browser.driver import TRACKER_SCRIPT, bring_engines, start_driver
 from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.refs import Refs
 from hud_mcp.worlds.browser.reserve import Reserve
-from hud_mcp.worlds.browser.slot import Slot
-from hud_mcp.worlds.browser.tracker import TRACKER_SCRIPT
+from hud_mcp.worlds.browser.slot import Slot, SlotOptions
 from hud_mcp.worlds.browser.world import BrowserWorld
 
 if TYPE_CHECKING:

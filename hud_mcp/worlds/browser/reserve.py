@@ -16,8 +16,7 @@ from typing import Any
 import anyio
 
 from hud_mcp.worlds.browser import libraries
-from hud_mcp.worlds.browser.options import SlotOptions
-from hud_mcp.worlds.browser.slot import Slot
+from hud_mcp.worlds.browser.slot import Slot, SlotOptions
 
 __all__ = ["Owner", "Reserve"]
 

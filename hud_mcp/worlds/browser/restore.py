@@ -16,6 +16,7 @@ import anyio
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import is_end, send
 from hud_mcp.worlds.browser.dialogs import DialogRule
+from hud_mcp.worlds.browser.driver import TRACKER
 from hud_mcp.worlds.browser.hands import Hands
 from hud_mcp.worlds.browser.idle import wait_until_idle
 from hud_mcp.worlds.browser.proxy import SessionProxy
@@ -31,7 +32,6 @@ from hud_mcp.worlds.browser.tab import Tab, origin_of
 from hud_mcp.worlds.browser.tabs import Tabs
 from hud_mcp.worlds.browser.target import focused_element
 from hud_mcp.worlds.browser.text import Reading, read_page
-from hud_mcp.worlds.browser.tracker import TRACKER
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Frame, Route, StorageState

@@ -1,25 +1,87 @@
 """One isolated context of the browser: opened, given to a session, cleared or closed."""
 
 import asyncio
+import json
 import logging
-from collections.abc import Collection
+import re
+import secrets
+from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
 from hud_mcp.worlds.browser import libraries
-from hud_mcp.worlds.browser.clipboard import Clipboard
-from hud_mcp.worlds.browser.crashes import Crashes
-from hud_mcp.worlds.browser.devtools import attach, send, target_of
-from hud_mcp.worlds.browser.options import SlotOptions
-from hud_mcp.worlds.browser.proxy import SessionProxy
-from hud_mcp.worlds.browser.tracker import TRACKER_SCRIPT
+from hud_mcp.worlds.browser.devtools import Crashes, attach, send, target_of
+from hud_mcp.worlds.browser.driver import TRACKER, TRACKER_SCRIPT
+from hud_mcp.worlds.browser.proxy import SITE_HOST, SessionProxy
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, CDPSession, Page
+    from playwright.async_api import Browser, BrowserContext, CDPSession, Page, Route
 
-__all__ = ["Slot"]
+__all__ = ["MAX_CLIPBOARD_CHARS", "Clipboard", "Slot", "SlotOptions", "slow_down"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlotOptions:
+    """What a context is opened with; contexts of equal options are interchangeable."""
+
+    width: int
+    height: int
+    scale: float
+    locale: str
+    timezone: str
+    color_scheme: str
+    reduced_motion: str
+    font_scale: float = 1.0
+
+
+MAX_CLIPBOARD_CHARS = 1_000_000
+"""The most that a clipboard holds; what is longer is not copied."""
+
+_NAME = f"__clipboard_{secrets.token_hex(6)}"
+_SCRIPT = (
+    Path(__file__)
+    .with_name("clipboard.js")
+    .read_text()
+    .replace("__NAME__", _NAME)
+    .replace("__KEY__", TRACKER)
+)
+
+
+class Clipboard:
+    """What one session has copied last: texts by their kind, such as `text/plain`."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, str] = {}
+
+    async def install(self, context: "BrowserContext") -> None:
+        """Give it to every document of a context, from now on. Once for each context.
+
+        Raises:
+            Error: Playwright's.
+        """
+        await context.expose_function(_NAME, self._exchange)  # pyright: ignore[reportUnknownMemberType]  # its callback is untyped
+        await context.add_init_script(_SCRIPT)
+
+    def fill(self, items: Mapping[str, str]) -> None:
+        """Replace what was copied last."""
+        self.items = dict(items)
+
+    def _exchange(self, given: Any) -> str:
+        """Take what a document copied, or return what there is to paste."""
+        if isinstance(given, str) and len(given) <= MAX_CLIPBOARD_CHARS:
+            try:
+                items = json.loads(given)
+            except ValueError:
+                items = None
+            if isinstance(items, dict):
+                pairs = cast("dict[Any, Any]", items).items()
+                self.items = {str(kind): str(text) for kind, text in pairs}
+        return json.dumps(self.items)
+
 
 logger = logging.getLogger(__name__)
 
@@ -198,3 +260,27 @@ async def _release(proxy: SessionProxy, context: "BrowserContext | None") -> Non
         logger.debug("The context had gone before it was closed: %s", exc)
     finally:
         await proxy.close()
+
+
+_ELSEWHERE = re.compile(rf"^https?://(?!{re.escape(SITE_HOST)}[:/])")
+
+
+async def slow_down(context: "BrowserContext", latency_s: float) -> None:
+    """Delay each request of a context that is not for the session's own site.
+
+    The proxy delays those. Chromium has an emulation of its own, which knows one page and not
+    its workers, and would delay the site's requests a second time.
+
+    Args:
+        context: Playwright's.
+        latency_s: How long each request is held.
+    """
+
+    async def hold(route: "Route") -> None:
+        await anyio.sleep(latency_s)
+        try:
+            await route.continue_()
+        except libraries.PlaywrightError:
+            return  # its page has gone meanwhile, and nobody waits for it
+
+    await context.route(_ELSEWHERE, hold)

@@ -8,16 +8,16 @@ and left since the last snapshot.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
+from hud_mcp.base.gathering import gather
 from hud_mcp.errors import LimitReached
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import send
-from hud_mcp.worlds.browser.gather import gather
+from hud_mcp.worlds.browser.driver import TRACKER
 from hud_mcp.worlds.browser.hands import Hands
 from hud_mcp.worlds.browser.proxy import SessionProxy
 from hud_mcp.worlds.browser.refs import highest_refs
@@ -35,7 +35,6 @@ from hud_mcp.worlds.browser.snapshot_format import (
 from hud_mcp.worlds.browser.tab import Tab, origin_of
 from hud_mcp.worlds.browser.tabs import Tabs
 from hud_mcp.worlds.browser.text import Reading
-from hud_mcp.worlds.browser.tracker import TRACKER
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Frame, StorageState
@@ -137,7 +136,7 @@ class Snapshots:
         async def ask_cookies() -> None:
             cookies.extend(await self._context.cookies())
 
-        await gather([ask_cookies, *(partial(_read_page, page) for page in pages)])
+        await gather([ask_cookies(), *(_read_page(page) for page in pages)])
         await self._learn_storage(pages)
         current = self._tabs.current
         shown = next((i for i, page in enumerate(pages) if page.tab is current), None)
@@ -270,8 +269,8 @@ async def _read_page(page: _Page) -> None:
         page.documents = [_Document(FrameSnapshot(place=place, url=f.url)) for place, f in frames]
         asked = zip(page.documents, frames, strict=True)
         patience = page.tab.patience()
-        parts = [partial(_read_document, d, f, patience) for d, (_place, f) in asked]
-        await gather([read_history, *parts])
+        parts = [_read_document(d, f, patience) for d, (_place, f) in asked]
+        await gather([read_history(), *parts])
     except libraries.PlaywrightError:
         if not page.tab.closed:
             raise

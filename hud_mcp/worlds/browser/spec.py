@@ -18,12 +18,10 @@ from hud_mcp.worlds.browser.commands import CUSTOM_ACTIONS, FIRST_ERROR
 from hud_mcp.worlds.browser.devtools import is_end
 from hud_mcp.worlds.browser.functions import BROWSER_FUNCTIONS
 from hud_mcp.worlds.browser.input import Input
-from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.proxy import VISIT
 from hud_mcp.worlds.browser.reserve import Owner
 from hud_mcp.worlds.browser.site import Backend, Site
-from hud_mcp.worlds.browser.slot import Slot
-from hud_mcp.worlds.browser.slowness import slow_down
+from hud_mcp.worlds.browser.slot import Slot, SlotOptions, slow_down
 from hud_mcp.worlds.browser.world import BrowserWorld
 
 __all__ = ["Browser", "InitialState"]

@@ -9,9 +9,8 @@ import anyio
 
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import Listeners, attach, target_of
-from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.refs import Refs
-from hud_mcp.worlds.browser.slot import Slot
+from hud_mcp.worlds.browser.slot import Slot, SlotOptions
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Frame, Page, Request, Response

@@ -1,23 +1,55 @@
 """What the agent sees of the page that is shown: its text, what changed in it, its picture."""
 
-from collections.abc import Awaitable, Callable
+import base64
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
+import anyio
+
+from hud_mcp.base.gathering import gather
 from hud_mcp.values.observation import Look, Observation, Screenshot
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.commands import FIRST_ERROR
-from hud_mcp.worlds.browser.devtools import is_end
-from hud_mcp.worlds.browser.gather import gather
+from hud_mcp.worlds.browser.devtools import is_end, send
 from hud_mcp.worlds.browser.idle import wait_until_idle
-from hud_mcp.worlds.browser.picture import take_picture
 from hud_mcp.worlds.browser.refs import Renumbered, highest_refs
 from hud_mcp.worlds.browser.snapshot import Snapshots
 from hud_mcp.worlds.browser.tab import Tab
 from hud_mcp.worlds.browser.tabs import Tabs
 from hud_mcp.worlds.browser.text import Reading, changes_between, new_refs, read_page, render
 
-__all__ = ["View"]
+__all__ = ["View", "take_picture"]
+
+
+PICTURE_BOUND_S = 5.0
+
+
+async def take_picture(tab: Tab, look: Look) -> Screenshot | None:
+    """Take a picture of what is in view.
+
+    Playwright's own `screenshot` waits for fonts and frames and hides the caret first,
+    and encodes PNG slowly; a settled page needs none of that.
+
+    Returns:
+        The picture, with the scale that maps its pixels to CSS pixels; None where the
+        page does not draw within `PICTURE_BOUND_S`.
+    """
+    options: dict[str, Any] = {"format": look.image or "png", "optimizeForSpeed": True}
+    if look.image == "jpeg":
+        options["quality"] = look.quality
+    with anyio.move_on_after(PICTURE_BOUND_S * tab.patience()):
+        try:
+            taken = await send(await tab.cdp(), "Page.captureScreenshot", options)
+        except libraries.PlaywrightError as exc:
+            if is_end(exc):
+                raise
+            return None  # the page goes away, or crashes
+        shot = Screenshot.from_bytes(base64.b64decode(taken["data"]))
+        size = tab.page.viewport_size
+        width = size["width"] if size else shot.width_px
+        return shot.model_copy(update={"scale": width / shot.width_px})
+    return None
 
 
 class View:
@@ -65,10 +97,13 @@ class View:
             nonlocal image
             image = await take_picture(tab, look)
 
-        parts: list[Callable[[], Awaitable[None]]] = [read] if look.text else []
+        parts = [read()] if look.text else []
         if look.image is not None:
-            parts.append(picture)
-        await gather(parts)
+            parts.append(picture())
+        if len(parts) == 1:  # as most looks have: no task is made for it
+            await parts[0]
+        else:
+            await gather(parts)
         return Observation(text=text, image=image)
 
     async def _read(self, tab: Tab, look: Look) -> str:

@@ -18,15 +18,13 @@ from hud_mcp.worlds.browser.commands import Commands
 from hud_mcp.worlds.browser.hands import Hands, own_pauses_s
 from hud_mcp.worlds.browser.idle import wait_until_idle
 from hud_mcp.worlds.browser.input import Input
-from hud_mcp.worlds.browser.options import SlotOptions
-from hud_mcp.worlds.browser.page import PageReader, complete_cookie
+from hud_mcp.worlds.browser.page import PageReader, complete_cookie, open_verifier
 from hud_mcp.worlds.browser.reserve import Owner, Reserve
 from hud_mcp.worlds.browser.restore import Restoration
-from hud_mcp.worlds.browser.slot import Slot
+from hud_mcp.worlds.browser.slot import Slot, SlotOptions
 from hud_mcp.worlds.browser.snapshot import Snapshots
 from hud_mcp.worlds.browser.snapshot_format import pack, unpack
 from hud_mcp.worlds.browser.tab import Tab
-from hud_mcp.worlds.browser.verifier import open_verifier
 from hud_mcp.worlds.browser.view import View
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from hud_mcp.values.call import FunctionConfig
 from hud_mcp.values.observation import Look
 from hud_mcp.worlds.browser import BrowserWorld, SiteRequest, SiteResponse, commands
 from hud_mcp.worlds.browser.functions import BROWSER_FUNCTIONS
-from hud_mcp.worlds.browser.options import SlotOptions
 from hud_mcp.worlds.browser.proxy import SITE_URL
+from hud_mcp.worlds.browser.slot import SlotOptions
 from hud_mcp.worlds.browser.tab import Tab
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]

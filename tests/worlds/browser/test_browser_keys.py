@@ -13,7 +13,7 @@ from hud_mcp.values.action import (
     PressAction,
     TypeAction,
 )
-from hud_mcp.worlds.browser.keys import playwright_keys
+from hud_mcp.worlds.browser.hands import playwright_keys
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 

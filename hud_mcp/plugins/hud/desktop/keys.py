@@ -7,7 +7,7 @@ Source of the numbers: X11's keysymdef.h; a character beyond Latin-1 is its code
 from collections.abc import Sequence
 
 from hud_mcp.errors import ActionFailed, did_you_mean
-from hud_mcp.worlds.browser.keys import split_chords
+from hud_mcp.worlds.browser.hands import split_chords
 
 __all__ = ["keysym_of_character", "keysyms"]
 

@@ -1,4 +1,4 @@
-"""Waiting for several at once: the first that fails ends the others, and is raised as it is."""
+"""Wait for several things at once. The first failure ends the others, and is raised alone."""
 
 import inspect
 from collections.abc import Awaitable, Iterable, Sequence
@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 async def gather(items: Sequence[Awaitable[T]]) -> list[T]:
-    """Wait for all at once, and return what they give, in order.
+    """Wait for all at once, and return their results in order.
 
     Raises:
-        BaseException: What one raised first, and no group: authors catch it by its type. The
-            others were cancelled and have ended.
+        BaseException: The first failure, and no group: authors catch it by its type. The others
+            were cancelled and have ended.
 
     If this call is cancelled, all are cancelled and have ended.
     """
@@ -46,7 +46,7 @@ async def gather(items: Sequence[Awaitable[T]]) -> list[T]:
 
 
 def drop(items: Iterable[Any]) -> None:
-    """Close what was never begun, and so is awaited by nobody."""
+    """Close coroutines that never began: nobody awaits them any more."""
     for item in items:
         if inspect.iscoroutine(item) and inspect.getcoroutinestate(item) == inspect.CORO_CREATED:
             item.close()

@@ -16,7 +16,6 @@ it belongs to, or the person who reads the record. `check_world` makes all check
 """
 
 from hud_mcp.testing.checks import CALL_BOUND_S, ContractBroken
-from hud_mcp.testing.contract import WorldContract
-from hud_mcp.testing.run import check_world
+from hud_mcp.testing.contract import WorldContract, check_world
 
 __all__ = ["CALL_BOUND_S", "ContractBroken", "WorldContract", "check_world"]

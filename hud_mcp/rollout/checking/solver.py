@@ -14,6 +14,7 @@ from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.world import WorldSpec
 from hud_mcp.errors import HudMcpError
+from hud_mcp.rollout.checking.attacks import named_files, shell_attacks
 from hud_mcp.rollout.checking.files import (
     find_author_files,
     leave_changed_as,
@@ -42,7 +43,6 @@ from hud_mcp.rollout.link import ConnectionLost
 from hud_mcp.rollout.server import RunServer, ServerLost
 from hud_mcp.values.action import Value
 from hud_mcp.values.call import ACT, RESPONSE, STEP, TASK_STATUS
-from hud_mcp.worlds.shell.attacks import named_files, shell_attacks
 
 __all__ = ["ProbeSolver", "Report", "read_report"]
 

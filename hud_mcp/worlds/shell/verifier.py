@@ -23,7 +23,7 @@ from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed, Grade
 from hud_mcp.sandbox import Sandbox, SandboxOptions
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
 from hud_mcp.worlds.shell.outputs import Originals, Sifted, named_outputs, sift
-from hud_mcp.worlds.shell.refusals import is_agents
+from hud_mcp.worlds.shell.results import is_agents
 from hud_mcp.worlds.shell.stage import Author, Stage
 
 __all__ = ["Verifier", "VerifierResult", "open_verifier", "read_json_text"]

@@ -19,9 +19,7 @@ from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
 from hud_mcp.values.action import Action, ActionEffect, CustomAction, WaitAction
 from hud_mcp.values.observation import Look, Observation
 from hud_mcp.worlds.shell.actions import SHELL_ACTIONS, one_line, replace_text
-from hud_mcp.worlds.shell.command_result import CommandResult, how_ended
-from hud_mcp.worlds.shell.folder_listing import folder_lines
-from hud_mcp.worlds.shell.refusals import is_agents, refusal
+from hud_mcp.worlds.shell.results import CommandResult, folder_lines, how_ended, is_agents, refusal
 from hud_mcp.worlds.shell.snapshots import FolderSnapshots
 from hud_mcp.worlds.shell.stage import Author
 from hud_mcp.worlds.shell.verifier import Verifier, open_verifier

@@ -75,4 +75,5 @@ async def test_a_grader_is_not_held_up_by_a_page_that_asks(browse: Browse) -> No
 async def test_a_choice_that_is_neither_yes_nor_no_is_refused(browse: Browse) -> None:
     """A text such as 'false' is not taken for yes."""
     world = await browse(PAGES)
-    assert "true or false" in await refusal(world, custom("answer_dialogs", accept="false"))
+    told = await refusal(world, custom("answer_dialogs", accept="false"))
+    assert "'accept' should be a valid boolean, got 'false'" in told

@@ -20,7 +20,7 @@ from hud_mcp.plugins.hud.bridge.control import Control
 from hud_mcp.sandbox import Entry, FileInfo
 from hud_mcp.sandbox.process import Excerpt, shell_status
 from hud_mcp.worlds.shell.actions import replace_text
-from hud_mcp.worlds.shell.command_result import CommandResult
+from hud_mcp.worlds.shell.results import CommandResult
 
 if TYPE_CHECKING:
     import asyncssh

@@ -23,6 +23,7 @@ from hud_mcp.environment.environment import Environment
 from hud_mcp.environment.template import Template
 from hud_mcp.environment.world import Opening, Shared
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment
+from hud_mcp.plugins.hud.place.process import Place
 from hud_mcp.plugins.hud.workspace.in_place import InPlace
 from hud_mcp.plugins.hud.workspace.options import Mount, read_options
 from hud_mcp.plugins.hud.workspace.stand_in import calls_of
@@ -30,7 +31,6 @@ from hud_mcp.plugins.hud.workspace.tracking import FileTracker
 from hud_mcp.registry import service
 from hud_mcp.sandbox import Isolation, Sandbox, SandboxLimits
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT, NOBODY, find_bubblewrap
-from hud_mcp.worlds.shell.place import Place
 from hud_mcp.worlds.shell.spec import MIB, Shell
 from hud_mcp.worlds.shell.stage import Author
 from hud_mcp.worlds.shell.world import ShellWorld

@@ -12,8 +12,7 @@ from hud_mcp.environment.world import note_agent_data
 from hud_mcp.errors import ActionFailed, BrokenByAgent
 from hud_mcp.values.action import Action, ActionEffect
 from hud_mcp.values.observation import Look, Observation
-from hud_mcp.worlds.shell.command_result import CommandResult
-from hud_mcp.worlds.shell.refusals import broken_by_agent
+from hud_mcp.worlds.shell.results import CommandResult, broken_by_agent
 from hud_mcp.worlds.shell.verifier import Verifier, VerifierResult, read_json_text
 from hud_mcp.worlds.shell.world import ShellWorld
 

@@ -5,12 +5,71 @@ import os
 import subprocess
 import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from hud_mcp.errors import BrokenByAgent
+from hud_mcp.sandbox import Entry, Finished
 
-__all__ = ["broken_by_agent", "is_agents", "refusal"]
+__all__ = ["CommandResult", "broken_by_agent", "folder_lines", "how_ended", "is_agents", "refusal"]
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """How a command ended.
+
+    Attributes:
+        exit_code: 0 for success; as shells tell it, 128 and the signal's number where one ended
+            it: 137 for what was killed.
+        output: What it wrote, on both streams; the middle is left out where it was long.
+        stopped: Why it was stopped from outside, or None.
+    """
+
+    exit_code: int
+    output: str
+    stopped: str | None = None
+
+    def __str__(self) -> str:
+        """The output and, where it was no success, how it ended."""
+        if self.stopped is not None:
+            end = f"[stopped: {self.stopped}]"
+        elif self.exit_code == 0:
+            end = "" if self.output else "[exit code 0, no output]"
+        else:
+            end = f"[exit code {self.exit_code}]"
+        return "\n".join(part for part in (self.output.rstrip("\n"), end) if part)
+
+
+def how_ended(finished: Finished) -> str:
+    """How a command that was run ended, in a few words."""
+    if finished.reason is not None:
+        return f"stopped: {finished.reason}"
+    return f"exit code {finished.code}"
+
+
+def folder_lines(name: str, entries: Sequence[Entry], total: int) -> list[str]:
+    """List a folder, a line for each entry.
+
+    Args:
+        name: What it is called.
+        entries: The first of what is in it, by name.
+        total: How many entries it has.
+    """
+    lines = [f"Folder {name}: {f'{total} entries' if total else 'empty'}"]
+    lines += [_entry_line(entry) for entry in entries]
+    if total > len(entries):
+        lines.append(f"… {total - len(entries)} more; list them with a command.")
+    return lines
+
+
+def _entry_line(entry: Entry) -> str:
+    name = entry.name.encode("utf-8", "replace").decode()
+    name = "".join(sign if sign.isprintable() else "?" for sign in name)
+    if entry.info.is_folder:
+        return f"  {name}/"
+    return f"  {name}@" if entry.info.is_link else f"  {name}  {entry.info.size} bytes"
+
 
 _AGENTS = frozenset({
     errno.EACCES, errno.EDQUOT, errno.EEXIST, errno.EFBIG, errno.EINVAL, errno.EISDIR,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
-from hud_mcp.base.clipping import clip_repr
+from hud_mcp.base.text import clip_repr
 from hud_mcp.errors import ActionFailed
 from hud_mcp.values.action import Point
 from hud_mcp.worlds.browser import libraries

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from hud_mcp.base.clipping import clip_text
+from hud_mcp.base.text import clip_text
 from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.driver import NEAR, SEEN, TRACKER
 from hud_mcp.worlds.browser.seen import name_links, unmark

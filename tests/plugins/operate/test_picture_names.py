@@ -19,7 +19,7 @@ def named(url: str) -> list[tuple[str, str]]:
     try:
         with (
             engine.connect() as connection,
-            closing(sql.picture_names.picture_names(connection)) as found,
+            closing(sql.holdings.picture_names(connection)) as found,
         ):
             return list(found)
     finally:

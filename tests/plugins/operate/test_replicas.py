@@ -7,7 +7,7 @@ import pytest
 from records import begin, receipt, trajectory
 from waiting import PATIENCE_S
 
-from hud_mcp.plugins.operate.replicas.announced import Announced
+from hud_mcp.plugins.operate.replicas.message import Announced
 from hud_mcp.plugins.operate.replicas.records import ReplicaRecords
 from hud_mcp.store import Store
 

@@ -6,9 +6,9 @@ from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from hud_mcp.plugins.operate.monitor.health import Health as Health
+    from hud_mcp.plugins.operate.monitor.health import health_routes as health_routes
+    from hud_mcp.plugins.operate.monitor.health import metrics_route as metrics_route
     from hud_mcp.plugins.operate.monitor.metrics import Metrics as Metrics
-    from hud_mcp.plugins.operate.monitor.routes import health_routes as health_routes
-    from hud_mcp.plugins.operate.monitor.routes import metrics_route as metrics_route
     from hud_mcp.plugins.operate.monitor.traces import tracing as tracing
     from hud_mcp.plugins.operate.replicas.serving import ReplicaServing as ReplicaServing
     from hud_mcp.plugins.operate.upkeep.upkeep import Upkeep as Upkeep

@@ -16,9 +16,9 @@ import orjson
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from starlette.types import ASGIApp, Message
 
-from hud_mcp.plugins.operate.replicas.arrival import Arrival, replayed
 from hud_mcp.plugins.operate.replicas.message import Message as Said
 from hud_mcp.plugins.operate.replicas.records import ReplicaRecords
+from hud_mcp.plugins.operate.replicas.route import Arrival, replayed
 from hud_mcp.session.receipts import digest
 
 __all__ = ["Connections"]

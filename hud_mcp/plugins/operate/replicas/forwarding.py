@@ -10,9 +10,9 @@ import anyio
 import orjson
 
 from hud_mcp.base import libraries
-from hud_mcp.plugins.operate.replicas.arrival import HEADER, Arrival, failure
-from hud_mcp.plugins.operate.replicas.known import OtherReplica
 from hud_mcp.plugins.operate.replicas.message import Message
+from hud_mcp.plugins.operate.replicas.records import OtherReplica
+from hud_mcp.plugins.operate.replicas.route import HEADER, Arrival, failure
 from hud_mcp.plugins.operate.replicas.signature import FORWARDED, Secret
 
 __all__ = ["GONE", "MOVED", "SEEN", "Forwarding", "Outcome"]

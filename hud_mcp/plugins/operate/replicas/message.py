@@ -5,12 +5,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+import mcp_types as types
 import orjson
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
 
 from hud_mcp.session.caller import CHOSEN_SESSION, ONLY
 
-__all__ = ["Message", "read_message"]
+__all__ = ["TAG", "Announced", "Message", "mark_results", "read_message"]
 
+
+TAG = "hud-mcp/replica"
+"""In the `_meta` of a tool's result: the tag of the replica that answered."""
 _OF_SESSION = re.compile(r"hud://sessions/([^/]+)/")
 _WITHOUT = frozenset({"list_tasks", "start_task"})
 """Tools that are called without a session."""
@@ -99,3 +105,39 @@ def _text(value: Any) -> str | None:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """What a replica tells the others of itself.
+
+    Attributes:
+        advertised: The address at which they reach it.
+        tag: What its replies are marked with.
+        is_draining: Whether it begins no sessions any more.
+    """
+
+    advertised: str
+    tag: str
+    is_draining: bool = False
+
+
+_CALL = "tools/call"
+
+
+def mark_results(server: Server[Any], tag: str) -> None:
+    """Have the result of each tool call name the replica that performed it.
+
+    Args:
+        server: Whose results they are.
+        tag: The replica's.
+    """
+    entry = server.get_request_handler(_CALL)
+
+    async def call(ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> Any:
+        replied: Any = await entry.handler(ctx, params) if entry is not None else {}
+        result = cast("Mapping[str, Any]", replied)
+        meta: Mapping[str, Any] = result.get("_meta") or {}
+        return {**result, "_meta": {**meta, TAG: tag}}
+
+    server.add_request_handler(_CALL, types.CallToolRequestParams, call)

@@ -13,8 +13,6 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hud_mcp.errors import HudMcpError, StoreFailed
-from hud_mcp.plugins.operate.replicas.announced import Announced
-from hud_mcp.plugins.operate.replicas.arrival import HEADER, Arrival, failure, read_body, whose
 from hud_mcp.plugins.operate.replicas.connections import Connections
 from hud_mcp.plugins.operate.replicas.forwarding import (
     GONE,
@@ -24,10 +22,17 @@ from hud_mcp.plugins.operate.replicas.forwarding import (
     Forwarding,
     Outcome,
 )
-from hud_mcp.plugins.operate.replicas.known import OtherReplica
-from hud_mcp.plugins.operate.replicas.message import Message, read_message
-from hud_mcp.plugins.operate.replicas.records import ReplicaRecords
-from hud_mcp.plugins.operate.replicas.route import HERE, Routes
+from hud_mcp.plugins.operate.replicas.message import Announced, Message, read_message
+from hud_mcp.plugins.operate.replicas.records import OtherReplica, ReplicaRecords
+from hud_mcp.plugins.operate.replicas.route import (
+    HEADER,
+    HERE,
+    Arrival,
+    Routes,
+    failure,
+    read_body,
+    whose,
+)
 from hud_mcp.plugins.operate.replicas.signature import (
     FORWARDED,
     Forged,

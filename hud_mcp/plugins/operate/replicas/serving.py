@@ -1,20 +1,31 @@
 """Putting a replica around a server of MCP, from its first request to its last."""
 
+import ctypes
+import logging
 import socket
+import struct
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+import anyio
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp
 
-from hud_mcp.plugins.operate.replicas.announced import Announced
-from hud_mcp.plugins.operate.replicas.drain import DRAIN_S, drain, last_calls
+from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.operate.replicas.message import Announced
 from hud_mcp.plugins.operate.replicas.replica import Replica
 from hud_mcp.plugins.operate.replicas.signature import Secret
+from hud_mcp.session.events import Phase
 from hud_mcp.session.registry import Sessions
+from hud_mcp.session.session import Session
 
-__all__ = ["ReplicaServing"]
+__all__ = ["DRAIN_S", "ReplicaServing", "drain", "last_calls", "refuse_connections"]
+
+
+DRAIN_S = 60.0
+"""How long sessions that cannot move are waited for, unless the command says otherwise."""
 
 
 @dataclass
@@ -83,3 +94,86 @@ class ReplicaServing:
         await drain(self._replica, self.drain_s)
         await last_calls(self._replica, listener, is_waited_for)
         await self._replica.close()
+
+
+logger = logging.getLogger(__name__)
+
+
+_LOOK_S = 0.05
+_LAST_CALLS_S = 5.0
+"""How long what has come before the end may take; what runs by then has had its time."""
+_ACCEPT_S = 0.5
+"""How long connections may take that the system has taken, and this process has not yet; and
+requests that another replica sends on one that it has kept."""
+_ATTACH_FILTER = 26
+"""SO_ATTACH_FILTER of Linux: `socket` has no name for it."""
+
+
+async def drain(replica: Replica, within_s: float) -> None:
+    """Move what can move, and wait for the rest.
+
+    From the first moment, what is new goes to other replicas.
+
+    Args:
+        replica: Who leaves.
+        within_s: How long sessions are waited for that cannot move.
+    """
+    await replica.begin_to_leave()
+    logger.info("this replica takes no new sessions; it waits for others up to %g s", within_s)
+    with anyio.move_on_after(within_s) as bound:
+        async with anyio.create_task_group() as group:
+            while (living := replica.sessions.roster.living()) or replica.calls:
+                for session in living:
+                    if _may_move(session) and replica.routes.stop_calls(session.secret_digest):
+                        group.start_soon(_move, replica, session)
+                await anyio.sleep(_LOOK_S)
+    if bound.cancelled_caught:
+        left = len(replica.sessions.roster.living())
+        logger.warning("%d sessions could not move within %g s", left, within_s)
+
+
+async def last_calls(
+    replica: Replica, listener: socket.socket, is_waited_for: Callable[[], bool]
+) -> None:
+    """Take no more connections, and answer what has come on those that there are.
+
+    Args:
+        replica: Who leaves.
+        listener: Where connections come from.
+        is_waited_for: Whether some connection has brought no request yet.
+    """
+    refuse_connections(listener)
+    await anyio.sleep(_ACCEPT_S)
+    with anyio.move_on_after(_LAST_CALLS_S):
+        while replica.requests or is_waited_for():  # noqa: ASYNC110  # some seconds, once
+            await anyio.sleep(_LOOK_S)
+
+
+def _may_move(session: Session) -> bool:
+    return session.state.phase is Phase.OPEN and not session.is_busy and session.can_park
+
+
+async def _move(replica: Replica, session: Session) -> None:
+    try:
+        with anyio.CancelScope(shield=True):  # bounded in itself
+            await replica.sessions.move(session)
+    except HudMcpError as exc:
+        logger.warning("session %s did not move: %s", session.name, exc)
+    finally:
+        replica.routes.let_go(session.secret_digest)
+
+
+def refuse_connections(listener: socket.socket) -> None:
+    """Have the system take no more connections, while those that it has taken are still accepted.
+
+    To close the listener would reset them, and their requests with them. Where the system knows
+    no filter, nothing is done.
+    """
+    if sys.platform != "linux":
+        return
+    nothing = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0))  # return 0 bytes
+    program = struct.pack("HP", 1, ctypes.addressof(nothing))
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
+    except OSError as exc:
+        logger.debug("connections cannot be refused: %s", exc)

@@ -7,10 +7,8 @@ from hud_mcp.base.lazy import lazy_names
 if TYPE_CHECKING:
     from hud_mcp.plugins.operate.sql import copying as copying
     from hud_mcp.plugins.operate.sql import holdings as holdings
-    from hud_mcp.plugins.operate.sql import picture_names as picture_names
     from hud_mcp.plugins.operate.sql import pruning as pruning
     from hud_mcp.plugins.operate.sql import quotas as quotas
-    from hud_mcp.plugins.operate.sql import redaction as redaction
     from hud_mcp.plugins.operate.sql import replicas as replicas
     from hud_mcp.plugins.operate.sql import soundness as soundness
 else:

@@ -1,5 +1,7 @@
 """What `prune` removes, a batch to a transaction. Each function takes an open connection."""
 
+import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
@@ -21,12 +23,14 @@ from sqlalchemy import (
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.model_use import ModelUse
 from hud_mcp.record.pruning import Pruning
+from hud_mcp.record.recorded_turn import RedactedField
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.store.sql.columns import read_value
 from hud_mcp.store.sql.schema import job_tasks, jobs, logs, sessions, snapshots, steps, turns
-from hud_mcp.store.sql.turns import load_uses
+from hud_mcp.store.sql.turns import load_turns, load_uses
 
-__all__ = ["Batch", "Rule", "count_prunable", "empty_jobs", "prune_batch"]
+__all__ = ["Batch", "Rule", "count_prunable", "empty_jobs", "empty_log", "prune_batch", "redact"]
+
 
 _SESSIONS = 200
 """In one transaction at most; a server that waits for it does not wait long."""
@@ -242,3 +246,53 @@ def _bare_task(row: Row[Any]) -> dict[str, Any]:
     names = ("id", "env", "template")
     known = {name: value for name in names if isinstance(value := given.get(name), str)}
     return {"id": row.id, "env": row.environment, "template": "?", **known}
+
+
+_PLACE = {"number", "before_step", "until_step"}
+"""What of a turn is in columns of their own."""
+
+
+def redact(
+    connection: Connection,
+    trajectory_ids: Sequence[str],
+    fields: Sequence[RedactedField],
+    at: datetime,
+) -> tuple[int, int]:
+    """Remove fields of all turns of some sessions, for good, and leave a marker in each.
+
+    Returns:
+        The number of turns, and the number of turns that had such fields.
+
+    Raises:
+        DamagedRecord: A row is damaged. Nothing was removed.
+    """
+    count = changed = 0
+    for trajectory_id in trajectory_ids:
+        for turn in load_turns(connection, [trajectory_id])[trajectory_id]:
+            count += 1
+            kept = turn.redacted(fields, at)
+            if kept is turn:
+                continue
+            changed += 1
+            row = kept.model_dump(mode="json", exclude_defaults=True, exclude=_PLACE)
+            here = (turns.c.session_id == trajectory_id, turns.c.turn == turn.number)
+            # The digest is of what is gone: whoever guesses that could prove it.
+            values = {"row": row, "digest": secrets.token_hex(32)}
+            connection.execute(turns.update().where(*here).values(**values))
+    return count, changed
+
+
+def empty_log(connection: Connection) -> None:
+    """Move what SQLite still has in its log into the file, which has nothing of what was removed.
+
+    Raises:
+        StoreFailed: Others read for so long that it stays.
+    """
+    if connection.dialect.name != "sqlite":
+        return
+    stays, *_ = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+    if stays:
+        raise StoreFailed(
+            "The fields are removed, but SQLite's log still has them, as another process reads "
+            "the store. Let it finish, then redact again."
+        )

@@ -115,7 +115,7 @@ def _copy_pictures(connection: "Connection", source: Side, target: Side) -> tupl
     count = missing = 0
     if (mark := mark_for(target.folder, target.url)) is not None:
         save_file(*mark)
-    with closing(sql.picture_names.picture_names(connection)) as found:
+    with closing(sql.holdings.picture_names(connection)) as found:
         for name, _ in found:
             data = _read(source, name) if pictures.is_picture(name) else None
             if data is None:

@@ -198,7 +198,7 @@ def all_names(own: Generator[str, None, None], others: Iterable[str]) -> Generat
 
 def _names_of(url: str) -> Generator[str, None, None]:
     try:
-        yield from sql.picture_names.names_elsewhere(url)
+        yield from sql.holdings.names_elsewhere(url)
     except (store_sql.SQLAlchemyError, OSError, ImportError) as exc:
         raise StoreFailed(
             f"{shown_url(url)} keeps its pictures in the same folder, and cannot be read: "

@@ -245,9 +245,9 @@ class Upkeep:
         """
         at = utc_now()
         done: tuple[int, int] = await self._database.write(
-            lambda c: sql.redaction.redact(c, trajectory_ids, fields, at)
+            lambda c: sql.pruning.redact(c, trajectory_ids, fields, at)
         )
-        await self._database.read(sql.redaction.empty_log)
+        await self._database.read(sql.pruning.empty_log)
         return done
 
     async def _remove_unused(self, beside: Sequence[str]) -> tuple[int, int, list[str]]:
@@ -277,6 +277,6 @@ def _names(connection: "Connection", others: Sequence[str]) -> "Generator[str, N
 
 
 def _own_names(connection: "Connection") -> "Generator[str, None, None]":
-    with closing(sql.picture_names.picture_names(connection)) as found:
+    with closing(sql.holdings.picture_names(connection)) as found:
         for name, _ in found:
             yield name

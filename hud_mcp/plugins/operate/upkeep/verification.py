@@ -125,7 +125,7 @@ def _bring_all(connection: "Connection", folder: Path, bring: Callable[[Path], N
 def _referred(connection: "Connection") -> "Generator[tuple[str | None, str], None, None]":
     """The pictures that steps refer to; none where that cannot be read, which is told elsewhere."""
     try:
-        with closing(sql.picture_names.picture_names(connection)) as found:
+        with closing(sql.holdings.picture_names(connection)) as found:
             yield from found
     except store_sql.SQLAlchemyError:
         return

@@ -15,7 +15,7 @@ from wire import Served, process, served
 
 from hud_mcp.channel.client import ChannelClient
 from hud_mcp.loading.source import load_environments
-from hud_mcp.plugins.hud.wire.failures import ChannelRefused
+from hud_mcp.plugins.hud.wire.streams import ChannelRefused
 from hud_mcp.store import Store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]

@@ -12,9 +12,13 @@ from waiting import PATIENCE_S
 from wire import Gate, Served
 
 from hud_mcp.channel.client import ChannelClient
-from hud_mcp.plugins.hud.wire.failures import ChannelFailed, ChannelRefused
-from hud_mcp.plugins.hud.wire.place import Place, read_place
-from hud_mcp.plugins.hud.wire.stream import open_stream
+from hud_mcp.plugins.hud.wire.streams import (
+    ChannelFailed,
+    ChannelRefused,
+    Place,
+    open_stream,
+    read_place,
+)
 
 pytestmark = pytest.mark.anyio
 

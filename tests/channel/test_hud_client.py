@@ -15,7 +15,7 @@ import pytest
 from wire import ROOT, TALK, Gate, Process, process, wire
 
 from hud_mcp.channel.client import ChannelClient
-from hud_mcp.plugins.hud.wire.failures import ChannelRefused
+from hud_mcp.plugins.hud.wire.streams import ChannelRefused
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio

@@ -14,9 +14,7 @@ from wire import Wire, served, wire
 
 from hud_mcp import Capability, Environment
 from hud_mcp.channel.client import ChannelClient
-from hud_mcp.plugins.hud.wire.failures import ChannelRefused
-from hud_mcp.plugins.hud.wire.place import Place
-from hud_mcp.plugins.hud.wire.stream import open_stream
+from hud_mcp.plugins.hud.wire.streams import ChannelRefused, Place, open_stream
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.plugins.hud.wire.place import Place
+from hud_mcp.plugins.hud.wire.streams import Place
 
 ENVIRONMENT = Path(__file__).resolve().parents[1] / "channel" / "environments" / "talk.py"
 

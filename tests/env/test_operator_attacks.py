@@ -25,7 +25,7 @@ from hud_mcp.channel.client import ChannelClient
 from hud_mcp.errors import GymMakeException, OperatorRefused
 from hud_mcp.plugins.hud import gym
 from hud_mcp.plugins.hud.operations import OPERATIONS
-from hud_mcp.plugins.hud.wire.failures import ChannelRefused
+from hud_mcp.plugins.hud.wire.streams import ChannelRefused
 from hud_mcp.session.caller import CREDENTIAL, OPERATOR_TOKEN
 
 pytestmark = pytest.mark.anyio

@@ -16,7 +16,7 @@ import hud_mcp.channel
 from hud_mcp import Capability, Environment
 from hud_mcp.channel.client import ChannelClient
 from hud_mcp.environment.server import bind, serve
-from hud_mcp.plugins.hud.wire.failures import ChannelFailed
+from hud_mcp.plugins.hud.wire.streams import ChannelFailed
 
 pytestmark = pytest.mark.anyio
 

@@ -25,7 +25,7 @@ from peers import (
 )
 
 from hud_mcp.channel.client import ChannelClient
-from hud_mcp.plugins.hud.wire.failures import ChannelRefused
+from hud_mcp.plugins.hud.wire.streams import ChannelRefused
 
 pytestmark = pytest.mark.anyio
 

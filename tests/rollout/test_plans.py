@@ -10,8 +10,7 @@ from hud_mcp import Environment, Job, LocalRuntime, Run, SubprocessRuntime, Task
 from hud_mcp.channel.client import ChannelClient
 from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.hud import gym
-from hud_mcp.plugins.hud.wire.failures import ChannelRefused
-from hud_mcp.plugins.hud.wire.place import Place
+from hud_mcp.plugins.hud.wire.streams import ChannelRefused, Place
 from hud_mcp.store import Store
 
 pytestmark = pytest.mark.anyio

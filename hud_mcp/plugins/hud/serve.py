@@ -11,7 +11,7 @@ import hud_mcp.plugins.hud.wire
 
 if TYPE_CHECKING:
     from hud_mcp.environment.environment import Environment
-    from hud_mcp.plugins.hud.wire.bound import BoundChannel
+    from hud_mcp.plugins.hud.wire.server import BoundChannel
 
 __all__ = ["bind", "serve"]
 

@@ -19,7 +19,7 @@ from PIL import Image
 from waiting import PATIENCE_S
 
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.plugins.hud.wire.tunnel import dial, splice
+from hud_mcp.plugins.hud.wire.streams import dial, splice
 from hud_mcp.values.action import ClickAction, TypeAction
 from hud_mcp.values.observation import Look
 from hud_mcp.world import Shared

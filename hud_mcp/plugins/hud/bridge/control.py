@@ -16,9 +16,7 @@ from urllib.parse import urlsplit
 from hud_mcp.errors import EnvironmentFailed, GradingFailed
 from hud_mcp.plugins.hud.bridge.origin import Origin
 from hud_mcp.plugins.hud.wire.client import ChannelClient
-from hud_mcp.plugins.hud.wire.failures import ChannelFailed, ChannelRefused
-from hud_mcp.plugins.hud.wire.place import Place
-from hud_mcp.plugins.hud.wire.stream import open_stream
+from hud_mcp.plugins.hud.wire.streams import ChannelFailed, ChannelRefused, Place, open_stream
 
 __all__ = ["Control", "SessionGone"]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.base import libraries
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.plugins.hud.endpoints.arrays import are_installed, pack, unpack
+from hud_mcp.plugins.hud.endpoints.openpi import are_installed, pack, unpack
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,8 +1,10 @@
 """The world of a bridged session: a HUD session, and what its capabilities let an agent do."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 import anyio
@@ -11,17 +13,97 @@ from hud_mcp.base.text import clip_text
 from hud_mcp.environment.world import Opening, World, WorldSpec
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, sole_cause
 from hud_mcp.plugins.hud.bridge.control import Control
-from hud_mcp.plugins.hud.bridge.handle import Handle
 from hud_mcp.plugins.hud.bridge.origin import Origin
 from hud_mcp.plugins.hud.bridge.proxy import ToolServer
-from hud_mcp.plugins.hud.bridge.readable_prompt import readable_prompt
 from hud_mcp.plugins.hud.bridge.shell import RemoteShell
 from hud_mcp.plugins.hud.bridge.uses import Binding, Screen, Service, ServiceT, Uses
 from hud_mcp.values.action import Action, ActionEffect, CustomAction, WaitAction
 from hud_mcp.values.observation import Look, Observation
 from hud_mcp.worlds.shell.actions import SHELL_ACTIONS
 
-__all__ = ["BridgeSpec", "BridgeWorld"]
+__all__ = ["BridgeSpec", "BridgeWorld", "Handle", "readable_prompt"]
+
+
+_FORM = 1
+
+
+@dataclass
+class Handle:
+    """What a HUD session is found by again, and what it asked.
+
+    Attributes:
+        session: The HUD server's id of it.
+        prompt: What its task asks, as it was yielded.
+        overrides: What its task says of capabilities.
+        screen: What the screen needs to know.
+    """
+
+    session: str
+    prompt: Any
+    overrides: dict[str, Any] = field(default_factory=dict[str, Any])
+    screen: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def remember(self, screen: dict[str, Any]) -> None:
+        """Take up what the screen needs to know."""
+        self.screen = screen
+
+    def written(self) -> bytes:
+        """The handle as it is stored."""
+        return json.dumps({"form": _FORM, **vars(self)}).encode()
+
+    @classmethod
+    def read(cls, data: bytes) -> "Handle":
+        """Read what `written` gave.
+
+        Raises:
+            EnvironmentFailed: It is damaged.
+        """
+        try:
+            fields: dict[str, Any] = json.loads(data)
+            form = fields.pop("form")
+            handle = cls(**fields)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            form = handle = None
+        if form != _FORM or handle is None:
+            raise EnvironmentFailed("The key of the HUD session is damaged.")
+        return handle
+
+
+_ROLES = ("user", "assistant", "system")
+
+
+def readable_prompt(prompt: Any) -> Any:
+    """A prompt whose every part is text: what else it has is described or written as JSON."""
+    if prompt is None:
+        return ""
+    if isinstance(prompt, str):
+        return prompt
+    if not isinstance(prompt, list):
+        return json.dumps(prompt, ensure_ascii=False)
+    messages: list[Any] = []
+    for item in cast("list[Any]", prompt):
+        if isinstance(item, dict) and "content" in item:
+            message = cast("dict[str, Any]", item)
+            role = message.get("role") if message.get("role") in _ROLES else "user"
+            messages.append({"role": role, "content": _content_text(message["content"])})
+        else:
+            messages.append(item if isinstance(item, str) else json.dumps(item))
+    return messages or ""
+
+
+def _content_text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(_content_text(part) for part in cast("list[Any]", content))
+    if isinstance(content, dict):
+        part = cast("dict[str, Any]", content)
+        if isinstance(part.get("text"), str):
+            return part["text"]
+        if "data" in part:
+            return f"[{part.get('type', 'data')}: {part.get('mimeType', 'of an unknown kind')}]"
+    return json.dumps(content, ensure_ascii=False)
+
 
 _CLOSE_S = 1.0
 _SHOWN_ENTRIES = 60

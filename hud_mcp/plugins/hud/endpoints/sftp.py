@@ -25,7 +25,7 @@ from asyncssh.constants import (
 )
 
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.hud.endpoints.ssh_use import OpenUse, SftpUse
+from hud_mcp.plugins.hud.endpoints.ssh import OpenUse, SftpUse
 from hud_mcp.sandbox import FileInfo, Sandbox
 
 __all__ = ["OpenFiles", "SandboxFiles"]

@@ -1,10 +1,25 @@
-"""The connection of a live environment to its session."""
+"""The connections of live environments to their sessions, and the one over the control channel."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from typing import Any
 
-__all__ = ["Client"]
+from hud_mcp import errors
+from hud_mcp.errors import (
+    EnvironmentFailed,
+    HudMcpError,
+    OperatorRefused,
+    SessionEnded,
+)
+from hud_mcp.plugins.hud.wire.client import ChannelClient
+from hud_mcp.plugins.hud.wire.streams import ChannelFailed, ChannelRefused, Place
+from hud_mcp.session.caller import CREDENTIAL, OPERATOR_TOKEN
+
+__all__ = ["Client", "OperatedChannel", "operator_token", "raised", "refused"]
+
+_NO_METHOD = -32601
 
 
 class Client(ABC):
@@ -29,3 +44,106 @@ class Client(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Close the connection. The session's record stays. It may be called twice."""
+
+
+class OperatedChannel(Client):
+    """One control connection, which is made again where it has dropped. Made by `open`.
+
+    Args:
+        place: Where the server is, with the operator's token.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._stack = AsyncExitStack()
+        self._client: ChannelClient | None = None
+        self._closed = False
+
+    @classmethod
+    async def open(cls, place: Place) -> "OperatedChannel | None":
+        """Connect.
+
+        Returns:
+            The connection; None where another kind of server answers, such as HUD's own.
+
+        Raises:
+            OperatorRefused: It is a server of this package, and does not take the token.
+            EnvironmentFailed: Nothing answers there.
+        """
+        made = cls(place)
+        try:
+            client = await made._connected()
+            if not client.is_ours:
+                await made.close()
+                return None
+            await made._check(client)
+        except BaseException:
+            await made.close()
+            raise
+        return made
+
+    async def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Perform an operation there."""
+        client = await self._connected()
+        try:
+            return await client.call(operation, {**params, CREDENTIAL: self._place.token})
+        except ChannelRefused as exc:
+            if exc.code == _NO_METHOD:
+                raise refused(str(self._place), self._place.token) from exc
+            raise raised(exc.data.get("kind"), exc.message) from exc
+        except ChannelFailed as exc:
+            raise EnvironmentFailed(f"{exc} The record keeps the steps so far.") from exc
+
+    async def close(self) -> None:
+        """Disconnect. It may be called twice."""
+        self._closed = True
+        await self._stack.aclose()
+
+    async def _connected(self) -> ChannelClient:
+        if self._closed:
+            raise SessionEnded("The connection to the server is closed. Call gym.make again.")
+        if self._client is None or self._client.is_closed:
+            await self._stack.aclose()
+            try:
+                self._client = await self._stack.enter_async_context(
+                    ChannelClient.connect(self._place)
+                )
+            except ChannelRefused as exc:
+                raise refused(str(self._place), self._place.token) from exc
+            except ChannelFailed as exc:
+                raise EnvironmentFailed(str(exc)) from exc
+        return self._client
+
+    async def _check(self, client: ChannelClient) -> None:
+        """Find out whether the token is taken: an operation that names no session tells."""
+        try:
+            await client.call("hud-mcp/urls", {CREDENTIAL: self._place.token})
+        except ChannelRefused as exc:
+            if exc.code == _NO_METHOD:
+                raise refused(str(self._place), self._place.token) from exc
+
+
+def operator_token(given: str | None) -> str | None:
+    """The operator's token: that of the address, else of the environment; None without one."""
+    return given or os.environ.get(OPERATOR_TOKEN) or None
+
+
+def raised(kind: Any, text: str) -> HudMcpError:
+    """The error that an operation failed with on its server."""
+    found = getattr(errors, kind, None) if isinstance(kind, str) else None
+    if isinstance(found, type) and issubclass(found, HudMcpError):
+        return found(text)
+    return HudMcpError(text)
+
+
+def refused(place: str, token: str | None) -> OperatorRefused:
+    """Say that a server lets nobody operate it who comes from here."""
+    if token is None:
+        return OperatorRefused(
+            f"{place} is operated with a token, and none was given. Start it with "
+            f"--operator-token-file FILE, and set {OPERATOR_TOKEN} here to what is in the file."
+        )
+    return OperatorRefused(
+        f"{place} does not take the operator's token that was given. Start it with "
+        f"--operator-token-file FILE, and set {OPERATOR_TOKEN} here to what is in the file."
+    )

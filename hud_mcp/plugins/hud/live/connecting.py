@@ -6,24 +6,26 @@ from urllib.parse import unquote, urlsplit
 
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
-from hud_mcp.errors import InvalidTask, SourceNotFound
+from hud_mcp.errors import (
+    InvalidTask,
+    SourceNotFound,
+)
 from hud_mcp.loading.source import lasting_source
 from hud_mcp.plugins.hud.live import surfaces
-from hud_mcp.plugins.hud.live.channel_client import OperatedChannel
-from hud_mcp.plugins.hud.live.client import Client
+from hud_mcp.plugins.hud.live.client import Client, OperatedChannel, operator_token
 from hud_mcp.plugins.hud.live.finding import Wanted, find_environment, find_source
 from hud_mcp.plugins.hud.live.local import LocalClient
 from hud_mcp.plugins.hud.live.mcp_client import McpClient, new_token, over_http, over_stdio
-from hud_mcp.plugins.hud.live.wire import operator_token
-from hud_mcp.plugins.hud.wire.place import read_place
+from hud_mcp.plugins.hud.wire.streams import read_place
 from hud_mcp.store import Store
 
 __all__ = ["connect"]
 
-Place = Store | str | Path | None
+
+StorePlace = Store | str | Path | None
 
 
-async def connect(wanted: Wanted, url: str | None, *, store: Place) -> tuple[Client, Task]:
+async def connect(wanted: Wanted, url: str | None, *, store: StorePlace) -> tuple[Client, Task]:
     """Connect to where a task is to be started.
 
     Args:
@@ -54,7 +56,7 @@ async def connect(wanted: Wanted, url: str | None, *, store: Place) -> tuple[Cli
     )
 
 
-async def _here(wanted: Wanted, store: Place) -> tuple[Client, Task]:
+async def _here(wanted: Wanted, store: StorePlace) -> tuple[Client, Task]:
     if wanted.custom is not None:
         environment = await surfaces.custom_environment(wanted.custom, wanted.task)
     else:
@@ -63,7 +65,7 @@ async def _here(wanted: Wanted, store: Place) -> tuple[Client, Task]:
     return client, _named(wanted.task, environment.name)
 
 
-async def _in_child(wanted: Wanted, source: str, store: Place) -> tuple[Client, Task]:
+async def _in_child(wanted: Wanted, source: str, store: StorePlace) -> tuple[Client, Task]:
     """In a server that lives as long as the environment."""
     task = wanted.task
     if not source:
@@ -99,7 +101,7 @@ async def _over_http(wanted: Wanted, url: str) -> tuple[Client, Task]:
     return client, wanted.task
 
 
-async def _over_channel(wanted: Wanted, url: str, store: Place) -> tuple[Client, Task]:
+async def _over_channel(wanted: Wanted, url: str, store: StorePlace) -> tuple[Client, Task]:
     place = read_place(url)
     operated = await OperatedChannel.open(replace(place, token=operator_token(place.token)))
     if operated is not None:

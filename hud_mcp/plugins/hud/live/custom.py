@@ -10,7 +10,6 @@ from hud_mcp.environment import Environment
 from hud_mcp.environment.gyms import CustomGym
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import EnvironmentFailed, InvalidTask, SourceNotFound
-from hud_mcp.plugins.hud.controller.functions import controller_functions
 from hud_mcp.plugins.hud.controller.places import (
     PACKAGE,
     Container,
@@ -20,7 +19,7 @@ from hud_mcp.plugins.hud.controller.places import (
     find_engine,
     run_once,
 )
-from hud_mcp.plugins.hud.controller.world import ControllerSpec
+from hud_mcp.plugins.hud.controller.world import ControllerSpec, controller_functions
 
 __all__ = ["custom_environment"]
 

@@ -14,8 +14,7 @@ from pydantic import TypeAdapter
 
 from hud_mcp.base import libraries
 from hud_mcp.errors import EnvironmentFailed, SessionEnded, sole_cause
-from hud_mcp.plugins.hud.live.client import Client
-from hud_mcp.plugins.hud.live.wire import raised, refused
+from hud_mcp.plugins.hud.live.client import Client, raised, refused
 from hud_mcp.record.place import STORE_VARIABLE
 from hud_mcp.session.caller import CREDENTIAL, OPERATOR_TOKEN
 

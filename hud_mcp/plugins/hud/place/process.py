@@ -59,6 +59,7 @@ class Place:
     shared: Shared = field(repr=False)
 
 
+
 logger = logging.getLogger(__name__)
 
 _CANCEL_S = 0.7

@@ -34,7 +34,7 @@ from hud_mcp.errors import (
 from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.hud.place import wire
 from hud_mcp.plugins.hud.place.namespaces import Mounts
-from hud_mcp.plugins.hud.place.opened import OpenedFiles
+from hud_mcp.plugins.hud.place.wire import OpenedFiles
 from hud_mcp.session.session_end import SessionOver, describe_failure
 from hud_mcp.values.grade import read_grade
 

@@ -24,8 +24,8 @@ from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import EnvironmentFailed, InvalidTask
 from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.hud.live.finding import find_environment
-from hud_mcp.plugins.hud.wire.place import Place, read_place
 from hud_mcp.plugins.hud.wire.server import CHANNEL_LIMITS, Channel
+from hud_mcp.plugins.hud.wire.streams import Place, read_place
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.link import stopped_at_the_end
 from hud_mcp.session.registry import Sessions

@@ -9,11 +9,19 @@ from typing import Any, cast
 
 from hud_mcp.base.listening import LOOPBACK, port_of
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.hud.wire.failures import ChannelFailed, ChannelRefused
 from hud_mcp.plugins.hud.wire.frames import FRAME_BYTES, BadFrame, FrameReader, encode_frame
-from hud_mcp.plugins.hud.wire.place import Place, read_place
-from hud_mcp.plugins.hud.wire.stream import CONNECT_S, REPLY_S, connect_to, open_stream, result_of
-from hud_mcp.plugins.hud.wire.tunnel import splice
+from hud_mcp.plugins.hud.wire.streams import (
+    CONNECT_S,
+    REPLY_S,
+    ChannelFailed,
+    ChannelRefused,
+    Place,
+    connect_to,
+    open_stream,
+    read_place,
+    result_of,
+    splice,
+)
 from hud_mcp.session.caller import CAUSE, REASON, session_token
 from hud_mcp.values.grade import Cause
 

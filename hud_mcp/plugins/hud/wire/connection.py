@@ -12,11 +12,10 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
 from hud_mcp.plugins.hud.operations import OPERATIONS, Operations
 from hud_mcp.plugins.hud.wire.frames import encode_frame
-from hud_mcp.plugins.hud.wire.greeting import WrongGreeting, check_greeting
 from hud_mcp.plugins.hud.wire.hud_session import HudSession
 from hud_mcp.plugins.hud.wire.hud_sessions import HudSessions, NoHudSession
 from hud_mcp.plugins.hud.wire.peer import Peer
-from hud_mcp.plugins.hud.wire.replies import (
+from hud_mcp.plugins.hud.wire.requests import (
     FAILED,
     INTERNAL,
     INVALID_PARAMS,
@@ -24,14 +23,16 @@ from hud_mcp.plugins.hud.wire.replies import (
     NO_METHOD,
     UNAUTHORIZED,
     RpcError,
+    WrongGreeting,
+    check_greeting,
     error,
     fitting,
     graded,
+    in_hud_words,
     known_of,
     read_request,
     started,
 )
-from hud_mcp.plugins.hud.wire.words import in_hud_words
 from hud_mcp.session.caller import CREDENTIAL, read_session_token
 
 __all__ = ["Connection", "Service"]

@@ -11,7 +11,7 @@ from typing import Any
 from hud_mcp.plugins.hud.wire.connection import Service
 from hud_mcp.plugins.hud.wire.frames import BadFrame, FrameReader, encode_frame
 from hud_mcp.plugins.hud.wire.hud_session import HudSession
-from hud_mcp.plugins.hud.wire.replies import RpcError, read_request
+from hud_mcp.plugins.hud.wire.requests import RpcError, read_request
 
 __all__ = ["Guest"]
 

@@ -12,22 +12,24 @@ from typing import Any
 import anyio
 
 from hud_mcp.environment import Environment
+from hud_mcp.environment.task import Task
 from hud_mcp.errors import (
     HudMcpError,
     InvalidContext,
     InvalidTask,
     LimitReached,
     SessionEnded,
+    name_known,
 )
 from hud_mcp.plugins.hud.endpoints.endpoints import Endpoints
 from hud_mcp.plugins.hud.wire.hud_session import (
     PRINCIPAL,
     HudSession,
     Speaker,
+    find_stored,
     new_session_id,
+    waiting_records,
 )
-from hud_mcp.plugins.hud.wire.startable import Startable
-from hud_mcp.plugins.hud.wire.stored_tasks import find_stored, waiting_records
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.receipts import digest, ended_how, ended_text
 from hud_mcp.session.registry import Sessions
@@ -35,7 +37,8 @@ from hud_mcp.session.session import Caller, Session
 from hud_mcp.session.session_end import SessionEnd, read_cancellation
 from hud_mcp.values.grade import Cause, Outcome
 
-__all__ = ["HudSessions", "NoHudSession"]
+__all__ = ["HudSessions", "NoHudSession", "Startable"]
+
 
 _UNTOLD = 256
 """How many grades that nobody received are kept for who asks without an id."""
@@ -374,3 +377,52 @@ def _same_answer(receipt: Receipt | None, answer: str) -> Receipt:
     if receipt.outcome is Outcome.GRADED and receipt.answer_digest in (None, digest(answer)):
         return receipt
     raise SessionEnded(ended_text(receipt))
+
+
+class Startable:
+    """What can be started on one channel.
+
+    Args:
+        sessions: The registry, which knows the listed tasks.
+        environment: The environment that the channel serves.
+    """
+
+    def __init__(self, sessions: Sessions, environment: Environment) -> None:
+        self._sessions = sessions
+        self._environment = environment
+
+    def listed(self) -> list[dict[str, Any]]:
+        """All of it, as the wire has it."""
+        rows = [
+            {
+                "id": task.id,
+                "description": task.title,
+                "args": self._environment.template_of(task).arguments.schema,
+            }
+            for task in self._sessions.tasks
+            if task.prompt is not None and task.env == self._environment.name
+        ]
+        return [*self._environment.manifest()["templates"], *rows]
+
+    def mint(self, task_id: str, args: Mapping[str, Any]) -> Task:
+        """The task that a peer names.
+
+        Args:
+            task_id: A template's id, or a listed row's.
+            args: The template's arguments; a row has its own.
+
+        Raises:
+            InvalidTask: There is no such task, or the arguments do not fit.
+        """
+        name, tasks = self._environment.name, self._sessions.tasks
+        if task_id in self._environment.templates:
+            return self._sessions.mint(task_id, args, environment=name)
+        if task_id in tasks and tasks[task_id].env == name:
+            if args:
+                raise InvalidTask(
+                    f"{task_id!r} is a row with its own arguments; pass no arguments."
+                )
+            return tasks[task_id]
+        ids = [str(each["id"]) for each in self.listed()]
+        known = name_known(task_id, ids, what="There are")
+        raise InvalidTask(f"unknown task: {task_id!r}.{known}")

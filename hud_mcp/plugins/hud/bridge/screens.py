@@ -1,0 +1,164 @@
+"""`cdp/1.3` as a screen: the browser behind a HUD server, stepped as one of our own."""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from importlib.util import find_spec
+from typing import Any, Generic, Protocol, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+from hud_mcp.environment.world import Shared, World
+from hud_mcp.plugins.hud.bridge.control import Control
+from hud_mcp.plugins.hud.desktop.vnc import Vnc
+from hud_mcp.plugins.hud.desktop.world import DesktopWorld
+from hud_mcp.values.action import Action, ActionEffect
+from hud_mcp.values.observation import Look, Observation
+from hud_mcp.worlds.browser.remote import RemoteBrowserWorld, attach_browser
+
+__all__ = [
+    "BrowserScreen",
+    "DesktopScreen",
+    "ForwardedScreen",
+    "browser_problem",
+    "desktop_problem",
+]
+
+
+def browser_problem(binding: Mapping[str, Any]) -> str | None:
+    """Why a `cdp/1.3` capability cannot be bridged; None where it can."""
+    scheme = urlsplit(str(binding.get("url"))).scheme
+    if scheme in ("ws", "http"):
+        return None
+    return f"{scheme} cannot be carried through the control channel; ws and http can"
+
+
+class _World(Protocol):
+    @property
+    def is_open(self) -> bool: ...
+
+    def screen_size(self) -> tuple[int, int] | None: ...
+
+    async def act(self, action: Action) -> ActionEffect: ...
+
+    async def observe(self, look: Look) -> Observation: ...
+
+    async def close(self) -> None: ...
+
+
+WorldT = TypeVar("WorldT", bound=_World)
+
+
+class ForwardedScreen(World, Generic[WorldT]):
+    """The screen of a bridged session.
+
+    Args:
+        world: What is acted on.
+        stack: Holds the stream that it is connected through, and is closed after it.
+    """
+
+    def __init__(self, world: WorldT, stack: AsyncExitStack) -> None:
+        self._world = world
+        self._stack = stack
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection is there."""
+        return self._world.is_open
+
+    def screen_size(self) -> tuple[int, int] | None:
+        """Width and height of the screen, in pixels, as the world knows them."""
+        return self._world.screen_size()
+
+    async def act(self, action: Action) -> ActionEffect:
+        """Perform one action, as the world does."""
+        return await self._world.act(action)
+
+    async def observe(self, look: Look) -> Observation:
+        """Look at the screen, as the world does."""
+        return await self._world.observe(look)
+
+    def remembered(self) -> dict[str, Any]:
+        """What another process must know of what the agent was told."""
+        return {}
+
+    def remember(self, told: Mapping[str, Any]) -> None:
+        """Go on after another process."""
+
+    async def close(self) -> None:
+        """Leave what is behind the HUD server, which goes on. It may be called twice."""
+        await self._world.close()
+        await self._stack.aclose()
+
+
+class BrowserScreen(ForwardedScreen[RemoteBrowserWorld]):
+    """A browser behind a HUD server. Made by `open`."""
+
+    @classmethod
+    async def open(
+        cls, control: Control, name: str, binding: Mapping[str, Any], shared: Shared
+    ) -> "BrowserScreen":
+        """Attach through a stream of the control channel.
+
+        Raises:
+            EnvironmentFailed: It cannot be attached to.
+        """
+        stack = AsyncExitStack()
+        params: Mapping[str, Any] = binding["params"]
+        target = params.get("target_id")
+        try:
+            host, port = await stack.enter_async_context(control.forward(name))
+            parts = urlsplit(str(binding["url"]))
+            place, _, page = parts.path.partition("/devtools/page/")
+            endpoint = f"http://{host}:{port}"
+            if "/devtools/browser/" in place:
+                endpoint = urlunsplit(("ws", f"{host}:{port}", place, "", ""))
+            world = await attach_browser(
+                endpoint, shared, target_id=str(target) if target else page or None
+            )
+        except BaseException:
+            await stack.aclose()
+            raise
+        return cls(world, stack)
+
+    def remembered(self) -> dict[str, Any]:
+        """What another process must know of what the agent was told."""
+        return self._world.remembered()
+
+    def remember(self, told: Mapping[str, Any]) -> None:
+        """Go on after another process."""
+        self._world.remember(told)
+
+
+def desktop_problem() -> str | None:
+    """Why an `rfb/3.8` capability cannot be bridged; None where it can."""
+    return None if find_spec("vncdotool") else "it needs `pip install hud-mcp[vnc]`"
+
+
+class DesktopScreen(ForwardedScreen[DesktopWorld]):
+    """A desktop behind a HUD server. Made by `open`.
+
+    Nothing is remembered of it: what the agent was told are pixels.
+    """
+
+    @classmethod
+    async def open(
+        cls,
+        control: Control,
+        name: str,
+        binding: Mapping[str, Any],
+        shared: Shared,  # noqa: ARG003  # nothing is shared between desktops
+    ) -> "DesktopScreen":
+        """Connect through a stream of the control channel.
+
+        Raises:
+            EnvironmentFailed: It cannot be reached, or refuses the password.
+        """
+        stack = AsyncExitStack()
+        params: Mapping[str, Any] = binding["params"]
+        password = params.get("password")
+        try:
+            host, port = await stack.enter_async_context(control.forward(name))
+            vnc = await Vnc.connect(host, port, password=str(password) if password else None)
+        except BaseException:
+            await stack.aclose()
+            raise
+        return cls(DesktopWorld(vnc), stack)

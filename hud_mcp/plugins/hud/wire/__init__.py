@@ -1,8 +1,8 @@
 """The HUD control channel: newline-delimited JSON-RPC over TCP, and streams through it.
 
-`server.py` serves an environment on it; `frames.py` is its framing, `connection.py` one peer's
-conversation, `hud_sessions.py` which task a peer holds, `tunnel.py` a stream to a capability, and
-`client.py` the other side. `peer.py` cuts the bytes of a connection into frames.
+`server` serves an environment on it. `peer` cuts the bytes of a connection into `frames`,
+`connection` answers one peer, and `hud_sessions` has the tasks that peers hold. `client` is the
+other side, and `streams` carries bytes to a capability.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`python -m hud_mcp.channel SOURCE`: what a container runs for HUD's own runtimes."""
+"""Run `python -m hud_mcp.channel SOURCE`, which containers of HUD's runtimes do."""
 
 from hud_mcp.plugins.hud.commands.channel import serve_command
 

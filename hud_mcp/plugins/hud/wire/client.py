@@ -1,4 +1,4 @@
-"""A client of the control channel: of ours, and of HUD's own server."""
+"""A client of the control channel: for our servers, and for HUD's own."""
 
 import asyncio
 import itertools
@@ -33,19 +33,19 @@ _NO_METHOD = -32601
 
 
 class ChannelClient:
-    """One control connection, after its `hello`. Made by `connect`.
+    """One control connection after its `hello`. Made by `connect`.
 
-    A call that is cancelled, or times out, closes the connection: its reply would be taken for
-    the next one's. What the session holds stays held.
+    A call that is cancelled, or times out, closes the connection. Otherwise the next call would
+    read its reply. The session keeps its task.
 
     Attributes:
-        place: Where the server is.
+        place: The address of the server.
         session_id: The session that this connection speaks for.
-        environment: The served environment's name and version.
-        bindings: The capabilities that are published, each as the wire has it.
-        graded: Where the session that was to be resumed had been graded: what the server said of
-            it. `grade` then returns the stored grade, and nothing else can be asked.
-        is_ours: Whether the server is of this package, and not HUD's own, say.
+        environment: The name and version of the served environment.
+        bindings: The published capabilities as the wire has them.
+        graded: The server's error if the resumed session had been graded. `grade` then returns the
+            stored grade, and all other calls raise this error.
+        is_ours: Whether the server is one of this package.
     """
 
     def __init__(
@@ -75,19 +75,19 @@ class ChannelClient:
         connect_s: float = CONNECT_S,
         reply_s: float = REPLY_S,
     ) -> AsyncGenerator["ChannelClient"]:
-        """Connect, say hello, and leave at the end; what is held stays held.
+        """Connect and say hello. After the block, disconnect; the session keeps its task.
 
         Args:
-            place: Where the server is; `tcp://[token@]host:port` or what was read of it.
+            place: The address of the server: `tcp://[token@]host:port`, or a `Place`.
             session_id: The session to resume; a new one by default.
-            take_over: Whether to take it from a connection that may be dead. HUD's own server
-                does not know this.
-            connect_s: How long connecting may take.
-            reply_s: How long the reply to `hello` may take.
+            take_over: Whether to take it from a connection that may be dead. HUD's server ignores
+                this.
+            connect_s: Seconds for connecting.
+            reply_s: Seconds for the reply to `hello`.
 
         Raises:
             ChannelFailed: Nothing answers there, or something else does.
-            ChannelRefused: The server knows no such session, or asks for a token.
+            ChannelRefused: The server does not know the session, or asks for a token.
         """
         place = read_place(place) if isinstance(place, str) else place
         reader, writer = await connect_to(place, connect_s)
@@ -105,9 +105,9 @@ class ChannelClient:
         take_over: bool = False,
         reply_s: float = REPLY_S,
     ) -> None:
-        """Identify the session; with an id, resume it.
+        """Open a session, or resume the one with an id.
 
-        A session of ours that was graded is not resumed; its grade is kept for `grade`.
+        A graded session of our servers is not resumed; `grade` returns its stored grade.
 
         Raises:
             ChannelFailed, ChannelRefused: As for `connect`.
@@ -138,11 +138,11 @@ class ChannelClient:
 
     @asynccontextmanager
     async def for_agent(self) -> AsyncGenerator["ChannelClient"]:
-        """A connection for an agent of the session that this one holds, while the block runs.
+        """Lend an agent a connection to this session while the block runs.
 
-        It has a token of that session alone, and can start, grade and list nothing. A server that
-        knows no such tokens, or asks for none, is reached over this connection, which then sends
-        nothing but what an agent may ask.
+        The connection has a token of this session alone, and cannot start, grade or list anything.
+        Some servers know no such tokens, or ask for none. Their agents get this connection, which
+        meanwhile sends only what an agent may ask.
 
         Raises:
             ChannelFailed: The server cannot be reached any more.
@@ -164,10 +164,10 @@ class ChannelClient:
             self._is_lent = False
 
     async def list_tasks(self) -> list[dict[str, Any]]:
-        """Return what can be started: each an `id`, a `description` and the schema of its `args`.
+        """Return the startable tasks, each with `id`, `description` and the schema of its `args`.
 
         Raises:
-            ChannelFailed, ChannelRefused: It was not told.
+            ChannelFailed, ChannelRefused: The server did not list them.
         """
         result = await self._call("tasks.list", {}, REPLY_S)
         tasks = result.get("tasks")
@@ -178,20 +178,20 @@ class ChannelClient:
     async def start(
         self, task_id: str, args: Mapping[str, Any] | None = None, *, within_s: float = _TASK_S
     ) -> dict[str, Any]:
-        """Start a task, and return what is asked: its `prompt`, and what else was yielded.
+        """Start a task, and return its `prompt` and the other values that it yielded.
 
         Raises:
-            ChannelRefused: It was not started.
+            ChannelRefused: The task was not started.
             ChannelFailed: The connection is gone; the task may have been started.
         """
         return await self._call("tasks.start", {"id": task_id, "args": dict(args or {})}, within_s)
 
     async def grade(self, answer: Any, *, within_s: float = _TASK_S) -> dict[str, Any]:
-        """Submit the answer, and return the grade: its `score`, and what else is known.
+        """Submit the answer, and return the grade: its `score`, and further fields.
 
         Raises:
-            ChannelRefused: It was not graded.
-            ChannelFailed: The connection is gone. Resume the session and ask again: a server of
+            ChannelRefused: The answer was not graded.
+            ChannelFailed: The connection is gone. Resume the session and call again: a server of
                 this package gives the same answer the same grade.
         """
         if self.graded is not None and (stored := self.graded.grade_for(answer)) is not None:
@@ -199,11 +199,12 @@ class ChannelClient:
         return await self._call("tasks.grade", {"answer": answer}, within_s)
 
     async def cancel(self, *, reason: str | None = None, cause: Cause = Cause.AGENT) -> None:
-        """End what the session holds; a start or a grade that another task waits for is cut off.
+        """End the task of the session, and cut off a running start or grade.
 
         Args:
             reason: Why, for the record of a server of this package.
-            cause: Whose doing it is; the same. It is taken from whoever planned the run alone.
+            cause: The cause of the end, for the same record. The server accepts it only from the
+                program that planned the run.
 
         Raises:
             ChannelFailed: The connection is gone.
@@ -218,7 +219,7 @@ class ChannelClient:
             result_of("tasks.cancel", await self._reply(request_id, REPLY_S))
 
     async def bye(self) -> None:
-        """End the session and what it holds.
+        """End the session and its task.
 
         Raises:
             ChannelFailed: The connection is gone.
@@ -227,22 +228,22 @@ class ChannelClient:
 
     @property
     def is_closed(self) -> bool:
-        """Whether its connection is; nothing can be asked over it any more."""
+        """Whether the connection is closed, so that no call can be sent."""
         return self._writer.is_closing()
 
     async def call(
         self, method: str, params: Mapping[str, Any], *, within_s: float = _TASK_S
     ) -> dict[str, Any]:
-        """Call a method that has no function of its own here.
+        """Call a method that has no function here.
 
         Raises:
-            ChannelRefused: It was not performed; or it failed, and the text says how.
-            ChannelFailed: The connection is gone; it may have been performed.
+            ChannelRefused: The method was refused, or failed; the text says how.
+            ChannelFailed: The connection is gone; the method may have been performed.
         """
         return await self._call(method, dict(params), within_s)
 
     async def close(self) -> None:
-        """Leave; what the session holds stays held. It may be called twice."""
+        """Disconnect; the session keeps its task. It may be called twice."""
         self._writer.close()
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(_CLOSE_S):
@@ -295,7 +296,7 @@ class ChannelClient:
         return result_of(method, frame)
 
     async def _reply(self, request_id: int, within_s: float) -> dict[str, Any]:
-        """Wait for the reply of one request; those of others are kept for them."""
+        """Wait for the reply to one request, and keep the replies to others for them."""
         try:
             async with asyncio.timeout(within_s):
                 await self._writer.drain()

@@ -1,9 +1,10 @@
-"""One control connection: what its peer asks, and what it is answered."""
+"""The conversations of a control connection: of a client, and of an agent of one session."""
 
 import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ from hud_mcp.agents.agent import answer_text
 from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError, InvalidContext, InvalidTask
 from hud_mcp.plugins.hud.operations import OPERATIONS, Operations
-from hud_mcp.plugins.hud.wire.frames import encode_frame
+from hud_mcp.plugins.hud.wire.frames import BadFrame, FrameReader, encode_frame
 from hud_mcp.plugins.hud.wire.hud_session import HudSession
 from hud_mcp.plugins.hud.wire.hud_sessions import HudSessions, NoHudSession
 from hud_mcp.plugins.hud.wire.peer import Peer
@@ -35,29 +36,30 @@ from hud_mcp.plugins.hud.wire.requests import (
 )
 from hud_mcp.session.caller import CREDENTIAL, read_session_token
 
-__all__ = ["Connection", "Service"]
+__all__ = ["Connection", "Guest", "Service"]
+
 
 logger = logging.getLogger(__name__)
 
 _STOP_S = 10.0
-"""How long a task call that is interrupted may take to end."""
+"""Seconds that an interrupted start or grade may take to end."""
 
 Method = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
 class Service:
-    """What every connection of a channel shares.
+    """The state that all connections of a channel share.
 
     Attributes:
-        environment: What is served.
-        hud_sessions: Who holds which task.
-        token: What a peer must send first; None where none is asked for.
-        bindings: The capabilities that are published to a session now, as the wire has them.
-        argument_bytes: How long a task's arguments and an answer may be.
-        idle_s: How long a guest may say nothing.
-        calls: What is being answered now, also for peers that are gone.
-        operations: What the operator may call; None where nobody may.
+        environment: The environment of the channel.
+        hud_sessions: The sessions, with the tasks that they hold.
+        token: The token that a peer must send; None asks for none.
+        bindings: Returns the capabilities of a session as the wire has them.
+        argument_bytes: The longest arguments, and the longest answer.
+        idle_s: Seconds that an agent's connection may be silent.
+        calls: The running calls, also of peers that are gone.
+        operations: The operator's calls; None allows none.
     """
 
     environment: Environment
@@ -70,17 +72,26 @@ class Service:
     operations: Operations | None = None
 
     def session_of(self, params: Mapping[str, Any]) -> str | None:
-        """The session that a token of one opens, by its id's digest; None for any other token."""
+        """Return the digest of the session that a session's token opens; None for another token."""
         if self.token is None:
             return None
         read = read_session_token(params.get("token"), [self.token])
         return None if read is None else read[1]
 
+    async def greeting(self, hud: HudSession) -> dict[str, Any]:
+        """Return the reply to a `hello`."""
+        return {
+            "session_id": hud.id,
+            "env": {"name": self.environment.name, "version": self.environment.version},
+            "bindings": await self.bindings(hud),
+            "server": "hud-mcp",
+        }
+
     def check_token(self, params: Mapping[str, Any]) -> None:
-        """Let in whoever knows the token.
+        """Check the token of a request.
 
         Raises:
-            RpcError: This peer does not.
+            RpcError: The token is missing or wrong.
         """
         given = params.get("token")
         if self.token is None:
@@ -107,11 +118,11 @@ _METHODS: Mapping[str, str] = {
 
 
 class Connection:
-    """One peer's conversation. The end of the peer's frames stops no task that it has started.
+    """One client's conversation. The end of its frames stops no task that it has started.
 
     Args:
-        service: What is served.
-        peer: Where its frames come from, and its replies go.
+        service: The state that all connections share.
+        peer: The source of its frames, and the target of its replies.
     """
 
     __slots__ = (
@@ -132,11 +143,11 @@ class Connection:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a task is being started or graded for this peer."""
+        """Whether a task is being started or graded for this client."""
         return self._call is not None and not self._call.done()
 
     def receive(self, frame: dict[str, Any]) -> bool:
-        """Answer a request; return whether the next one may be given at once."""
+        """Answer a request, and return whether the next one may follow at once."""
         if self._hud.speaker is not self:
             self._peer.finish()
             return False
@@ -159,20 +170,20 @@ class Connection:
             return exc.code != UNAUTHORIZED
 
     def attend(self) -> None:
-        """Note that the peer is still there: its task does not expire as idle."""
+        """Keep the task from expiring as idle, because the client is still there."""
         self._hud.touch()
 
     def leave(self) -> None:
-        """Note that the peer says nothing more: what it holds stays held, for who resumes it."""
+        """Note that the client sends nothing more. Its task stays held, and can be resumed."""
         self._has_left = True
         self._service.hud_sessions.park(self._hud, self)
 
     def lose(self) -> None:
-        """End: another connection has taken the session over."""
+        """End, because another connection has taken the session over."""
         self._peer.abort()
 
     def _dispatch(self, request_id: Any, method: str, params: dict[str, Any]) -> bool:
-        """Begin to answer; return whether the next request may be given at once."""
+        """Begin to answer, and return whether the next request may follow at once."""
         run: Method | None = getattr(self, _METHODS[method]) if method in _METHODS else None
         if run is None and (operate := self._operation(method, params)) is not None:
             self._begin(self._operate(request_id, operate), self._go_on)
@@ -201,7 +212,7 @@ class Connection:
         work: Coroutine[Any, Any, None],
         and_then: Callable[["asyncio.Task[None]"], None],
     ) -> "asyncio.Task[None]":
-        """Do work for this peer, which goes on where that leaves."""
+        """Do work for this client; the work goes on after the client leaves."""
         task = asyncio.get_running_loop().create_task(work)
         self._service.calls.add(task)
         task.add_done_callback(and_then)
@@ -225,7 +236,7 @@ class Connection:
     def _operation(
         self, method: str, params: dict[str, Any]
     ) -> Callable[[], Awaitable[dict[str, Any]]] | None:
-        """What performs an operation, where its caller may; to others no such method exists."""
+        """Return the handler of an operation; None for callers without the right to it."""
         operations = self._service.operations
         if operations is None or method not in OPERATIONS:
             return None
@@ -236,7 +247,7 @@ class Connection:
     async def _operate(
         self, request_id: Any, perform: Callable[[], Awaitable[dict[str, Any]]]
     ) -> None:
-        """Perform an operation; a failure says its class, which the operator's client raises."""
+        """Perform an operation. An error names its class, which the operator's client raises."""
         try:
             answer: dict[str, Any] = {"result": await perform()}
         except HudMcpError as exc:
@@ -248,7 +259,7 @@ class Connection:
         await self._send(request_id, answer)
 
     async def _interrupt(self, method: str, params: dict[str, Any]) -> None:
-        """Cut off a task call that runs, and see to it that it is answered first."""
+        """Cut off a running start or grade, and wait until it is answered."""
         call = self._call
         if call is None or call.done():
             return
@@ -264,7 +275,7 @@ class Connection:
             self._interrupted_by = None
 
     async def _make_call(self, request_id: Any, run: Method, params: dict[str, Any]) -> None:
-        """Start or grade a task: what may be interrupted."""
+        """Start or grade a task; both may be interrupted."""
         try:
             answer = await self._answer(run, params, is_call=True)
         except asyncio.CancelledError:
@@ -281,7 +292,7 @@ class Connection:
     async def _answer(
         self, run: Method, params: dict[str, Any], *, is_call: bool = False
     ) -> dict[str, Any]:
-        """What a request is answered with: its result or its error."""
+        """Return the reply to a request: its result or its error."""
         try:
             return {"result": await run(params)}
         except RpcError as exc:
@@ -311,13 +322,7 @@ class Connection:
             found = await self._service.hud_sessions.resume(wanted, self, take_over=take_over)
             self._service.hud_sessions.park(self._hud, self)
             self._hud = found
-        environment = self._service.environment
-        return {
-            "session_id": self._hud.id,
-            "env": {"name": environment.name, "version": environment.version},
-            "bindings": await self._service.bindings(self._hud),
-            "server": "hud-mcp",
-        }
+        return await self._service.greeting(self._hud)
 
     async def _list(self, _params: dict[str, Any]) -> dict[str, Any]:
         return {"tasks": self._service.hud_sessions.listed()}
@@ -365,9 +370,79 @@ class Connection:
         self._peer.send(fitting({"jsonrpc": "2.0", "id": request_id, **error(code, text)}))
 
     async def _send(self, request_id: Any, answer: dict[str, Any]) -> bool:
-        """Send a reply; return whether it went on its way. What has no id is sent none."""
+        """Send a reply, and return whether the connection took it. A notification gets none."""
         if request_id is None:
             return False
         if not self._peer.send(fitting({"jsonrpc": "2.0", "id": request_id, **answer})):
             return False
         return await self._peer.is_read()
+
+
+_WRITE_S = 30.0
+"""Seconds that an agent may leave its replies unread."""
+
+
+class Guest:
+    """The conversation of an agent with the session that its runner holds.
+
+    The agent has the token of one session. It learns the session's bindings, and opens streams to
+    them. Its runner starts the task and submits the answer; for the agent, no other method exists.
+
+    Args:
+        service: The state that all connections share.
+        frames: The source of its frames.
+        writer: The target of its replies.
+        session: The digest of its session's id.
+    """
+
+    def __init__(
+        self, service: Service, frames: FrameReader, writer: asyncio.StreamWriter, *, session: str
+    ) -> None:
+        self._service = service
+        self._frames = frames
+        self._writer = writer
+        self._session = session
+
+    async def run(self, first: dict[str, Any]) -> None:
+        """Answer the first frame and all that follow, until either side leaves."""
+        frame: dict[str, Any] | None = first
+        while frame is not None and await self._answer(frame):
+            try:
+                frame = await self._frames.read(first_s=self._service.idle_s)
+            except BadFrame as exc:
+                await self._send(None, error(exc.code, str(exc)))
+                return
+            except TimeoutError:
+                return
+
+    async def _answer(self, frame: dict[str, Any]) -> bool:
+        """Answer a request, and return whether to go on."""
+        method = ""
+        try:
+            method, params = read_request(frame)
+            answer = {"result": await self._result(method, params)}
+        except RpcError as exc:
+            answer = error(exc.code, str(exc))
+        if frame.get("id") is not None:
+            await self._send(frame["id"], answer)
+        return method != "bye" and not self._writer.is_closing()
+
+    async def _result(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        if method == "bye":  # what is held is its runner's
+            return {"goodbye": True}
+        if method != "hello":
+            raise RpcError(NO_METHOD, f"method not found: {method}")
+        hud = self._service.hud_sessions.find(self._session)
+        wanted = params.get("session_id")
+        if hud is None or wanted not in (None, hud.id):
+            raise RpcError(
+                FAILED, "this token belongs to a session that has ended, or to another one"
+            )
+        hud.touch()
+        return await self._service.greeting(hud)
+
+    async def _send(self, request_id: Any, answer: dict[str, Any]) -> None:
+        with suppress(TimeoutError, OSError):
+            self._writer.write(encode_frame({"jsonrpc": "2.0", "id": request_id, **answer}))
+            async with asyncio.timeout(_WRITE_S):
+                await self._writer.drain()

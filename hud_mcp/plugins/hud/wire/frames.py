@@ -1,8 +1,8 @@
 """One JSON object a line, both ways: reading within bounds, and writing.
 
-Nothing is kept of a frame that is too long: its bytes are counted and dropped until its
-end, so that the error can be read before the connection is closed. What all peers have sent
-of frames that are not complete shares one budget.
+A frame that is too long is not stored. Its bytes are counted and dropped until its end, so that
+its sender can read the error before the connection closes. The incomplete frames of all peers
+share one budget.
 """
 
 import asyncio
@@ -29,26 +29,26 @@ __all__ = [
 ]
 
 FRAME_BYTES = 16 * 1024 * 1024
-"""The longest frame without its newline, as HUD has it since 0.6.16."""
+"""The longest frame without its newline, as in HUD since 0.6.16."""
 
 CHUNK_BYTES = 16 * 1024
-"""What is read at once; every connection may hold this much without asking the budget."""
+"""The bytes of one read. Every connection may hold them outside the budget."""
 
 DRAIN_BYTES = 64 * 1024 * 1024
 DRAIN_S = 5.0
-"""How much of a frame that is too long is read past, and for how long."""
+"""Bytes and seconds for reading past a frame that is too long."""
 
 FRAME_S = 120.0
-"""How long a frame may take from its first byte to its newline."""
+"""Seconds from a frame's first byte to its newline."""
 
 INVALID = -32600
 
 
 class BadFrame(Exception):
-    """A line is no frame.
+    """A line is not a frame.
 
     Attributes:
-        code: JSON-RPC's code for what is wrong.
+        code: JSON-RPC's code of the error.
         fatal: Whether nothing after it can be read.
     """
 
@@ -59,17 +59,13 @@ class BadFrame(Exception):
 
 
 class Budget:
-    """How many bytes of incomplete frames are held, of all connections together.
-
-    Args:
-        limit: The most.
-    """
+    """The bytes that the incomplete frames of all connections may use together."""
 
     def __init__(self, limit: int = 4 * FRAME_BYTES) -> None:
         self._left = limit
 
     def take(self, count: int) -> bool:
-        """Set bytes aside; return whether there were as many. A negative count gives back."""
+        """Reserve bytes, and return whether enough were left. A negative count gives them back."""
         if count > self._left:
             return False
         self._left -= count
@@ -81,7 +77,7 @@ class Frames:
 
     Args:
         limit: The longest frame in bytes.
-        budget: The budget that it shares with other peers.
+        budget: The budget that all peers share.
     """
 
     __slots__ = ("_budget", "_limit", "_lines", "_taken")
@@ -93,28 +89,28 @@ class Frames:
         self._lines = LineBuffer(limit)
 
     def __len__(self) -> int:
-        """How many bytes are held."""
+        """Return the number of bytes that are held."""
         return len(self._lines)
 
     @property
     def has_begun(self) -> bool:
-        """Whether a frame has come in part."""
+        """Whether a part of a frame has arrived."""
         return self._lines.has_begun
 
     @property
     def is_dropping(self) -> bool:
-        """Whether the next bytes belong to a frame that was refused."""
+        """Whether the next bytes belong to a refused frame."""
         return self._lines.is_dropping
 
     def feed(self, data: bytes) -> None:
-        """Take in bytes."""
+        """Add bytes."""
         self._lines.feed(data)
 
     def take(self) -> dict[str, Any] | None:
-        """Remove and return the next frame; None while none is complete.
+        """Remove and return the next frame; None until one is complete.
 
         Raises:
-            BadFrame: The line is not a JSON object, or too long, or no budget is left for it.
+            BadFrame: The line is not a JSON object, or is too long, or the budget is used up.
         """
         line = self._lines.take()
         if not self._fit_budget():
@@ -131,10 +127,10 @@ class Frames:
         return None if line is None else _decode(line)
 
     def take_last(self) -> dict[str, Any] | None:
-        """Remove and return a frame without a newline at the end of the stream; None without one.
+        """Remove and return a frame that lacks its newline at the end of the stream, or None.
 
         Raises:
-            BadFrame: It is not a JSON object.
+            BadFrame: The line is not a JSON object.
         """
         return _decode(self.rest()) if self.has_begun else None
 
@@ -145,7 +141,7 @@ class Frames:
         return rest
 
     def _fit_budget(self) -> bool:
-        """Take from the budget what is held beyond a chunk; return whether there was as much."""
+        """Reserve the bytes beyond a chunk, and return whether the budget had them."""
         beyond = max(0, len(self._lines) - CHUNK_BYTES)
         if beyond != self._taken:
             if not self._budget.take(beyond - self._taken):
@@ -155,13 +151,13 @@ class Frames:
 
 
 class FrameReader:
-    """Reads frames from a stream.
+    """A reader of frames from a stream.
 
     Args:
         reader: The stream.
         limit: The longest frame in bytes.
-        within_s: How long a frame may take from its first byte to its newline.
-        budget: What it shares with the others; one of its own by default.
+        within_s: Seconds from a frame's first byte to its newline.
+        budget: The budget that readers share; a new one by default.
     """
 
     def __init__(
@@ -178,25 +174,24 @@ class FrameReader:
 
     @property
     def rest(self) -> bytes:
-        """What was read after the last frame, for who takes the stream over."""
+        """The bytes after the last frame, for the next reader of the stream."""
         return self._frames.rest()
 
     def close(self) -> None:
-        """Let go of what was read and not taken. It may be called twice."""
+        """Drop the bytes that were read and not used. It may be called twice."""
         self._frames.rest()
 
     async def read(self, *, first_s: float | None = None) -> dict[str, Any] | None:
         """Return the next frame; None at the end of the stream.
 
         Args:
-            first_s: How long to wait for its first byte, blank lines not counted; None for as
-                long as it takes.
+            first_s: Seconds to wait for its first byte, without blank lines; None for no bound.
 
         Raises:
-            BadFrame: The line is not a JSON object, or too long; after one that is not fatal, the
+            BadFrame: The line is not a JSON object, or is too long. If the error is not fatal, the
                 next call reads the next line.
-            TimeoutError: Nothing came for `first_s`, or the frame did not come to its end in
-                time. `has_begun` tells which.
+            TimeoutError: Nothing came for `first_s`, or the frame did not end in time; `has_begun`
+                tells the two apart.
         """
         try:
             if (frame := self._frames.take()) is not None:
@@ -220,7 +215,7 @@ class FrameReader:
 
     @property
     def has_begun(self) -> bool:
-        """Whether a frame has come in part."""
+        """Whether a part of a frame has arrived."""
         return self._frames.has_begun
 
     async def _more(self) -> int:
@@ -229,9 +224,9 @@ class FrameReader:
         return len(chunk)
 
     async def _read_past(self) -> None:
-        """Read past a frame that is refused, within bounds.
+        """Read past a refused frame, within bounds.
 
-        Were the connection closed with bytes unread, its peer would see a reset and no error.
+        If the connection closed with unread bytes, its peer would see a reset instead of the error.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_S):
@@ -242,7 +237,7 @@ class FrameReader:
 
 
 def encode_frame(frame: Mapping[str, Any]) -> bytes:
-    """A frame as its line."""
+    """Return a frame as its line."""
     try:
         data = orjson.dumps(frame, default=str, option=orjson.OPT_NON_STR_KEYS)
         return escape_separators(data) + b"\n"

@@ -1,4 +1,4 @@
-"""One HUD session: which task it holds, and which connection speaks for it."""
+"""One HUD session: the task that it holds, and the connection that speaks for it."""
 
 import asyncio
 import hashlib
@@ -23,15 +23,14 @@ __all__ = [
 ]
 
 
-_GAP = 8
-"""How many starts in a row may have failed without a trace, where a session is looked up."""
-
-
 PRINCIPAL = "hud-channel"
-"""Whose the channel's sessions are: an id of theirs opens nothing over MCP, nor the reverse."""
+"""The principal of the channel's sessions. Their ids open nothing over MCP, nor the reverse."""
+
+_GAP = 8
+"""The most starts in a row without a record, when an earlier session is looked up."""
 
 _UNTOLD_S = 3600.0
-"""How long a grade that nobody received is kept for who asks without an id."""
+"""Seconds that an undelivered grade waits for a peer that asks without an id."""
 
 
 class Speaker(Protocol):
@@ -47,9 +46,9 @@ class HudSession:
 
     Args:
         session_id: Its id.
-        count: How many ids of tasks it has used before.
-        task: What its current task is known by, where an earlier process on the store began
-            it: the id of the task's session while that goes on, else its receipt.
+        count: The number of task ids that it has used.
+        task: Its current task, if an earlier process on the store began it: the id of the task's
+            session while the task goes on, else the receipt.
 
     Attributes:
         id: Its id.
@@ -70,32 +69,32 @@ class HudSession:
 
     @property
     def speaker(self) -> Speaker | None:
-        """The connection that speaks for it; None where it is parked."""
+        """The connection that speaks for it; None while it is parked."""
         return self._speaker
 
     @property
     def count(self) -> int:
-        """How many ids of tasks it has used."""
+        """The number of task ids that it has used."""
         return self._count
 
     @property
     def session(self) -> Session | None:
-        """The current task's session; None without one."""
+        """The session of the current task, or None."""
         return self._session
 
     @property
     def stored(self) -> str | None:
-        """The id of the current task's session, where this process has yet to resume it."""
+        """The id of the current task's session if this process has yet to resume it."""
         return self._stored
 
     @property
     def receipt(self) -> Receipt | None:
-        """Of a current task that had ended before this process began."""
+        """The receipt of a current task that ended before this process began."""
         return self._receipt
 
     @property
     def goes_on(self) -> bool:
-        """Whether it holds a task that has not ended, or is being started."""
+        """Whether it holds a task that has not ended, or that is being started."""
         if self._stored is not None or self.starting.locked():
             return True
         session = self._session
@@ -103,24 +102,24 @@ class HudSession:
 
     @property
     def untold_s(self) -> float:
-        """Since when a grade waits that no connection was told of; 0 without one."""
+        """The time since which a grade is undelivered; 0 without one."""
         return self._untold_s or 0.0
 
     @property
     def is_untold(self) -> bool:
-        """Whether it asked for a grade, not long ago, that no connection was told of."""
+        """Whether a recent grade has not reached any connection."""
         return self._untold_s is not None and time.monotonic() - self._untold_s < _UNTOLD_S
 
     @property
     def is_told(self) -> bool:
-        """Whether its task was graded, and its peer was told of the grade."""
+        """Whether its task was graded, and the grade has reached its peer."""
         if self._session is None or self._session.receipt is None or self._untold_s is not None:
             return False
         return self._session.receipt.outcome is Outcome.GRADED
 
     @property
     def task_id(self) -> str:
-        """The id of the session of the task that was begun last; of the first one, before any."""
+        """The session id of the last task; before any task, of the first one."""
         return task_session_id(self.id, max(0, self._count - 1))
 
     def speak(self, speaker: Speaker) -> None:
@@ -128,28 +127,28 @@ class HudSession:
         self._speaker = speaker
 
     def park(self, speaker: Speaker) -> bool:
-        """Note that a connection is gone; return whether it was the one that spoke for it."""
+        """Note that a connection is gone, and return whether it was the speaker."""
         if self._speaker is not speaker:
             return False
         self._speaker = None
         return True
 
     def touch(self) -> None:
-        """Note that a peer attends to its task, which does not expire as idle meanwhile."""
+        """Keep the task from expiring as idle, because a peer attends to it."""
         if self._session is not None:
             self._session.touch()
 
     def next_task_id(self) -> str:
-        """Use an id for the session of its next task."""
+        """Return a new id for the session of the next task."""
         self._count += 1
         return self.task_id
 
     def return_task_id(self) -> None:
-        """Have the id that was used last used again: nothing is recorded under it."""
+        """Give the last id back, because nothing is recorded under it."""
         self._count -= 1
 
     def assign(self, found: Session | Receipt) -> None:
-        """Hold a task by its session, or by its receipt where it has ended."""
+        """Hold a task by its session, or by its receipt if it has ended."""
         self._stored = None
         if isinstance(found, Receipt):
             self._session, self._receipt = None, found
@@ -157,41 +156,41 @@ class HudSession:
             self._session = found
 
     def take(self, other: "HudSession") -> None:
-        """Hold what another one holds, in place of its own."""
+        """Hold the task of another session."""
         self._session, self._stored = other.session, other.stored
         self._receipt = other.receipt
 
     def drop(self) -> None:
-        """Hold nothing."""
+        """Hold no task."""
         self._session = self._stored = self._receipt = self._untold_s = None
 
     def ask_grade(self) -> None:
-        """Note that its peer waits for a grade."""
+        """Note that the peer waits for a grade."""
         self._untold_s = time.monotonic()
 
     def tell(self) -> None:
-        """Note that its peer was sent what it waited for."""
+        """Note that the peer got its reply."""
         self._untold_s = None
 
 
 def new_session_id() -> str:
-    """A HUD session's id: 128 random bits."""
+    """Return a new id of a HUD session, with 128 random bits."""
     return f"sess-{secrets.token_hex(16)}"
 
 
 def task_session_id(session_id: str, number: int) -> str:
-    """The id of the session of a HUD session's task, by the task's number."""
+    """Return the session id of a HUD session's task with this number."""
     if number == 0:
         return session_id
     return f"sess-{hashlib.sha256(f'{session_id}/{number}'.encode()).hexdigest()[:32]}"
 
 
 async def waiting_records(store: Store, environment: str) -> list[str]:
-    """The parked tasks of earlier processes, by their records' ids.
+    """Return the record ids of parked tasks that earlier processes began.
 
     Args:
-        store: Where they are recorded.
-        environment: The name of the environment whose they are.
+        store: The store of the records.
+        environment: The name of the tasks' environment.
     """
     if not store.exists:
         return []
@@ -200,11 +199,11 @@ async def waiting_records(store: Store, environment: str) -> list[str]:
 
 
 async def find_stored(store: Store, session_id: str) -> HudSession | None:
-    """A HUD session that an earlier process had; None where none had it.
+    """Return a HUD session of an earlier process, or None.
 
     Args:
-        store: Where its tasks are recorded.
-        session_id: What `hello` returned.
+        store: The store of its tasks.
+        session_id: The id that `hello` returned.
     """
     if not store.exists:
         return None

@@ -1,8 +1,8 @@
-"""Which task each peer of the channel holds: HUD's session ids, on the sessions of the process.
+"""The tasks that the peers of a channel hold, by HUD's session ids.
 
-A HUD session runs one task after the other; each of ours runs one. So a HUD session's
-first task is the session of the same id, and each later one has an id derived from it:
-whoever has the HUD id reaches them all, after a restart too, and nobody else does.
+A HUD session runs one task after the other, and each of our sessions runs one. So a HUD session's
+first task is the session with the same id. Each later task has an id that is derived from it. The
+HUD id alone reaches them all, after a restart too.
 """
 
 import time
@@ -41,16 +41,16 @@ __all__ = ["HudSessions", "NoHudSession", "Startable"]
 
 
 _UNTOLD = 256
-"""How many grades that nobody received are kept for who asks without an id."""
+"""The number of undelivered grades that are kept for peers that ask without an id."""
 
 _SWEEP_S = 10.0
 
 
 class NoHudSession(HudMcpError):
-    """There is no such session, or not one to take; the text is what HUD's clients know.
+    """No such session exists, or it cannot be taken; the text is what HUD's clients know.
 
     Attributes:
-        receipt: Of the session that was named, where it has ended.
+        receipt: The receipt of the named session if it has ended.
     """
 
     def __init__(self, text: str, receipt: Receipt | None = None) -> None:
@@ -63,13 +63,12 @@ class HudSessions:
 
     Args:
         sessions: The registry.
-        environment: The environment that the channel serves.
-        takes_parked: Whether a peer that names no session may take over the only parked one.
-        endpoints: Told of each session that is over for good, or that only the store
-            knows from then on.
+        environment: The environment of the channel.
+        takes_parked: Whether a peer without a session id may take over the only parked session.
+        endpoints: The channel's endpoints, which lose each session that this process forgets.
 
     Attributes:
-        listed: What can be started, as `Startable.listed` has it.
+        listed: Returns the startable tasks, as `Startable.listed` does.
     """
 
     def __init__(
@@ -95,20 +94,20 @@ class HudSessions:
         return len(self._by_id)
 
     def open(self, speaker: Speaker) -> HudSession:
-        """A new HUD session, spoken for by its connection."""
+        """Return a new HUD session with its speaker."""
         hud = HudSession(new_session_id())
         hud.speak(speaker)
         self._by_id[hud.id] = hud
         return hud
 
     def find(self, named: str) -> HudSession | None:
-        """The HUD session whose id has this digest; None where this process knows none."""
+        """Return the HUD session whose id has this digest; None if this process has none."""
         return next((hud for hud in self._by_id.values() if digest(hud.id) == named), None)
 
     def park(self, hud: HudSession, speaker: Speaker) -> None:
-        """Note that a connection is gone; what its session holds stays.
+        """Note that a connection is gone; its session keeps its task.
 
-        Where another connection speaks for it by now, nothing happens.
+        If another connection speaks for the session by now, nothing happens.
         """
         if not hud.park(speaker):
             return
@@ -119,7 +118,7 @@ class HudSessions:
             self._sweep()
 
     def _sweep(self) -> None:
-        """Forget parked sessions whose tasks have ended meanwhile."""
+        """Forget parked sessions whose tasks have ended."""
         ended = [h for h in self._by_id.values() if h.speaker is None and not h.goes_on]
         untold = sorted((h for h in ended if h.is_untold), key=lambda h: h.untold_s)
         kept = {h.id for h in untold[-_UNTOLD:]}
@@ -137,11 +136,11 @@ class HudSessions:
         self._remove(hud)
 
     async def attend(self, hud: HudSession) -> Session:
-        """The session of the task that a HUD session holds, for what reaches its world directly.
+        """Return the session of the held task, for direct access to its world.
 
         Raises:
-            NoHudSession: No task is held, or it is being started.
-            SessionEnded, SessionBusy: It has ended, or cannot be resumed here now.
+            NoHudSession: No task is held, or the task is being started.
+            SessionEnded, SessionBusy: The task has ended, or cannot be resumed here now.
         """
         if hud.starting.locked():
             raise NoHudSession("The task is being started; wait for its prompt, then try again.")
@@ -156,17 +155,17 @@ class HudSessions:
     async def resume(
         self, session_id: str, speaker: Speaker, *, take_over: bool = False
     ) -> HudSession:
-        """Let a connection speak for a session that has none.
+        """Let a connection speak for a session that has no speaker.
 
         Args:
-            session_id: What `hello` returned.
+            session_id: The id that `hello` returned.
             speaker: The connection.
             take_over: Whether to take it from a connection that may be dead.
 
         Raises:
-            NoHudSession: It is unknown, has a live connection, or has nothing that goes on: its
-                last task has ended, and the error has the receipt.
-            StoreFailed: It has ended, and that cannot be recorded.
+            NoHudSession: The id is unknown, or has a live connection. Or the last task has ended;
+                the error then has the receipt.
+            StoreFailed: The task has ended, and its end cannot be recorded.
         """
         hud = self._by_id.get(session_id)
         if hud is None:
@@ -188,11 +187,11 @@ class HudSessions:
         return hud
 
     async def start(self, hud: HudSession, task_id: str, args: Mapping[str, Any]) -> Session:
-        """Start a task, in place of the one that the session holds.
+        """Start a task in place of the one that the session holds.
 
         Raises:
-            InvalidTask, InvalidContext: Nothing was started, and what was held still is.
-            HudMcpError: It could not be started.
+            InvalidTask, InvalidContext: Nothing was started, and the session still holds its task.
+            HudMcpError: The task could not be started.
 
         If this call is cancelled, the half-made task ends as cancelled.
         """
@@ -214,16 +213,16 @@ class HudSessions:
             return session
 
     async def grade(self, hud: HudSession, answer: str, *, max_bytes: int | None = None) -> Receipt:
-        """Submit the answer of the task that a session holds, or of the only parked one.
+        """Submit the answer of the held task, or of the only parked one.
 
-        A session whose own grade was told holds nothing, as with HUD: it may take the only
-        parked one. Where none is parked, the same answer again gives the same receipt.
+        As with HUD, a session that was told its grade holds nothing: it may take the only parked
+        task. If none is parked, the same answer again gives the same receipt.
 
         Raises:
-            NoHudSession: No task is held, or it is not clear which.
-            HudMcpError: It was not graded; the text says why.
+            NoHudSession: No task is held, or more than one is parked.
+            HudMcpError: The answer was not graded; the text says why.
 
-        If this call is cancelled, an answer that was submitted stays so, and is graded.
+        If this call is cancelled, a submitted answer stays submitted, and is graded.
         """
         async with hud.starting:
             pass  # one that is being started is graded, not another one in its place
@@ -250,11 +249,11 @@ class HudSessions:
         return receipt
 
     async def cancel(self, hud: HudSession, said: Mapping[str, Any]) -> None:
-        """End the task that a session holds, whatever it does; without one, nothing happens.
+        """End the task that a session holds, whatever its phase. Without a task, nothing happens.
 
         Args:
             hud: The session.
-            said: What came with the call; see `read_cancellation`.
+            said: The parameters of the call; see `read_cancellation`.
         """
         reason, cause = await read_cancellation(
             said,
@@ -269,7 +268,7 @@ class HudSessions:
             hud.drop()
 
     def begun(self, hud: HudSession) -> Session | None:
-        """The session of a task that is being started, while its setup runs; else None."""
+        """Return the session of a task whose setup runs; else None."""
         found = self._sessions.here(hud.task_id, self._caller)
         return None if found is None or found.state.is_closed else found
 
@@ -282,7 +281,7 @@ class HudSessions:
             await session.finish(end, abort=True)
 
     async def _current(self, hud: HudSession) -> Session | None:
-        """The session of the task that is held; None where it ended before this process began."""
+        """Return the session of the held task; None if it ended before this process began."""
         found: Session | Receipt | None = None
         if hud.stored is not None:
             found = await self._sessions.find(hud.stored, self._caller)
@@ -293,14 +292,14 @@ class HudSessions:
         return hud.session
 
     async def _take_parked(self, hud: HudSession, answer: str | None = None) -> bool:
-        """Let a session hold what the only parked one holds; return whether there was one.
+        """Let a session hold the task of the only parked one, and return whether there was one.
 
         Args:
             hud: The session.
-            answer: Where it is given, a grade for it that nobody was told of counts too.
+            answer: If given, an undelivered grade for this answer counts too.
 
         Raises:
-            NoHudSession: It is not clear which one is meant.
+            NoHudSession: More than one session is parked.
         """
         async with self._taking:
             parked = [h for h in self._by_id.values() if h.speaker is None and h.goes_on]
@@ -327,7 +326,7 @@ class HudSessions:
         self.forget(other)
 
     def _untold(self, answer: str) -> list[HudSession]:
-        """The one session that was graded for this answer and whose peer did not learn of it."""
+        """Return the session with an undelivered grade for this answer, if only one has it."""
         found = [
             h
             for h in self._by_id.values()
@@ -341,10 +340,10 @@ class HudSessions:
 
 
 async def _written_receipt(hud: HudSession) -> Receipt | None:
-    """The receipt of what a session held last; None where that goes on.
+    """Return the receipt of a session's last task; None if the task goes on.
 
     Raises:
-        StoreFailed: It is not recorded, and cannot be.
+        StoreFailed: The end cannot be recorded.
     """
     if hud.goes_on:
         return None
@@ -355,7 +354,7 @@ async def _written_receipt(hud: HudSession) -> Receipt | None:
 
 
 def _unknown(session_id: str, receipt: Receipt) -> str:
-    """HUD's words for a session that is over; without a grade, with how it ended."""
+    """Return HUD's text for an ended session, and how it ended if it has no grade."""
     text = f"unknown session: {session_id!r}"
     return text if receipt.outcome is Outcome.GRADED else f"{text}: it {ended_how(receipt)}"
 
@@ -366,11 +365,11 @@ def _cancelled(reason: str | None = None, cause: Cause = Cause.AGENT) -> Session
 
 
 def _same_answer(receipt: Receipt | None, answer: str) -> Receipt:
-    """The receipt again for the same answer.
+    """Return the receipt again for the same answer.
 
     Raises:
-        SessionEnded: It was another one, or there is no grade.
-        NoHudSession: There is none.
+        SessionEnded: The answer differs, or the task has no grade.
+        NoHudSession: No receipt exists.
     """
     if receipt is None:
         raise NoHudSession("no task in progress")
@@ -380,11 +379,11 @@ def _same_answer(receipt: Receipt | None, answer: str) -> Receipt:
 
 
 class Startable:
-    """What can be started on one channel.
+    """The tasks that the peers of a channel may start: templates, and rows with prompts.
 
     Args:
-        sessions: The registry, which knows the listed tasks.
-        environment: The environment that the channel serves.
+        sessions: The registry, which has the listed rows.
+        environment: The environment of the channel.
     """
 
     def __init__(self, sessions: Sessions, environment: Environment) -> None:
@@ -392,7 +391,7 @@ class Startable:
         self._environment = environment
 
     def listed(self) -> list[dict[str, Any]]:
-        """All of it, as the wire has it."""
+        """Return all of them as the wire has them."""
         rows = [
             {
                 "id": task.id,
@@ -405,14 +404,14 @@ class Startable:
         return [*self._environment.manifest()["templates"], *rows]
 
     def mint(self, task_id: str, args: Mapping[str, Any]) -> Task:
-        """The task that a peer names.
+        """Return the task that a peer names.
 
         Args:
-            task_id: A template's id, or a listed row's.
+            task_id: The id of a template or of a listed row.
             args: The template's arguments; a row has its own.
 
         Raises:
-            InvalidTask: There is no such task, or the arguments do not fit.
+            InvalidTask: The task is unknown, or the arguments do not fit.
         """
         name, tasks = self._environment.name, self._sessions.tasks
         if task_id in self._environment.templates:

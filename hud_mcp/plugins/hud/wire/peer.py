@@ -1,7 +1,7 @@
 """One connection to a channel's port: its bytes cut into frames, within bounds of time and size.
 
-The transport calls what is here directly. A reader with a task of its own would wake twice for
-each frame, and a connection that waits would hold a task, a stream and a timer.
+The transport calls this class directly. A reader with its own task would wake twice for each
+frame, and a waiting connection would hold a task, a stream and a timer.
 """
 
 import asyncio
@@ -28,24 +28,24 @@ __all__ = ["Conversation", "Peer", "PeerBounds"]
 logger = logging.getLogger(__name__)
 
 _WRITE_S = 30.0
-"""How long a peer may not read its replies before it is taken for gone."""
+"""Seconds that a peer may leave its replies unread before it counts as gone."""
 
 _LINGER_S = 1.0
-"""How long a refused peer is listened to: else it sees a reset in place of the error."""
+"""Seconds that a refused peer may still send. Without them, it sees a reset instead of the error."""
 
 
 class Conversation(Protocol):
-    """What a peer's frames are given to."""
+    """The receiver of a peer's frames."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether a reply is still to come that the end of the peer's frames does not stop."""
+        """Whether a reply is still to come, even after the last of the peer's frames."""
         ...
 
     def receive(self, frame: dict[str, Any]) -> bool:
-        """Answer a frame; return whether the next one may be given at once.
+        """Answer a frame, and return whether the next one may follow at once.
 
-        If not, `Peer.go_on` says when.
+        If not, `Peer.go_on` asks for it.
         """
         ...
 
@@ -54,7 +54,7 @@ class Conversation(Protocol):
         ...
 
     def leave(self) -> None:
-        """Note that the peer says nothing more. It may be called twice."""
+        """Note that the peer sends nothing more. It may be called twice."""
         ...
 
 
@@ -64,17 +64,17 @@ def _no_peers() -> "set[Peer]":
 
 @dataclass(frozen=True)
 class PeerBounds:
-    """What bounds every connection of a channel.
+    """The bounds of all connections of a channel.
 
     Attributes:
         frame_bytes: The longest frame.
-        first_s: How long a connection may wait with its first frame.
-        idle_s: How long a connection may say nothing.
-        touch_s: How often a connection that is open keeps its task from expiring as idle.
-        most: How many there may be at once.
-        budget: The bytes of incomplete frames, of all of them together.
-        peers: Those that are open and hold a conversation.
-        streams: The tasks of those that were taken over.
+        first_s: Seconds until a connection's first frame.
+        idle_s: Seconds that a connection may be silent.
+        touch_s: Seconds between two signs that a connection keeps its task from expiring.
+        most: The most connections at the same time.
+        budget: The bytes of all incomplete frames.
+        peers: The open connections with a conversation.
+        streams: The tasks of connections that became streams.
     """
 
     frame_bytes: int
@@ -88,7 +88,7 @@ class PeerBounds:
 
     @property
     def count(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return len(self.peers) + len(self.streams)
 
 
@@ -96,9 +96,9 @@ class Peer(asyncio.Protocol):
     """One connection.
 
     Args:
-        bounds: What bounds it.
-        begin: Takes its first frame, and returns what answers that and all others; None where
-            it has taken the connection over, by `take_over`.
+        bounds: The bounds of all connections.
+        begin: Called with the first frame. It returns the receiver of this frame and all others, or
+            None if it took the connection over by `take_over`.
     """
 
     __slots__ = (
@@ -127,7 +127,7 @@ class Peer(asyncio.Protocol):
     # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to listen to it."""
+        """Begin to listen to the peer."""
         bounds = self._bounds
         self._transport = cast("asyncio.Transport", transport)
         bounds.peers.add(self)
@@ -140,7 +140,7 @@ class Peer(asyncio.Protocol):
             self._transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Take in bytes."""
+        """Add bytes, and answer the next frame."""
         if self._refusal is not None:
             self._read_past(data)
             return
@@ -148,7 +148,7 @@ class Peer(asyncio.Protocol):
         self._take()
 
     def eof_received(self) -> bool:
-        """Answer what came before the end; replies go on to be sent."""
+        """Answer the frames before the end; replies are still sent."""
         if self._refusal is None:
             self._has_ended = True
             self._take()
@@ -160,20 +160,20 @@ class Peer(asyncio.Protocol):
         return True
 
     def pause_writing(self) -> None:
-        """Give the peer a while to read its replies; no more of its frames are taken until then."""
+        """Give the peer `_WRITE_S` to read its replies; until then, read no more frames."""
         loop = asyncio.get_running_loop()
         self._writable = loop.create_future()
         loop.call_later(_WRITE_S, self._give_up, self._writable)
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Go on reading frames."""
         if self._writable is not None:
             self._writable.set_result(None)
             self._writable = None
         self._take()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of everything; a task that is started or graded goes on."""
+        """Release everything; a task that is being started or graded goes on."""
         if exc is not None:
             logger.debug("a connection ended: %s", exc)
         self._forget()
@@ -184,35 +184,35 @@ class Peer(asyncio.Protocol):
 
     @property
     def has_ended(self) -> bool:
-        """Whether it sends nothing more."""
+        """Whether the peer sends nothing more."""
         return self._has_ended
 
     @property
     def is_closing(self) -> bool:
-        """Whether nothing can be sent to it any more."""
+        """Whether nothing can be sent to the peer any more."""
         return self._transport.is_closing()
 
     def send(self, line: bytes) -> bool:
-        """Send a line; return whether it went on its way."""
+        """Send a line, and return whether the connection took it."""
         if self._transport.is_closing():
             return False
         self._transport.write(line)
         return True
 
     async def is_read(self) -> bool:
-        """Wait until it reads what was sent, as far as that waits here; return whether it does."""
+        """Wait until the peer reads the replies, and return whether it is still there."""
         if self._writable is not None:
             await asyncio.wait({self._writable})
         return not self._transport.is_closing()
 
     def go_on(self) -> None:
-        """Take the next frame, which was held up."""
+        """Receive the next frame, which waited for a reply."""
         self._is_answering = False
         if self._has_ended or len(self._frames):
             asyncio.get_running_loop().call_soon(self._take)
 
     def finish(self) -> None:
-        """Take nothing more, and close once the last reply is sent."""
+        """Receive nothing more, and close after the last reply."""
         self._has_ended = self._is_answering = True
         conversation = self._conversation
         if conversation is not None:
@@ -221,18 +221,18 @@ class Peer(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """End at once."""
+        """Close at once."""
         self._transport.abort()
 
     def close(self) -> "asyncio.Future[None]":
-        """Close; return what is done when all replies are sent."""
+        """Close, and return a future that is done when all replies are sent."""
         if self._closed is None:
             self._closed = asyncio.get_running_loop().create_future()
         self._transport.close()
         return self._closed
 
     def take_over(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Go on as a stream, which has every byte that came after the first frame."""
+        """Return the connection as a stream, which has every byte after the first frame."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=CHUNK_BYTES, loop=loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
@@ -247,7 +247,7 @@ class Peer(asyncio.Protocol):
     # Its frames.
 
     def _take(self) -> None:
-        """Hand on the next frame, unless the one before it is still being answered."""
+        """Receive the next frame, unless the frame before it is still being answered."""
         if self._is_answering or self._writable is not None or self._transport.is_closing():
             self._bound_reading()
             return
@@ -277,13 +277,13 @@ class Peer(asyncio.Protocol):
             self.go_on()  # a peer that has sent many at once is not served first
 
     def _note_part(self) -> None:
-        """Note since when a frame has come in part."""
+        """Note the time when a part of a frame arrived."""
         if self._began_s is None and self._frames.has_begun:
             self._began_s = asyncio.get_running_loop().time()
         self._transport.resume_reading()
 
     def _bound_reading(self) -> None:
-        """Read no more meanwhile than one frame and a chunk."""
+        """Pause reading once one frame and a chunk are held."""
         most = self._bounds.frame_bytes + CHUNK_BYTES
         if len(self._frames) > most and not self._has_ended:
             self._transport.pause_reading()
@@ -291,7 +291,7 @@ class Peer(asyncio.Protocol):
     # What is refused.
 
     def _refuse(self, exc: BadFrame) -> None:
-        """Say what is wrong; after what cannot be read past, nothing more is taken."""
+        """Send the error of a bad frame; after a fatal one, receive nothing more."""
         if self._conversation is not None and not exc.fatal:
             self._last_s, self._began_s = asyncio.get_running_loop().time(), None
             self.send(_error(exc))
@@ -304,10 +304,7 @@ class Peer(asyncio.Protocol):
             self._tell_refusal()
 
     def _read_past(self, data: bytes) -> None:
-        """Read past a frame that is refused, within bounds.
-
-        Were the connection closed with bytes unread, its peer would see a reset and no error.
-        """
+        """Read past a refused frame, within bounds, for the reason of `FrameReader._read_past`."""
         self._dropped += len(data)
         if self._frames.is_dropping:
             self._frames.feed(data)
@@ -334,7 +331,7 @@ class Peer(asyncio.Protocol):
         self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
 
     def _look(self) -> None:
-        """Look whether it says anything. The timer is not moved with each frame: it looks again."""
+        """Check the peer's times. Frames do not move the timer: it starts again here."""
         if self._has_ended:
             if self._conversation is None:  # it was refused, and has had its moment
                 self._transport.close()
@@ -350,7 +347,7 @@ class Peer(asyncio.Protocol):
             self.finish()
 
     def _left_s(self) -> float:
-        """How long it may still say nothing, or take for the frame that it has begun."""
+        """Return the seconds that are left for silence, or for the frame that has begun."""
         now_s, conversation = asyncio.get_running_loop().time(), self._conversation
         if conversation is not None:
             conversation.attend()
@@ -362,12 +359,12 @@ class Peer(asyncio.Protocol):
         return silent_s - (now_s - self._last_s)
 
     def _give_up(self, writable: "asyncio.Future[None]") -> None:
-        """Take a peer for gone that does not read."""
+        """Drop a peer that does not read its replies."""
         if writable is self._writable:
             self._transport.abort()
 
     def _forget(self) -> None:
-        """Let go of what belongs to a connection that is open."""
+        """Release the state of an open connection."""
         self._bounds.peers.discard(self)
         self._has_ended = self._is_answering = True
         self._frames.rest()
@@ -384,7 +381,7 @@ def _error(exc: BadFrame) -> bytes:
 
 
 def _keep_alive(transport: asyncio.Transport) -> None:
-    """Find out that a peer has vanished without a word."""
+    """Let the system find out that a peer is gone without a word."""
     raw: socket.socket | None = transport.get_extra_info("socket")
     if raw is None:
         return

@@ -1,4 +1,4 @@
-"""What a control connection is asked, and what it answers, as the wire has both."""
+"""Requests and replies of the control channel as the wire has them."""
 
 import ipaddress
 import re
@@ -38,7 +38,7 @@ FAILED, UNAUTHORIZED = -32000, -32001
 
 
 class RpcError(Exception):
-    """What a request is answered with in place of a result."""
+    """The error reply to a request."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -46,10 +46,10 @@ class RpcError(Exception):
 
 
 def read_request(frame: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """A request's method and parameters.
+    """Return a request's method and parameters.
 
     Raises:
-        RpcError: It has none, or they are of the wrong kind.
+        RpcError: One of them is missing or of the wrong kind.
     """
     method, params = frame.get("method"), frame.get("params")
     if not isinstance(method, str):
@@ -60,13 +60,13 @@ def read_request(frame: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def error(code: int, text: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What a request is answered with that failed."""
+    """Return the reply to a request that failed."""
     said = {"code": code, "message": text or "it failed, and nothing is known of why"}
     return {"error": {**said, "data": data} if data else said}
 
 
 def fitting(frame: dict[str, Any]) -> bytes:
-    """A reply as its line; one that no client could read says so instead."""
+    """Return a reply as its line. If the line is too long for clients, it says so instead."""
     line = encode_frame(frame)
     if len(line) <= FRAME_BYTES:
         return line
@@ -79,7 +79,7 @@ def fitting(frame: dict[str, Any]) -> bytes:
 
 
 def started(session: Session) -> dict[str, Any]:
-    """A task that was started, as the wire has it: its prompt is text, or messages."""
+    """Return a started task as the wire has it; its prompt is text, or messages."""
     prompt = session.prompt or Prompt(())
     shown: Any = [m.original or {"role": m.role, "content": m.text} for m in prompt.messages]
     if [(m.role, m.original) for m in prompt.messages] == [("user", None)]:
@@ -88,7 +88,7 @@ def started(session: Session) -> dict[str, Any]:
 
 
 def known_of(receipt: Receipt | None) -> dict[str, Any]:
-    """What the error about a session that has ended says beside its text: its grade, stored."""
+    """Return the data of an error about an ended session: its outcome and its stored grade."""
     if receipt is None:
         return {}
     known: dict[str, Any] = {"outcome": receipt.outcome.value}
@@ -100,7 +100,11 @@ def known_of(receipt: Receipt | None) -> dict[str, Any]:
 
 
 def graded(receipt: Receipt) -> dict[str, Any]:
-    """A receipt as the wire has it: `score` is HUD's word for the reward."""
+    """Return a receipt as the wire has it; `score` is HUD's word for the reward.
+
+    Raises:
+        RpcError: The task ended without a grade.
+    """
     if receipt.outcome is not Outcome.GRADED or receipt.reward is None:
         how = " ".join(part for part in (receipt.outcome.value, receipt.said_cause) if part)
         raise RpcError(FAILED, f"the task ended without a grade: {how}")
@@ -126,14 +130,14 @@ _LAST_PORT = 65_535
 
 
 class WrongGreeting(Exception):
-    """Something in a `hello` is not of the form that HUD's wire gives it."""
+    """A `hello` does not have the form of HUD's wire."""
 
 
 def check_greeting(params: Mapping[str, Any]) -> str | None:
-    """Check a `hello`, and return the first thing in it that this server cannot enforce.
+    """Check a `hello`, and return the first field that this server cannot enforce, or None.
 
     Raises:
-        WrongGreeting: Naming what is of another form.
+        WrongGreeting: A field has another form; the text names it.
     """
     wanted = params.get("session_id")
     if wanted is not None and not isinstance(wanted, str):
@@ -224,7 +228,7 @@ _METHODS: Mapping[str, str] = {
     TASK_STATUS: "tasks.grade with the same answer",
     RESPONSE: "tasks.grade",
 }
-"""The tool that a text names, and what does the same on the wire."""
+"""The method of the wire for each tool that a text may name."""
 
 _PLAIN = "|".join(name for name in _METHODS if name != RESPONSE)  # that one is a word, too
 _TOOL = re.compile(
@@ -235,5 +239,5 @@ _TOOL = re.compile(
 
 
 def in_hud_words(text: str) -> str:
-    """A text of this package as a peer of the channel can act on it."""
+    """Replace the tools of MCP in an error text by the methods of the wire."""
     return _TOOL.sub(lambda found: _METHODS[next(filter(None, found.groups()))], text)

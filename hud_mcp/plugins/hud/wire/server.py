@@ -1,4 +1,4 @@
-"""Serving an environment on the control channel: one port for conversations and for streams."""
+"""The server of a control channel: one port for conversations and for streams."""
 
 import asyncio
 import contextlib
@@ -17,9 +17,8 @@ from hud_mcp.environment import Environment
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.hud.endpoints.endpoints import Endpoints, Publishing
 from hud_mcp.plugins.hud.operations import Operations
-from hud_mcp.plugins.hud.wire.connection import Connection, Service
+from hud_mcp.plugins.hud.wire.connection import Connection, Guest, Service
 from hud_mcp.plugins.hud.wire.frames import FRAME_BYTES, FrameReader, encode_frame
-from hud_mcp.plugins.hud.wire.guest import Guest
 from hud_mcp.plugins.hud.wire.hud_sessions import HudSessions
 from hud_mcp.plugins.hud.wire.peer import Conversation, Peer, PeerBounds
 from hud_mcp.plugins.hud.wire.requests import RpcError
@@ -32,13 +31,13 @@ __all__ = ["CHANNEL_LIMITS", "BoundChannel", "Channel", "bind", "serve"]
 
 
 class BoundChannel:
-    """A channel that listens, used as an `asyncio.Server` is. Made by `bind`.
+    """A channel that listens, with the methods of an `asyncio.Server`. Made by `bind`.
 
-    Closing it leaves what is held to the next server on the store, as `Channel.close` does.
+    After it closes, the next server on the store can resume its tasks, as after `Channel.close`.
 
     Args:
-        server: What listens.
-        close_channel: Ends the channel, and everything that belongs to it.
+        server: The listening server.
+        close_channel: Ends the channel and everything that belongs to it.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class BoundChannel:
 
     @property
     def sockets(self) -> tuple[socket.socket, ...]:
-        """Where it listens; none after it was closed."""
+        """The listening sockets; empty after it was closed."""
         return tuple(self._server.sockets)
 
     def is_serving(self) -> bool:
@@ -59,14 +58,14 @@ class BoundChannel:
         return self._server.is_serving()
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
-        """The loop that it runs on."""
+        """Return its event loop."""
         return self._server.get_loop()
 
     async def start_serving(self) -> None:
-        """Nothing is left to do: it accepts peers since it was bound."""
+        """Do nothing: it accepts peers since it was bound."""
 
     async def serve_forever(self) -> None:
-        """Wait until it is closed, or this is cancelled; it is closed then."""
+        """Wait until it is closed, or this call is cancelled; both leave it closed."""
         try:
             await self._is_closing.wait()
         finally:
@@ -75,14 +74,14 @@ class BoundChannel:
                 await self.wait_closed()
 
     def close(self) -> None:
-        """Accept nobody any more, and begin to end. It may be called twice."""
+        """Accept no more peers, and begin to end. It may be called twice."""
         if self._closing is None:
             self._server.close()
             self._is_closing.set()
             self._closing = self._server.get_loop().create_task(self._close_channel())
 
     async def wait_closed(self) -> None:
-        """Wait until everything that belongs to it has ended; before `close`, for nothing."""
+        """Wait until everything that belongs to it has ended. Before `close`, return at once."""
         if self._closing is not None:
             await asyncio.shield(self._closing)
 
@@ -97,7 +96,7 @@ class BoundChannel:
 logger = logging.getLogger(__name__)
 
 CHANNEL_LIMITS = Limits(sessions=4096, sessions_per_caller=4096)
-"""What a channel allows unless it is told otherwise: its peers are programs, many at once."""
+"""The default limits of a channel: its peers are programs, many at the same time."""
 
 _CONNECTIONS = 4096
 _IDLE_S = 3600.0
@@ -113,18 +112,18 @@ class Channel:
     """An environment on the control channel.
 
     Args:
-        environment: What is served.
-        sessions: The registry of the process; one of its own, on the user's store, by default.
-        token: What peers must send first. They are HUD's own clients where it is None.
-        operator_token: What the operator sends with each of its calls; nobody is where it is None.
-        closes_sessions: Whether closing it closes the sessions too, so that what is under way
-            is answered before its connection ends; always where they are its own.
-        idle_s: How long a connection may say nothing; HUD's clients speak every 120 s.
-        first_s: How long it may wait with its first frame.
-        frame_bytes: The longest frame; four times what arguments may have by default, and never
-            more than HUD's own limit. Arguments and answers may be as long as a frame, unless
-            the limits of the sessions say otherwise: what they are by default is MCP's.
-        connections: How many there may be at once, streams included.
+        environment: The environment.
+        sessions: The registry of the process; by default a new one on the user's store.
+        token: The token that peers must send. HUD's clients send none.
+        operator_token: The token of the operator's calls; None allows none.
+        closes_sessions: Whether closing the channel also closes the sessions, so that running
+            calls get their replies first. A registry of the channel is always closed.
+        idle_s: Seconds that a connection may be silent; HUD's clients speak every 120 s.
+        first_s: Seconds until a connection's first frame.
+        frame_bytes: The longest frame. By default four times the longest arguments, and never more
+            than HUD's limit. Arguments and answers may be as long as a frame, unless the limits of
+            the sessions set `argument_bytes`: its default is made for MCP.
+        connections: The most connections at the same time, streams included.
     """
 
     def __init__(
@@ -158,15 +157,14 @@ class Channel:
         self._bounds: PeerBounds | None = None
 
     async def listen(self, host: str = "127.0.0.1", port: int = 0) -> asyncio.Server:
-        """Bind the port and accept peers; what they need is started before the first `hello`.
+        """Bind the port and accept peers, after the initialize hooks have run.
 
         Returns:
-            The listening server; its first socket has the port that was chosen where it is 0.
+            The listening server; its first socket has the port that `port=0` chose.
 
         Raises:
-            HudMcpError: The port cannot be had, or what the environment publishes cannot be
-                served here.
-            Exception: What an initialize hook raised; nothing listens then.
+            HudMcpError: The port is not available, or a capability cannot be served here.
+            Exception: An initialize hook raised it; nothing listens then.
         """
         self._endpoints.check()
         if self._sessions is None:
@@ -221,11 +219,11 @@ class Channel:
 
     @property
     def connections(self) -> int:
-        """How many connections are open, streams included."""
+        """The number of open connections, streams included."""
         return 0 if self._bounds is None else self._bounds.count
 
     async def close(self) -> None:
-        """Stop listening, leave what is held to the next server on the store, and end."""
+        """Stop listening, leave the held tasks to the next server on the store, and end."""
         if self._server is not None:
             self._server.close()
         if self._sessions is not None and self._closes_sessions:
@@ -243,7 +241,7 @@ class Channel:
     def _begin(
         self, service: Service, bounds: PeerBounds, peer: Peer, first: dict[str, Any]
     ) -> Conversation | None:
-        """What answers a connection that begins with this frame; None of a stream."""
+        """Return the conversation for a connection's first frame; None for a stream."""
         is_tunnel = first.get("method") == _TUNNEL
         session = None if is_tunnel else service.session_of(_params(first))
         if not is_tunnel and session is None:
@@ -264,7 +262,7 @@ class Channel:
         *,
         guest_of: str | None,
     ) -> None:
-        """Serve a guest of a session, or a tunnel."""
+        """Serve an agent of a session, or a tunnel."""
         reader, writer = stream
         frames = FrameReader(reader, limit=bounds.frame_bytes, budget=bounds.budget)
         try:
@@ -319,14 +317,14 @@ async def bind(
     """Bind an environment's channel, and return it without waiting on it.
 
     Args:
-        env: What is served.
-        host: Where it listens.
-        port: 0 for any free one.
+        env: The environment.
+        host: The address to listen on.
+        port: 0 for any free port.
         options: As for `Channel`.
 
     Raises:
-        HudMcpError: The port cannot be had, or something cannot be served here.
-        Exception: What an initialize hook raised; nothing listens then.
+        HudMcpError: The port is not available, or a capability cannot be served here.
+        Exception: An initialize hook raised it; nothing listens then.
     """
     channel = Channel(env, **options)
     return BoundChannel(await channel.listen(host, port), channel.close)
@@ -340,15 +338,15 @@ async def serve(
     announce: Callable[[int], None] | None = None,
     **options: Any,
 ) -> int:
-    """Serve an environment on the channel until a signal says to stop, or for ever.
+    """Serve an environment on the channel until a signal arrives, or without an end.
 
-    On another thread than the main one, nothing listens to signals: the dependency that owns
-    the main thread does, and cancels this.
+    On a thread other than the main one, signals are not handled: the program that owns the main
+    thread handles them, and cancels this call.
 
     Args:
-        env: What is served.
-        host: Where it listens.
-        port: 0 for any free one.
+        env: The environment.
+        host: The address to listen on.
+        port: 0 for any free port.
         announce: Called with the port once peers are accepted.
         options: As for `Channel`.
 

@@ -1,4 +1,4 @@
-"""Where a channel is, and how that is written."""
+"""Connections to a channel: its address, its failures, and streams to its capabilities."""
 
 import asyncio
 import contextlib
@@ -33,12 +33,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Place:
-    """Where a channel is.
+    """The address of a channel.
 
     Attributes:
-        host: Its host.
-        port: Its port.
-        token: What it asks for, or None.
+        token: The token that it asks for, or None.
     """
 
     host: str
@@ -53,7 +51,7 @@ def read_place(url: str) -> Place:
     """Read `tcp://[token@]host:port`.
 
     Raises:
-        ChannelFailed: It is something else; the text does not repeat a token.
+        ChannelFailed: The text is something else. The error does not repeat a token.
     """
     shown = url.rpartition("@")[2]
     parts = urlsplit(url)
@@ -66,16 +64,16 @@ def read_place(url: str) -> Place:
 
 
 class ChannelFailed(HudMcpError):
-    """The channel cannot be reached, or its server does not answer as one does."""
+    """The channel cannot be reached, or its server does not speak the protocol."""
 
 
 class ChannelRefused(HudMcpError):
     """The server answered with an error.
 
     Attributes:
-        code: JSON-RPC's, or the server's own.
-        message: What the server said.
-        data: What else it said, for programs.
+        code: The code of JSON-RPC, or of the server.
+        message: The server's text.
+        data: Further data for programs.
     """
 
     def __init__(
@@ -88,11 +86,11 @@ class ChannelRefused(HudMcpError):
 
     @property
     def is_graded(self) -> bool:
-        """Whether it says that the session was graded, and with what."""
+        """Whether the error has the grade of the session."""
         return isinstance(self.data.get("grade"), dict)
 
     def grade_for(self, answer: Any) -> dict[str, Any] | None:
-        """The stored grade, where the session was graded for this answer; else None."""
+        """Return the stored grade if the session was graded for this answer; else None."""
         was = self.data.get("answer_digest")
         if not self.is_graded or was not in (None, digest(answer_text(answer))):
             return None
@@ -109,10 +107,10 @@ async def open_stream(
     """Open a stream to a capability through a channel's port.
 
     Returns:
-        The stream, and the bytes of it that came with the reply.
+        The stream, and its bytes that came with the reply.
 
     Raises:
-        ChannelFailed, ChannelRefused: It was not opened.
+        ChannelFailed, ChannelRefused: The stream was not opened.
     """
     reader, writer = await connect_to(place, CONNECT_S)
     params = {"capability": capability}
@@ -140,7 +138,7 @@ async def connect_to(
     """Connect to a channel's port.
 
     Raises:
-        ChannelFailed: Nothing answers there in time.
+        ChannelFailed: Nothing answers within `within_s`.
     """
     try:
         async with asyncio.timeout(within_s):
@@ -155,11 +153,11 @@ async def connect_to(
 
 
 def result_of(method: str, frame: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a reply has for its request.
+    """Return the result in a reply.
 
     Raises:
-        ChannelRefused: An error.
-        ChannelFailed: Neither a result nor an error.
+        ChannelRefused: The reply is an error.
+        ChannelFailed: The reply has neither a result nor an error.
     """
     error, result = frame.get("error"), frame.get("result")
     if isinstance(error, dict):
@@ -187,7 +185,7 @@ class TunnelRefused(Exception):
 
 
 async def dial(capability: Capability) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to where a capability is.
+    """Connect to a capability.
 
     Raises:
         TunnelRefused: Nothing answers there.
@@ -211,14 +209,14 @@ async def splice(
 ) -> None:
     """Carry bytes between two streams until both directions have ended.
 
-    The end of one direction is passed on alone; the other goes on. A side that does not read
-    holds the other one up, and nothing else. The streams' readers and writers are of no use
-    any more: what arrives goes from transport to transport, without a task that wakes for it.
+    The end of one direction is passed on; the other direction goes on. If a side stops reading,
+    only the other side of this pair waits. The readers and writers are of no use afterwards: the
+    bytes go from transport to transport, without a task that wakes for them.
 
     Args:
         near: The peer of the channel.
         far: The capability.
-        rest: What the peer has sent already.
+        rest: Bytes that the peer has sent already.
     """
     over = asyncio.get_running_loop().create_future()
     sides = _Side(near[1].transport, over), _Side(far[1].transport, over)
@@ -254,7 +252,7 @@ class _Side(asyncio.Protocol):
         self.has_ended = False
 
     def carry_to(self, other: "_Side") -> None:
-        """Carry what arrives here to another side from now on."""
+        """Carry the bytes that arrive here to another side from now on."""
         self._other = other
         self.transport.set_protocol(self)
         if self.transport.is_closing():
@@ -278,7 +276,7 @@ class _Side(asyncio.Protocol):
         self._other.hold(paused=False)
 
     def hold(self, *, paused: bool) -> None:
-        """Read nothing for a while, or go on; after its end there is nothing more to read."""
+        """Pause reading, or go on. After the end of its bytes, do nothing."""
         if self.has_ended or not isinstance(self.transport, asyncio.ReadTransport):
             return
         if paused:
@@ -297,7 +295,7 @@ class _Side(asyncio.Protocol):
 
 
 async def _hand_over(reader: asyncio.StreamReader, side: _Side) -> None:
-    """Carry what a stream's reader holds, which is given nothing new any more."""
+    """Carry the bytes in a reader, which gets no new ones."""
     with contextlib.suppress(TimeoutError):
         while True:
             async with asyncio.timeout(0):  # cut off where it would wait: then it is empty

@@ -1,1 +1,1 @@
-"""Where one session's own capability is reached: ssh/2, cdp/1.3, openpi/0 and others."""
+"""Endpoints: the addresses of a session's own capabilities (ssh/2, cdp/1.3, openpi/0, …)."""

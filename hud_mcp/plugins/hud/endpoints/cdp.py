@@ -15,15 +15,15 @@ _PROTOCOL = "cdp/1.3"
 
 
 def publish(_world: WorldSpec, _environment: str) -> "BrowserEndpoint":
-    """The endpoint of a browser."""
+    """Return the endpoint of a browser."""
     return BrowserEndpoint("browser")
 
 
 class BrowserEndpoint:
-    """A `Endpoint` to the browsers of an environment's sessions.
+    """An `Endpoint` to the browsers of an environment's sessions.
 
     Args:
-        name: The capability's.
+        name: The capability's name.
     """
 
     def __init__(self, name: str) -> None:
@@ -31,7 +31,7 @@ class BrowserEndpoint:
         self._server: CdpServer | None = None
 
     def check(self) -> None:
-        """Everything that is needed comes with this package."""
+        """Accept every machine: this package has everything that it needs."""
 
     async def open(self) -> None:
         """Listen on a loopback port."""
@@ -45,7 +45,7 @@ class BrowserEndpoint:
 
     @property
     def address(self) -> Capability:
-        """Where it listens."""
+        """The address of the server."""
         return Capability(
             name=self.name, protocol=_PROTOCOL, url=f"ws://127.0.0.1:{self._opened.port}"
         )
@@ -65,7 +65,7 @@ class BrowserEndpoint:
         return self._opened.admit(self.name, find_world, use=use)
 
     async def close(self) -> None:
-        """Listen no more. It may be called twice."""
+        """Stop listening. It may be called twice."""
         if self._server is not None:
             await self._server.close()
 

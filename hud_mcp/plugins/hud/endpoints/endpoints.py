@@ -1,8 +1,8 @@
-"""Direct access to the worlds of a channel's sessions, beside its own calls.
+"""The capabilities that a channel publishes: the environment's own, and endpoints of its worlds.
 
 An endpoint is one server for all sessions, on a loopback port that is reached through the channel's
-own. It is opened when the first peer says hello, and what lets a session in is that session's
-alone: a key, or an address that cannot be guessed.
+port. It opens when the first peer says hello. Each session has its own key, or an address that
+cannot be guessed.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class Endpoints:
     """All endpoints of one channel.
 
     Args:
-        environment: What the channel serves.
+        environment: The environment of the channel.
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -42,10 +42,10 @@ class Endpoints:
         self._closing: set[asyncio.Task[None]] = set()
 
     def check(self) -> None:
-        """Refuse an environment whose endpoints cannot be opened here.
+        """Check that every endpoint can open here.
 
         Raises:
-            HudMcpError: Saying what to do.
+            HudMcpError: One cannot; the text says what to do.
         """
         for endpoint in self._endpoints:
             endpoint.check()
@@ -53,7 +53,7 @@ class Endpoints:
     async def admit(
         self, hud: HudSession, attend: Callable[[HudSession], Awaitable[Session]]
     ) -> list[Capability]:
-        """What a HUD session is given, the same each time it asks.
+        """Return the capabilities of a HUD session; they are the same each time.
 
         Args:
             hud: The HUD session.
@@ -74,7 +74,7 @@ class Endpoints:
         ]
 
     async def addresses(self) -> list[Capability]:
-        """Where each endpoint listens."""
+        """Return the address of each endpoint."""
         if not await self._open():
             return []
         return [
@@ -82,7 +82,7 @@ class Endpoints:
         ]
 
     def find(self, name: str) -> Capability | None:
-        """What one session alone is given under a name of its own, which nobody else knows."""
+        """Return the capability of one session that has this secret name, or None."""
         for admitted in self._accesses.values():
             for _endpoint, access in admitted:
                 if access.capability.name == name:
@@ -90,14 +90,14 @@ class Endpoints:
         return None
 
     def dismiss(self, hud: HudSession) -> None:
-        """Close what a HUD session was given."""
+        """Close the capabilities of a HUD session."""
         for _endpoint, access in self._accesses.pop(hud, ()):
             task = asyncio.get_running_loop().create_task(access.close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
-        """Close every endpoint, with whoever is in. It may be called twice."""
+        """Close every endpoint and its connections. It may be called twice."""
         self._closed = True
         for hud in list(self._accesses):
             self.dismiss(hud)
@@ -111,11 +111,11 @@ class Endpoints:
 
     @property
     def _taken(self) -> set[str]:
-        """Names under which the author publishes something else."""
+        """The names under which the author publishes other services."""
         return {capability.name for capability in self._environment.capabilities}
 
     async def _open(self) -> bool:
-        """Open the endpoints, once; return whether they are."""
+        """Open the endpoints once, and return whether they are open."""
         if not self._endpoints:
             return False
         async with self._opening:
@@ -127,14 +127,13 @@ class Endpoints:
 
 
 def _endpoints_of(environment: Environment) -> list[Endpoint]:
-    """What an environment's world declares, of what can be published here."""
     world, name = environment.world, environment.name
     made = [_find(declared)(world, name) for declared in world.endpoints]
     return [endpoint for endpoint in made if endpoint is not None]
 
 
 def _find(declared: Publish | str) -> Publish:
-    """Return the function that makes an endpoint, and load it if it is named by a string."""
+    """Return the function that makes an endpoint; load it if a string names it."""
     if not isinstance(declared, str):
         return declared
     try:
@@ -158,11 +157,11 @@ Attend = Callable[[HudSession], Awaitable[Session]]
 
 
 class Publishing:
-    """What the peers of one channel may use beside its calls.
+    """All capabilities that the peers of a channel may use.
 
     Args:
-        environment: What the channel serves.
-        endpoints: Lead to the worlds of its sessions.
+        environment: The environment of the channel.
+        endpoints: The endpoints of its worlds.
     """
 
     def __init__(self, environment: Environment, endpoints: Endpoints) -> None:
@@ -170,7 +169,7 @@ class Publishing:
         self._endpoints = endpoints
 
     async def bindings(self, attend: Attend, hud: HudSession) -> list[dict[str, Any]]:
-        """What a HUD session is given: of its endpoints, those that are its own.
+        """Return the capabilities of a HUD session as the wire has them.
 
         Args:
             attend: Returns the session of the task that a HUD session holds.
@@ -183,10 +182,10 @@ class Publishing:
         ]
 
     async def find(self, name: Any) -> Capability:
-        """The capability that a peer names, as it stands in a frame.
+        """Return the capability that a peer names in a frame.
 
         Raises:
-            RpcError: There is none of that name; or it is not a name.
+            RpcError: No capability has that name, or it is not a text.
         """
         if not isinstance(name, str):
             raise RpcError(-32602, "tunnel.open: 'capability' must be a string")

@@ -1,8 +1,8 @@
 """Direct access to the changes of a session's files: `filetracking/1`, which HUD's rollouts record.
 
-Lines of JSON-RPC over TCP, a request and its reply; nothing is written to the folder. The
-protocol knows no key: what lets a session in is the capability's name, which nobody guesses.
-A port is one session's, and answers programs of the server's own user alone.
+The protocol is JSON-RPC in lines over TCP, and writes nothing to the folder. It knows no key, so
+the capability's name is the secret of a session. A port belongs to one session, and answers only
+programs of the server's user.
 """
 
 import asyncio
@@ -44,15 +44,15 @@ _CALLS: Mapping[str, Callable[[FileTracker], Awaitable[dict[str, Any]]]] = {
 
 
 def publish(world: Workspace, _environment: str) -> "FilesEndpoint | None":
-    """The endpoint of a workspace whose files are tracked; None where it has no name."""
+    """Return the endpoint of a workspace whose files are tracked; None if it has no name."""
     return None if world.published_as is None else FilesEndpoint(world)
 
 
 class FilesEndpoint:
-    """A `Endpoint` to the changes of the files of an environment's sessions.
+    """An `Endpoint` to the changes of the files of an environment's sessions.
 
     Args:
-        workspace: What the environment declares.
+        workspace: The environment's declaration.
     """
 
     name = _NAME
@@ -63,28 +63,28 @@ class FilesEndpoint:
         self._accesses: set[_FilesAccess] = set()
 
     def check(self) -> None:
-        """It can be opened anywhere."""
+        """Accept every machine."""
 
     async def open(self) -> None:
-        """Take a port for the endpoint itself, which answers nobody."""
+        """Bind a port for the endpoint itself, which answers nobody."""
         self._nobody = _FilesAccess(_NAME, self._workspace, _no_session, self._accesses.discard)
 
     @property
     def address(self) -> Capability:
-        """Where it listens."""
+        """The address of the endpoint."""
         if self._nobody is None:
             raise RuntimeError("the endpoint is not open")
         return self._nobody.capability
 
     def admit(self, find_session: FindSession) -> EndpointAccess:
-        """Take a port and a name for one session."""
+        """Bind a port and choose a name for one session."""
         name = f"{_NAME}-{secrets.token_hex(16)}"
         access = _FilesAccess(name, self._workspace, find_session, self._accesses.discard)
         self._accesses.add(access)
         return access
 
     async def close(self) -> None:
-        """Listen no more. It may be called twice."""
+        """Close every port. It may be called twice."""
         for access in [*self._accesses, *([self._nobody] if self._nobody else [])]:
             await access.close()
         self._nobody = None
@@ -110,7 +110,7 @@ class _FilesAccess:
         self._accepting = asyncio.get_running_loop().create_task(self._accept())
 
     async def close(self) -> None:
-        """Listen no more, and drop who is there."""
+        """Close the port, and drop its connections."""
         self._forget(self)
         tasks = {self._accepting, *self._talks}
         for task in tasks:
@@ -146,7 +146,7 @@ class _FilesAccess:
             writer.close()
 
     async def _answer(self, asked: dict[str, Any]) -> dict[str, Any] | None:
-        """The reply to a request; None to a notification."""
+        """Return the reply to a request; None for a notification."""
         number, method = asked.get("id"), asked.get("method")
         if not isinstance(number, int):
             return None
@@ -172,7 +172,7 @@ def _error(number: int | None, code: int, message: str) -> dict[str, Any]:
 
 
 def _user_of(port: int) -> int | None:
-    """Whose socket of this machine's loopback has a port; None where nobody knows."""
+    """Return the user whose loopback socket has this port; None if it is unknown."""
     there = f"{int.from_bytes(IPv4Address(LOOPBACK).packed, 'little'):08X}:{port:04X}"
     with contextlib.suppress(OSError):
         for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:

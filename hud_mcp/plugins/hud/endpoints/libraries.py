@@ -1,4 +1,4 @@
-"""What endpoints use that is slow to load or optional, each loaded when it is first used."""
+"""Slow or optional libraries of endpoints, each loaded on first use."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,6 +1,6 @@
-"""Direct access to a Gymnasium world as to a robot: `openpi/0`, so that HUD's policies can step it.
+"""Direct access to a world of arrays as to a robot: `openpi/0`, by which HUD's policies step it.
 
-Each action is a step of the session, recorded as one that came over MCP; rewards stay here.
+Each action is a step of the session, and recorded like a step over MCP. Rewards are not sent.
 """
 
 import asyncio
@@ -32,16 +32,16 @@ __all__ = ["RobotEndpoint", "are_installed", "pack", "publish", "unpack"]
 
 
 _NUMBER = re.compile(r"[<>=|]?(\?|b1|[iu][1248]|f(2|4|8|12|16))|bool|u?int\d{1,2}|float\d{2,3}")
-"""What arrays are read of: bool, whole numbers, and fractions, by NumPy's names."""
+"""NumPy's names of the numbers that arrays may hold: bool, whole numbers and fractions."""
 
 
 def are_installed() -> bool:
-    """Whether what this needs is here."""
+    """Whether MessagePack and NumPy are installed."""
     return all(find_spec(name) for name in ("msgpack", "numpy"))
 
 
 def pack(value: Any) -> bytes:
-    """Write a value, whose arrays are of numbers."""
+    """Write a value with arrays of numbers as MessagePack."""
 
     def write(array: "NDArray[Any]") -> dict[bytes, Any]:
         return {
@@ -55,10 +55,10 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(frame: bytes) -> Any:
-    """Read a value; no object is made but arrays of numbers, and none larger than the frame.
+    """Read a value. It makes no objects but arrays of numbers, and none larger than the frame.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The frame is not such a value.
     """
 
     def read(found: dict[Any, Any]) -> Any:
@@ -96,14 +96,14 @@ _IMAGE_RANK = 3
 _COLOURS = (1, 3, 4)
 _FIRST = 'the first frame must be {"claim": …}'
 _MOST_ACTIONS = 1000
-"""How many actions a frame may hold."""
+"""The most actions in a frame."""
 
 Space = Mapping[str, Any]
-"""A space as the world describes it to programs."""
+"""A space as a world describes it to programs."""
 
 
 def publish(world: WorldSpec, environment: str) -> "RobotEndpoint | None":
-    """The endpoint of a world that arrays can step; else the log says why there is none."""
+    """Return the endpoint of a world that arrays can step; if it cannot, log the reason."""
     spaces = world.spaces
     problem = None
     if spaces is None or _count(spaces["action"]) is None:
@@ -119,11 +119,11 @@ def publish(world: WorldSpec, environment: str) -> "RobotEndpoint | None":
 
 
 class RobotEndpoint:
-    """A `Endpoint` to the Gymnasium environments of an environment's sessions.
+    """An `Endpoint` to the worlds of an environment's sessions.
 
     Args:
-        spaces: Those of its actions and observations.
-        contract: What a policy is told of them.
+        spaces: The spaces of actions and observations.
+        contract: Their description for a policy.
     """
 
     name = NAME
@@ -135,7 +135,7 @@ class RobotEndpoint:
         self._accesses: dict[str, _RobotAccess] = {}
 
     def check(self) -> None:
-        """Whether it can be opened is known already."""
+        """Do nothing: `publish` has checked the machine."""
 
     async def open(self) -> None:
         """Listen on a loopback port."""
@@ -153,11 +153,11 @@ class RobotEndpoint:
 
     @property
     def address(self) -> Capability:
-        """Where it listens."""
+        """The address of the server."""
         return self._capability("")
 
     def admit(self, find_session: FindSession) -> EndpointAccess:
-        """Make an address that nobody guesses, for one session."""
+        """Make an address for one session that nobody can guess."""
         path = f"/{secrets.token_urlsafe(24)}"
         find = cast("Callable[[], Awaitable[Session]]", find_session)  # it steps, as no other does
         access = _RobotAccess(self._capability(path), find, lambda: self._accesses.pop(path, None))
@@ -165,7 +165,7 @@ class RobotEndpoint:
         return access
 
     async def close(self) -> None:
-        """Listen no more. It may be called twice."""
+        """Stop listening. It may be called twice."""
         if self._server is not None:
             self._server.close()
             with contextlib.suppress(TimeoutError):
@@ -177,7 +177,7 @@ class RobotEndpoint:
         return Capability.robot(name=NAME, url=url, contract=self._contract)
 
     def _let_in(self, connection: Any, request: Any) -> Any:
-        """Refuse an unknown address, and a page in somebody's browser."""
+        """Refuse an unknown address, and a page in a browser."""
         if request.path not in self._accesses or "Origin" in request.headers:
             return connection.respond(404, "There is no such robot.\n")
         return None
@@ -196,7 +196,7 @@ class RobotEndpoint:
             access.sockets.discard(socket)
 
     async def _converse(self, socket: Any, access: "_RobotAccess") -> str:
-        """Step until the peer leaves, or until there is an error to tell."""
+        """Step until the peer leaves, or return the error to send."""
         try:
             await socket.send(pack({"claim_required": True}))
             try:
@@ -217,10 +217,10 @@ class RobotEndpoint:
             return in_hud_words(str(exc))
 
     def _actions(self, message: Mapping[str, Any]) -> list[Any]:
-        """The actions of a frame, one or a list of them, as JSON has them.
+        """Return the actions of a frame as JSON.
 
         Raises:
-            ValueError: They are none.
+            ValueError: The frame has no actions.
         """
         given: Any = message.get("actions")
         space = self._spaces["action"]
@@ -258,7 +258,7 @@ class _RobotAccess:
         self._forget = forget
 
     async def close(self) -> None:
-        """Forget the address, and drop who is there."""
+        """Forget the address, and drop its connections."""
         self._forget()
         for socket in list(self.sockets):
             socket.transport.abort()
@@ -271,7 +271,7 @@ async def _step(session: Session, actions: list[Any]) -> Stepped:
 
 
 def _message(frame: bytes | str) -> dict[str, Any]:
-    """Read what a peer sent.
+    """Read a peer's frame.
 
     Raises:
         ValueError: It is not an object.
@@ -283,7 +283,7 @@ def _message(frame: bytes | str) -> dict[str, Any]:
 
 
 def _contract(name: str, spaces: Mapping[str, Space], action_text: str) -> dict[str, Any]:
-    """What HUD's agents are told: the features, their parts and their bounds."""
+    """Return the description for HUD's policies: the features, their parts and bounds."""
     action = spaces["action"]
     count = _count(action) or 1
     features: dict[str, Any] = {

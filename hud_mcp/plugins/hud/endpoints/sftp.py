@@ -1,4 +1,4 @@
-"""Files over sftp: those of one sandbox's folder, looked up inside of it."""
+"""Files over sftp: those of one sandbox's folder, looked up inside it."""
 
 # ruff: noqa: D102, ARG002  # the methods and what they take are the base class's
 
@@ -33,7 +33,7 @@ __all__ = ["OpenFiles", "SandboxFiles"]
 T = TypeVar("T")
 
 _MOST_OPEN = 256
-"""Of one sandbox's, by all connections together: each is a descriptor of the server."""
+"""The most open files of one sandbox, by all connections: each is a descriptor of the server."""
 _MOST_ENTRIES = 10_000
 _ACCESS = {
     FXF_READ: os.O_RDONLY,
@@ -49,17 +49,17 @@ _HOW = {
 
 
 class OpenFiles:
-    """The files that are open over all sftp sessions of one key."""
+    """The number of files that are open over all sftp sessions of one key."""
 
     def __init__(self) -> None:
         self._count = 0
 
     @contextlib.contextmanager
     def one_more(self) -> Generator[None]:
-        """Count a file, which stays counted where it was opened.
+        """Count a file; it stays counted if the block opens it.
 
         Raises:
-            SFTPFailure: There are too many.
+            SFTPFailure: Too many files are open.
         """
         if self._count >= _MOST_OPEN:
             raise asyncssh.SFTPFailure(f"{_MOST_OPEN} files are open; close some.")
@@ -76,13 +76,13 @@ class OpenFiles:
 
 
 class SandboxFiles(asyncssh.SFTPServer):
-    """One sftp session. Every operation that names a path is done in the sandbox.
+    """One sftp session. Every operation with a path runs in the sandbox.
 
     Args:
         channel: The session's channel.
-        drained: Waits while the client does not read what was sent.
-        open_use: Opens the sandbox, for as long as there is something to do.
-        counted: Counts the open files of all sessions of this one's key.
+        drained: Waits until the client has read enough.
+        open_use: Opens the sandbox for an operation.
+        counted: Counts the open files of the key.
         ended: Called with this session when it is over.
     """
 
@@ -175,7 +175,7 @@ class SandboxFiles(asyncssh.SFTPServer):
                 os.utime(fd, (attrs.atime, attrs.mtime))
 
     async def fsync(self, file_obj: object) -> None:
-        """Nothing: what is written lies in memory."""
+        """Do nothing: the files lie in memory."""
 
     async def exit(self) -> None:
         self._over = True
@@ -220,7 +220,7 @@ class SandboxFiles(asyncssh.SFTPServer):
             yield SFTPName(os.fsencode(entry.name), attrs=_attrs(entry.info))
 
     async def realpath(self, path: bytes) -> bytes:
-        """The path without its dots: whether it may be used, each operation finds for itself."""
+        """Return the path without its dots; each operation checks paths for itself."""
         async with self._use.operation() as sandbox:
             return os.fsencode(posixpath.normpath(posixpath.join(sandbox.root, _text(path))))
 

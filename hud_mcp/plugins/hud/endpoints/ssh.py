@@ -28,7 +28,7 @@ __all__ = ["OpenUse", "SftpUse", "ShellEndpoint", "Use", "publish"]
 logger = logging.getLogger(__name__)
 
 _PAUSE_S = 0.3
-"""An sftp session that asks for nothing for so long has paused, and what it did is recorded."""
+"""Seconds without a request after which an sftp session's changes are recorded."""
 _MOST_LINES = 100
 
 
@@ -40,24 +40,24 @@ class Use(Protocol):
         """The sandbox.
 
         Raises:
-            HudMcpError: It may not be used any more.
+            HudMcpError: It must not be used any more.
         """
         ...
 
     def tell(self, text: str, **info: Any) -> None:
-        """Say what came of it, for the record."""
+        """Record the result."""
         ...
 
 
 OpenUse = Callable[[Mapping[str, Any]], AbstractAsyncContextManager[Use]]
-"""Opens a sandbox for one use, which is described for the record; its end may take a moment.
+"""Opens a sandbox for one use, whose description goes into the record; its end may take a moment.
 
-It raises a `HudMcpError`, whose text the agent is told, where there is no sandbox yet or any more.
+It raises a `HudMcpError` without a sandbox; the agent reads its text.
 """
 
 
 class SftpUse:
-    """The uses of a sandbox by one sftp session: from its first operation to its next pause.
+    """The uses of a sandbox by one sftp session: each from an operation to the next pause.
 
     Args:
         open_use: Opens the sandbox.
@@ -76,13 +76,13 @@ class SftpUse:
 
     @asynccontextmanager
     async def operation(self, words: str | None = None) -> AsyncGenerator[Sandbox]:
-        """The sandbox for one operation.
+        """Give the sandbox to one operation.
 
         Args:
-            words: What it changes, for the record; None where that is said already, or nothing.
+            words: The change for the record; None if it changes nothing, or the record has it.
 
         Raises:
-            SFTPFailure: There is no sandbox; the text says why.
+            SFTPFailure: The session has no sandbox; the text says why.
         """
         if self._pausing is not None:
             self._pausing.cancel()
@@ -101,7 +101,7 @@ class SftpUse:
                 self._pausing = loop.call_later(_PAUSE_S, self._pause)
 
     async def end(self) -> None:
-        """Record what was done since the last pause. Ending twice is not an error."""
+        """Record the operations since the last pause. It may be called twice."""
         if self._pausing is not None:
             self._pausing.cancel()
         async with self._changing:
@@ -134,16 +134,16 @@ _PROTOCOL = "ssh/2"
 
 
 def publish(world: Workspace, _environment: str) -> "ShellEndpoint | None":
-    """The endpoint of a workspace; None where it has no name."""
+    """Return the endpoint of a workspace; None if the workspace has no name."""
     name = world.published_as
     return None if name is None else ShellEndpoint(name, world.options.isolation)
 
 
 class ShellEndpoint:
-    """A `Endpoint` to the sandboxes of an environment's sessions.
+    """An `Endpoint` to the sandboxes of an environment's sessions.
 
     Args:
-        name: The capability's.
+        name: The capability's name.
         isolation: Whether commands run in a sandbox.
     """
 
@@ -153,10 +153,10 @@ class ShellEndpoint:
         self._server: SshServer | None = None
 
     def check(self) -> None:
-        """Refuse a machine without asyncssh.
+        """Check for asyncssh.
 
         Raises:
-            NotInstalled: Saying what to install.
+            NotInstalled: It is missing; the text says how to install it.
         """
         if importlib.util.find_spec("asyncssh") is None:
             raise NotInstalled(
@@ -176,7 +176,7 @@ class ShellEndpoint:
 
     @property
     def address(self) -> Capability:
-        """Where it listens."""
+        """The address of the server."""
         return Capability(
             name=self.name, protocol=_PROTOCOL, url=f"ssh://127.0.0.1:{self._opened.port}"
         )
@@ -230,6 +230,6 @@ class _ShellUse:
         self._access.tell(text, **info)
 
     def leave(self) -> None:
-        """Note that it is over."""
+        """Note that the use is over."""
         if self._world is not None:
             self._world.note_change()

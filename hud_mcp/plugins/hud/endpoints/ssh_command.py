@@ -1,4 +1,4 @@
-"""One command that a channel of an ssh connection asks for, in a sandbox."""
+"""One command of an ssh channel, run in a sandbox."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ __all__ = ["Channel", "SshCommand"]
 _CHUNK = 1 << 16
 _MOST_ENV = 64
 _RECORDED_BYTES = 10_000
-"""How much of what a command writes is recorded: the first half and the last."""
+"""Bytes of a command's output in the record: the first half and the last."""
 
 _MOST_ASIDES = 64
 _MOST_CELLS = 0xFFFF
@@ -36,16 +36,16 @@ Size = tuple[int, int]
 class Channel(asyncssh.SSHServerProcess[bytes]):
     """One channel of a connection.
 
-    asyncssh has signals and sizes wait in the line of the input, where none would reach a
-    command that does not read, or whose input has ended.
+    asyncssh queues signals and sizes behind the input. They would never reach a command that does
+    not read, or whose input has ended; so this class keeps them apart.
 
     Args:
-        serve: Runs what the channel asks for.
-        serve_files: Makes what answers it where it asks for sftp, and is given the channel.
-        has_room_for_files: Says whether it may ask for that.
+        serve: Runs the command of the channel.
+        serve_files: Makes the sftp server of the channel.
+        has_room_for_files: Returns whether the channel may open sftp.
 
     Attributes:
-        asides: The names of signals, and sizes of the terminal, as they come.
+        asides: Names of signals and sizes of the terminal, in order.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class Channel(asyncssh.SSHServerProcess[bytes]):
         self.asides: asyncio.Queue[str | Size] = asyncio.Queue(_MOST_ASIDES)
 
     def subsystem_requested(self, subsystem: str) -> bool:
-        """Whether a subsystem is served: sftp alone, and not any number of times."""
+        """Whether a subsystem is served: sftp alone, and a bounded number of times."""
         return subsystem == "sftp" and self._has_room_for_files(self)
 
     async def drained(self) -> None:
-        """Wait while what was written before waits for the client to read.
+        """Wait until the client has read enough of the output.
 
         Raises:
             OSError, Error: The client is gone.
@@ -75,17 +75,17 @@ class Channel(asyncssh.SSHServerProcess[bytes]):
         await self.drain(None)
 
     def signal_received(self, signal: str) -> None:
-        """Take a signal."""
+        """Queue a signal."""
         self._note(signal)
 
     def break_received(self, msec: int) -> bool:
-        """Take a break as what it does at a terminal."""
+        """Queue a break as the interrupt of a terminal."""
         del msec
         self._note("INT")
         return True
 
     def terminal_size_changed(self, width: int, height: int, pixwidth: int, pixheight: int) -> None:
-        """Take the terminal's new size."""
+        """Queue the terminal's new size."""
         del pixwidth, pixheight
         self._note(_size(height, width))
 
@@ -98,8 +98,8 @@ class SshCommand:
     """One command of one channel.
 
     Args:
-        channel: Where it comes from.
-        sandbox: Where it runs.
+        channel: The channel.
+        sandbox: The sandbox of the command.
     """
 
     def __init__(self, channel: Channel, sandbox: Sandbox) -> None:
@@ -110,17 +110,17 @@ class SshCommand:
 
     @property
     def written(self) -> str:
-        """What it wrote, on both streams; the middle is left out where it was long."""
+        """Its output on both streams, without the middle of a long one."""
         return self._written.taken().decode("utf-8", "replace")
 
     @property
     def code(self) -> int | None:
-        """Its exit status as shells tell it, 137 where it was killed; None before its end."""
+        """Its exit status as shells tell it, 137 if it was killed; None before its end."""
         code = self._process.code if self._process is not None else None
         return None if code is None else shell_status(code)
 
     async def run(self) -> None:
-        """Start it, and carry its streams until it has ended.
+        """Start the command, and carry its streams until it has ended.
 
         Raises:
             HudMcpError, OSError: It could not be started.
@@ -167,7 +167,7 @@ class SshCommand:
             )
 
     async def _spawn(self, line: list[str], **options: Any) -> Process:
-        """Start it in the folder; where that cannot be entered, in `/`, as other servers do."""
+        """Start it in the folder; if that cannot be entered, in `/`, as other servers do."""
         try:
             return await self._sandbox.spawn(line, **options)
         except OSError as exc:
@@ -184,7 +184,7 @@ class SshCommand:
         *,
         on_terminal: bool = False,
     ) -> None:
-        """Carry bytes between a command and its channel, until the command has ended."""
+        """Carry bytes between a command and its channel until the command has ended."""
         self._process = process
         for fd in (inward, *outward):
             os.set_blocking(fd, False)
@@ -219,7 +219,7 @@ class SshCommand:
                 self._sandbox.drop_output(fd)
 
     async def _feed(self, process: Process, fd: int, *, on_terminal: bool) -> None:
-        """Carry what the client sends."""
+        """Carry the client's input."""
         try:
             while data := await self._channel.stdin.read(_CHUNK):
                 await write_all(fd, data)
@@ -231,7 +231,7 @@ class SshCommand:
             os.close(fd)
 
     async def _heed(self, process: Process, fd: int) -> None:
-        """Do what the client signals, and tell a terminal its size."""
+        """Deliver the client's signals, and the size of its terminal."""
         while True:
             aside = await self._channel.asides.get()
             if isinstance(aside, str):
@@ -248,12 +248,12 @@ class SshCommand:
             await self._sandbox.signal(process, int(number))
 
     async def _watch(self, process: Process) -> None:
-        """End a command whose client is gone."""
+        """Kill the command if the client leaves."""
         await self._channel.channel.wait_closed()
         await self._sandbox.kill(process, "the connection was closed")
 
     async def _show(self, process: Process, fd: int, writer: "asyncssh.SSHWriter[bytes]") -> None:
-        """Carry what a command writes, until its end and no longer than there is something."""
+        """Carry the output until the command has ended and nothing is left."""
         ended = asyncio.ensure_future(process.wait())
         try:
             while True:
@@ -283,7 +283,7 @@ class SshCommand:
             ended.cancel()
 
     def tell_end(self) -> None:
-        """Tell the client how it ended."""
+        """Report the end to the client."""
         process = self._process
         if process is None:
             return
@@ -298,7 +298,7 @@ class SshCommand:
                 self._channel.exit_with_signal(name, False, process.reason or "")
 
     def _env(self) -> dict[str, str]:
-        """What the client asks to have in the environment; it is the agent's own."""
+        """Return the variables that the client asks for; they are the agent's own."""
         given = list(self._channel.env.items())[:_MOST_ENV]
         return {
             str(name): str(value)
@@ -308,5 +308,4 @@ class SshCommand:
 
 
 def _size(rows: int, columns: int) -> Size:
-    """A size as a terminal has it."""
     return min(rows, _MOST_CELLS), min(columns, _MOST_CELLS)

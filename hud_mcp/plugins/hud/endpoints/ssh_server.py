@@ -1,7 +1,7 @@
 """An `ssh/2` server whose users are sessions: a key opens one sandbox, and no other.
 
-The host key is made when the server opens and the users' keys when they are admitted; none
-is ever written anywhere. Whatever is run, is run in the sandbox; nothing is forwarded.
+The server makes its host key when it opens, and a user's key when the user is admitted. It writes
+no key anywhere. Every command runs in the sandbox; nothing is forwarded.
 """
 
 import contextlib
@@ -30,20 +30,20 @@ _LOGIN_S = 20
 _SIGN_OF_LIFE_S = 30
 _MOST_CHANNELS = 64
 _MOST_SFTP = 16
-"""Sftp sessions of a key at once; each does one request after the other."""
+"""Sftp sessions of a key at the same time; each answers one request after the other."""
 _MOST_CONNECTIONS = 16
-"""Connections of a key at once."""
+"""Connections of a key at the same time."""
 
 
 class SshAccess:
-    """One session's way in. Made by `SshServer.admit`.
+    """One session's access. Made by `SshServer.admit`.
 
     Attributes:
-        capability: What the agent is given: address, user and keys.
+        capability: The address, the user and the keys for the agent.
         open_use: Opens the sandbox for one use.
-        connections: Those of its key.
-        sftp_sessions: Those of all of them.
-        open_files: Counts what is open over sftp.
+        connections: The connections of its key.
+        sftp_sessions: The sftp sessions of all of them.
+        open_files: Counts the files that are open over sftp.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class SshAccess:
         """Count one command while it runs.
 
         Raises:
-            LimitReached: There are too many at once.
+            LimitReached: Too many commands run at the same time.
         """
         if self._channels >= _MOST_CHANNELS:
             raise LimitReached(f"{_MOST_CHANNELS} commands run at once; wait for one to end.")
@@ -80,9 +80,9 @@ class SshAccess:
             self._channels -= 1
 
     async def close(self) -> None:
-        """Let the key open nothing any more, and drop its connections. It may be called twice.
+        """Invalidate the key, and drop its connections. It may be called twice.
 
-        What runs in the sandbox in the back goes on, until the sandbox is closed.
+        Programs in the background of the sandbox go on until the sandbox closes.
         """
         self._server.dismiss(self._user)
         connections = list(self.connections)
@@ -110,7 +110,7 @@ class SshServer:
             port: The port; 0 for any.
 
         Raises:
-            HudMcpError: It cannot be listened on.
+            HudMcpError: The address is not available.
         """
         server = cls()
         server._host = shown_host(host)
@@ -137,7 +137,7 @@ class SshServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The listening port."""
         return self._acceptor.get_port() if self._acceptor is not None else 0
 
     def admit(
@@ -151,10 +151,10 @@ class SshServer:
         """Make a key that opens a sandbox.
 
         Args:
-            name: The capability's.
+            name: The capability's name.
             open_use: Called for each command, and while files are used over sftp.
-            cwd: Where commands start, as they name it, where that is known.
-            isolation: How commands are confined.
+            cwd: The folder where commands start, by its name inside, if known.
+            isolation: The isolation of commands.
         """
         user = f"agent-{secrets.token_hex(8)}"
         key = _new_key()
@@ -176,11 +176,11 @@ class SshServer:
         self._accesses.pop(user, None)
 
     def find(self, user: str) -> SshAccess | None:
-        """Who a user is, or None."""
+        """Return the access of a user, or None."""
         return self._accesses.get(user)
 
     async def close(self) -> None:
-        """Drop every connection, and listen no more. It may be called twice."""
+        """Drop every connection, and stop listening. It may be called twice."""
         for access in list(self._accesses.values()):
             await access.close()
         if self._acceptor is not None:
@@ -189,7 +189,7 @@ class SshServer:
             self._acceptor = None
 
     def serve_channel(self) -> Channel:
-        """What answers one channel of a connection."""
+        """Return the handler of one channel of a connection."""
         return Channel(self._serve, self._serve_files, self._has_room_for_files)
 
     def _has_room_for_files(self, channel: Channel) -> bool:
@@ -212,7 +212,7 @@ class SshServer:
         return files
 
     async def _serve(self, channel: Channel) -> None:
-        """Run what one channel asks for, and tell how it ended."""
+        """Run the command of one channel, and report its end."""
         try:
             access = self._access_of(channel.channel.get_connection())
             with access.one_more():
@@ -236,7 +236,6 @@ class SshServer:
 
 
 def _described(channel: Channel) -> dict[str, Any]:
-    """What a channel asks for."""
     what: dict[str, Any] = {} if channel.command is None else {"command": channel.command}
     return what if channel.term_type is None else {**what, "terminal": channel.term_type}
 
@@ -246,7 +245,7 @@ def _new_key() -> asyncssh.SSHKey:
 
 
 class _Authentication(asyncssh.SSHServer):
-    """Lets a connection in by its user's own key."""
+    """Admits a connection by its user's key."""
 
     def __init__(self, server: SshServer) -> None:
         self._server = server

@@ -31,7 +31,7 @@ _WRITE_S = 30.0
 """Seconds that a peer may leave its replies unread before it counts as gone."""
 
 _LINGER_S = 1.0
-"""Seconds that a refused peer may still send. Without them, it sees a reset instead of the error."""
+"""Seconds that a refused peer may still send. Else it sees a reset and no error."""
 
 
 class Conversation(Protocol):

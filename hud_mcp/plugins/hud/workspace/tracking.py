@@ -1,7 +1,7 @@
 """The changes of a workspace's files between two looks, as `filetracking/1` tells them.
 
-Files are read inside, beneath the folder and with the agent's rights, so nothing that an agent
-puts there leads anywhere else. What looks like a secret is never read.
+Files are read inside, beneath the folder and with the agent's rights. So a link of the agent leads
+nowhere else. A file that looks like a secret is never read.
 """
 
 import base64
@@ -24,11 +24,11 @@ __all__ = ["FileTracker"]
 
 MIB = 1024 * 1024
 _SCANNED_BYTES = 10 * MIB
-"""A longer file is passed over."""
+"""The size above which a file is left out."""
 _READ_BYTES = 1 * MIB
-"""Of a longer file, only that it has changed is told."""
+"""The size above which a file is only known to have changed."""
 _BUDGET_BYTES = 50 * MIB
-"""What one look reads, and what one diff tells."""
+"""The most bytes that one look reads, and one diff returns."""
 _CAPTURED_FILES = 20
 _CAPTURED_BYTES = 5 * MIB
 _CAPTURED_IN_ALL_BYTES = 15 * MIB
@@ -59,15 +59,15 @@ _CAPTURED = {
     ".xlsm": "application/vnd.ms-excel.sheet.macroEnabled.12",
     ".xlsx": f"{_OFFICE}.spreadsheetml.sheet",
 }
-"""What is worth its bytes and not only its diff, by the end of its name."""
+"""The kinds of files that are returned whole, by their suffix."""
 
 
 class Sandboxed(Protocol):
-    """What has the files."""
+    """An object with a sandbox."""
 
     @property
     def sandbox(self) -> Sandbox:
-        """Where they are."""
+        """Its sandbox."""
         ...
 
 
@@ -76,10 +76,10 @@ class _File:
     """A file at one look.
 
     Attributes:
-        size: In bytes.
-        changed: When, in ns.
-        content_hash: Its SHA-256, or what stands for it where it was not read.
-        lines: Its text; None where it is none, or was not read.
+        size: Its size in bytes.
+        changed: The time of its last change, in ns.
+        content_hash: Its SHA-256; a label if it was not read.
+        lines: Its text; None if it is not text, or was not read.
         secret: Whether it is never read.
     """
 
@@ -100,12 +100,12 @@ class _Look:
 
 
 class FileTracker:
-    """Looks at a workspace's files, and tells what has changed since the last look.
+    """Looks at a workspace's files, and returns the changes since the last look.
 
-    One look at a time: calls wait for each other.
+    Calls wait for each other, so that one look runs at a time.
 
     Args:
-        world: Whose files.
+        world: The world with the files.
     """
 
     def __init__(self, world: Sandboxed) -> None:
@@ -115,13 +115,13 @@ class FileTracker:
         self._ignored: tuple[str, ...] = ()
 
     async def begin(self) -> None:
-        """Take the first look, before anything happens in the folder."""
+        """Look for the first time, before anything happens in the folder."""
         async with self._lock:
             self._ignored = await self._read_ignored()
             self._base = self._last = await self._look()
 
     async def setup(self) -> dict[str, Any]:
-        """What has changed since the first look; an agent's own changes begin here."""
+        """Return the changes since the first look. The agent's own changes begin here."""
         async with self._lock:
             now = await self._look()
             told, _left = await anyio.to_thread.run_sync(_diff, self._last, now)
@@ -129,13 +129,13 @@ class FileTracker:
             return told
 
     async def advance(self) -> dict[str, Any]:
-        """Let an agent's own changes begin here."""
+        """Begin the agent's own changes here."""
         async with self._lock:
             self._base = self._last = await self._look()
             return {"advanced": True}
 
     async def snapshot(self) -> dict[str, Any]:
-        """Every file at the last look, but for secrets."""
+        """Return every file of the last look, except secrets."""
         async with self._lock:
             files = [
                 {"path": _shown(path), "size": file.size, "content_hash": file.content_hash}
@@ -145,12 +145,12 @@ class FileTracker:
             return {"files": files, "files_scanned": len(files)}
 
     async def diff(self) -> dict[str, Any]:
-        """What has changed since the last look."""
+        """Return the changes since the last look."""
         async with self._lock:
             return await self._differ(await self._look())
 
     async def flush(self) -> dict[str, Any]:
-        """The same for the last time, and the documents and pictures that have changed."""
+        """Return the last changes, and the changed documents and pictures as a whole."""
         async with self._lock:
             now = await self._look()
             capture = await self._capture(now)
@@ -185,7 +185,7 @@ class FileTracker:
         return _Look(time.time(), (time.monotonic() - began) * 1000, files)
 
     async def _read(self, path: str, size: int, changed: int, left: int) -> _File | None:
-        """A file's content, where it may be read; None where it is gone."""
+        """Return a file with its content if it may be read; None if it is gone."""
         stamp = f"{size}:{changed}"
         if _is_secret(path):
             return _File(size, changed, f"redacted:{stamp}", secret=True)
@@ -202,7 +202,7 @@ class FileTracker:
         return _File(size, changed, hashlib.sha256(data).hexdigest(), _lines(data))
 
     async def _capture(self, now: _Look) -> dict[str, Any]:
-        """The changed files that people open, such as documents and pictures, whole."""
+        """Return the changed documents and pictures as a whole."""
         changed = {
             path: "modified" if path in self._base.files else "added"
             for path, file in sorted(now.files.items())
@@ -240,7 +240,7 @@ class FileTracker:
         }
 
     async def _whole(self, path: str, size: int) -> bytes | None:
-        """A file's bytes; None where it is not what it was at the look."""
+        """Return a file's bytes; None if it has changed since the look."""
         try:
             data = await self._world.sandbox.files.read(path, most_bytes=_CAPTURED_BYTES)
         except OSError:
@@ -248,7 +248,7 @@ class FileTracker:
         return data if len(data) == size else None
 
     async def _read_ignored(self) -> tuple[str, ...]:
-        """The patterns of the folder's own .gitignore that are names."""
+        """Return the patterns in the folder's .gitignore that are plain names."""
         try:
             data = await self._world.sandbox.files.read(".gitignore", most_bytes=_READ_BYTES)
         except (OSError, ActionFailed):
@@ -259,7 +259,7 @@ class FileTracker:
 
 
 def _diff(before: _Look, now: _Look) -> tuple[dict[str, Any], list[str]]:
-    """What has changed, the smallest first; and the paths for which there was no room."""
+    """Return the changes, the smallest first, and the paths that did not fit."""
     changed = [
         (path, before.files.get(path), now.files.get(path))
         for path in sorted({*before.files, *now.files})
@@ -348,5 +348,5 @@ def _size(file: _File | None) -> int:
 
 
 def _shown(path: str) -> str:
-    """A path as JSON can have it: names need not be text."""
+    """Return a path as text for JSON; a name may be any bytes."""
     return path.encode("utf-8", "replace").decode()

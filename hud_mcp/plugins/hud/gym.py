@@ -103,7 +103,7 @@ async def _begin(
     job_id: str | None,
     metadata: dict[str, Any] | None,
 ) -> Environment:
-    """Connect to where it runs, and begin."""
+    """Connect to the place, and start the task."""
     client: Client | None = None
     try:
         current = job or (None if job_id else _current_job())
@@ -134,7 +134,7 @@ async def _give_up(client: Client | None) -> None:
 
 
 def _current_job() -> Job | None:
-    """The job that the program is in, by `register_job` or `run_job`."""
+    """Return the job of the program, from `register_job` or `run_job`."""
     current: Any = getattr(jobs, "current_job", None)
     return None if current is None else current.get()
 

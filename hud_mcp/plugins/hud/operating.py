@@ -1,6 +1,6 @@
-"""The calls of an operator on a session: it measures the world, sets it up again, and closes it.
+"""The work of an operator's calls: measure the world, set it up again, and end the session.
 
-Each is a step of the record.
+Each call is a step of the record.
 """
 
 import asyncio
@@ -34,22 +34,22 @@ __all__ = ["conclude", "evaluate", "set_up"]
 
 
 async def evaluate(session: Session, calls: Sequence[FunctionConfig] | None = None) -> Measurement:
-    """Measure, as often as one likes: nothing ends by it, where the task has a prompt.
+    """Measure the world. With a prompt, this may be repeated, and ends nothing.
 
-    A template grades once: there, the answer that was kept is submitted, the session ends,
-    and what it was graded with is told again.
+    A template grades once: the kept answer is submitted, the session ends, and later calls return
+    the same grade.
 
     Args:
         session: The session.
-        calls: What to call in place of the task's own `evaluate`; bound. What they return
-            is recorded as an override, and is never the grade.
+        calls: Bound calls in place of the task's own `evaluate`. Their result is recorded as an
+            override, and is never the grade.
 
     Raises:
-        GradingFailed: A function cannot run; that is recorded, and the session lives on. Or
-            the template failed to grade.
-        InvalidTask: The task names nothing to `evaluate`, and nothing was given.
-        SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As
-            for `Session.step`.
+        GradingFailed: A function cannot run; the record has this, and the session lives on. Or the
+            template failed to grade.
+        InvalidTask: The task has no `evaluate`, and no calls were given.
+        SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As for
+            `Session.step`.
     """
     if calls is None and session.task.prompt is None:
         return await _graded_by_template(session)
@@ -62,7 +62,7 @@ async def evaluate(session: Session, calls: Sequence[FunctionConfig] | None = No
 
 
 async def _measure(session: Session, calls: Sequence[FunctionConfig] | None) -> Measurement:
-    """Make `evaluate` calls on the world as it is, and record what they returned."""
+    """Make `evaluate` calls on the present world, and record their results."""
     life, journal, environment = session.life, session.journal, session.environment
     own = calls is None
     named = session.task.evaluate if calls is None else calls
@@ -99,7 +99,7 @@ async def _measure(session: Session, calls: Sequence[FunctionConfig] | None) -> 
 
 
 async def _graded_by_template(session: Session) -> Measurement:
-    """Submit the answer that was kept, once, and return what it was graded with."""
+    """Submit the kept answer once, and return its grade."""
     await session.back()  # until then, what the agent said is not read again
     receipt = session.receipt
     if receipt is None:
@@ -122,17 +122,17 @@ async def _graded_by_template(session: Session) -> Measurement:
 
 
 async def set_up(session: Session, calls: Sequence[FunctionConfig] | None, look: Look) -> Stepped:
-    """Run the setup again, and look; what was measured before does not count any more.
+    """Run the setup again, and look. Earlier measurements no longer count.
 
     Args:
         session: The session.
-        calls: What to call in place of the task's own `setup`; bound.
-        look: What to observe then.
+        calls: Bound calls in place of the task's own `setup`.
+        look: The look afterwards.
 
     Raises:
         ActionFailed: A function raised; the session lives on.
-        SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As
-            for `Session.step`.
+        SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As for
+            `Session.step`.
     """
     named = session.task.setup if calls is None else calls
     return await session.in_turn(partial(_prepare, session, named, look), session.limits.setup_s)
@@ -168,14 +168,13 @@ async def conclude(
 
     Args:
         session: The session.
-        reason: Why there is no measurement, for the record.
-        cause: Whose doing that is.
+        reason: The reason without a measurement, for the record.
+        cause: The cause of the end.
 
     Returns:
-        The receipt; the same one again where it has ended. None where it could not be
-        recorded.
+        The receipt, also if the session has ended already; None if it could not be recorded.
 
-    A task that is being graded is waited for: it ends with its grade.
+    If the task is being graded, this waits, and the session ends with that grade.
     """
     await session.back()
     if session.state.meets is Meets.RESUMING:

@@ -1,9 +1,8 @@
-"""What whoever runs agents may do with a session, beyond what its agent may: JSON in, JSON out.
+"""The operations of an operator on a session, beyond those of its agent: JSON in, JSON out.
 
-The live environment of the SDK is made of these operations, in every place: it calls them in
-its own process, or a server does for it. They act in the name of the operator, whose sessions
-answer to no agent, and no operation reaches an agent's session. Over a wire they need the
-operator's credential; without it, there are none.
+The live environment of the SDK calls them in its own process, or on a server. They act for the
+operator, whose sessions answer to no agent; and no operation reaches an agent's session. Over a
+wire they need the operator's credential. Without it, they do not exist.
 """
 
 import secrets
@@ -51,21 +50,20 @@ OPERATIONS = tuple(
     f"hud-mcp/{name}"
     for name in ("start", "step", "evaluate", "setup", "reset", "urls", "conclude")
 )
-"""By these names they are called."""
+"""The names of the operations."""
 
 
 class Operations:
-    """The operations over the sessions of a process.
+    """The operations on the sessions of a process.
 
     Args:
         sessions: The registry.
-        token: What opens them over a wire; nothing does where it is None.
-        environment: Whose tasks they start; those that each task names, by default.
-        live_page: Where the live page of a session is, by its live token; where the registry's
-            live pages are, by default.
+        token: The operator's credential over a wire; None admits nobody.
+        environment: The environment of the started tasks; by default the one that each task names.
+        live_page: Returns the address of a live page by its token; by default the registry's.
 
     Attributes:
-        names: What they are called by.
+        names: The names of the operations.
     """
 
     names = frozenset(OPERATIONS)
@@ -94,7 +92,7 @@ class Operations:
         }
 
     def admits(self, given: Any) -> bool:
-        """Whether this is the operator's credential; compared in constant time."""
+        """Whether this is the operator's credential; the comparison takes constant time."""
         if self._token is None or not isinstance(given, str):
             return False
         known = self._token.encode()
@@ -105,10 +103,10 @@ class Operations:
 
         Args:
             name: One of `OPERATIONS`.
-            params: Its parameters, as JSON; `session` names the session but for a start.
+            params: Its parameters as JSON; all but a start need `session`, the session's id.
 
         Returns:
-            The operation's result, as JSON.
+            The operation's result as JSON.
 
         Raises:
             HudMcpError: As the session's own methods do.
@@ -121,9 +119,10 @@ class Operations:
             ) from exc
 
     async def _start(self, params: Mapping[str, Any]) -> Json:
-        """Start a session of `task`: a row, or the id of a listed one; in `job` or `job_id`.
+        """Start a session of `task`, a row or the id of a listed one, in `job` or `job_id`.
 
-        The same start again under an id of the caller's own, `session`, gives the same session.
+        The caller may choose the id, `session`. The same start again with this id gives the same
+        session.
         """
         task = self._read_task(params.get("task"))
         session = await self._begin(
@@ -137,10 +136,10 @@ class Operations:
         return self._begun(session)
 
     async def _step(self, params: Mapping[str, Any]) -> Json:
-        """Perform `actions`, and look; a response is kept for `evaluate`.
+        """Perform `actions`, and look; a response waits for `evaluate`.
 
-        `steps` says how many there are then. Given back as `after_step`, it keeps a call that is
-        repeated because its reply was lost from being done twice.
+        The result has the number of `steps`. A caller whose reply was lost repeats the call with
+        this number as `after_step`; then nothing is done twice.
         """
         actions = parse_actions(params.get("actions"), pointed=False)
         after_step = params.get("after_step")
@@ -184,7 +183,7 @@ class Operations:
         return tell_step(await set_up(session, calls, look))
 
     async def _reset(self, params: Mapping[str, Any]) -> Json:
-        """Begin anew: run the setup again; of a template's task, begin another session."""
+        """Run the setup again; for a template's task, start another session."""
         found = await self._find(params)
         session = found if isinstance(found, Session) and not found.state.is_over else None
         task = await self._task_of(found)
@@ -211,7 +210,7 @@ class Operations:
         return {**self._begun(session), **shown}
 
     async def _urls(self, params: Mapping[str, Any]) -> Json:
-        """Where the environment and the session's live page are reached."""
+        """Return the addresses of the environment and of the session's live page."""
         found = await self._find(params)
         address = live = None
         if isinstance(found, Session):
@@ -225,9 +224,9 @@ class Operations:
         return {"url": address if isinstance(address, str) else None, "live_url": live}
 
     async def _conclude(self, params: Mapping[str, Any]) -> Json:
-        """End the session: graded with its last measurement, else cancelled.
+        """End the session with its last measurement as the grade, else as cancelled.
 
-        `cause` says whose doing that is, the operator's by default, and `reason` why.
+        `cause` is the operator by default, and `reason` is for the record.
         """
         found = await self._find(params)
         if isinstance(found, Receipt):
@@ -256,7 +255,7 @@ class Operations:
         return read_row(given, "task")
 
     async def _job_id(self, params: Mapping[str, Any]) -> str | None:
-        """The job of a session that starts: one that is recorded here, or is recorded now."""
+        """Return the job of a new session; record the job first if it is given and unknown."""
         store, given = self._sessions.store, params.get("job")
         job_id = read_text(params, "job_id")
         if given is not None:
@@ -317,7 +316,7 @@ class Operations:
     def _read_calls(
         self, given: Any, environment: Environment, phase: Phase
     ) -> tuple[FunctionConfig, ...] | None:
-        """Calls in place of the task's own, bound; None where none were given."""
+        """Bind calls in place of the task's own; None if none were given."""
         if given is None:
             return None
         try:

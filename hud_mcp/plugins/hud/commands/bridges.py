@@ -20,11 +20,11 @@ _HOOKS_S = 20.0
 
 
 async def offer_published(sessions: Any) -> None:
-    """Run the hooks of the served environments, and offer what MCP servers they publish.
+    """Run the hooks of the served environments, and offer the tools of their MCP servers.
 
-    The list of tools is fixed when the server is built, so this comes first. Hooks that take
-    longer than a host is patient go on beside it; the first task waits for them, as it does for
-    those that failed, and begins with them again.
+    The list of tools is fixed when the server is built, so this comes first. Slow hooks go on in
+    the background after `_HOOKS_S`, because a host waits no longer. The first task waits for them,
+    and repeats hooks that failed.
     """
     for environment in sessions.environments.values():
         if environment.has_hooks:
@@ -43,13 +43,13 @@ async def offer_published(sessions: Any) -> None:
 
 
 def _note(hooks: "asyncio.Future[None]") -> None:
-    """Hooks that failed are tried again by the first task, which is told of it."""
+    """Log hooks that failed; the first task repeats them, and gets their error."""
     if not hooks.cancelled() and (exc := hooks.exception()) is not None:
         logger.warning("%s", exc)
 
 
 def listed_by(bridged: Sequence[Any]) -> list[Any]:
-    """The tasks that the sources of bridged environments declare, as tasksets."""
+    """Return the tasks in the sources of bridged environments, as tasksets."""
     return [commands.Taskset(each.listed, name=each.name) for each in bridged if each.listed]
 
 
@@ -57,10 +57,10 @@ def listed_by(bridged: Sequence[Any]) -> list[Any]:
 async def open_bridges(
     sources: Sequence[str], python: str | None, taken: Collection[str]
 ) -> AsyncGenerator[list[Any]]:
-    """Declare the HUD environments among some sources, and end what was started for them.
+    """Bridge the HUD environments among some sources while the block runs.
 
     Args:
-        sources: Of which those that name no HUD environment are left alone.
+        sources: The sources; those without a HUD environment are ignored.
         python: The interpreter that has `hud`.
         taken: The names of the other environments.
 

@@ -1,7 +1,6 @@
-"""Gyms of a user's own, in which a package `hud_controller` acts and grades.
+"""Gyms of users, in which a package `hud_controller` acts and grades.
 
-`places` is where one runs, `inside` what is started there for each call, `world` what a session
-has of it.
+`places` runs a controller, `inside` has the program of each call, and `world` is a session's view.
 """
 
 from hud_mcp.plugins.hud.controller.world import ControllerSpec, ControllerWorld

@@ -1,4 +1,4 @@
-"""Where a controller runs: in a sandbox of this machine, or in a container of its image."""
+"""The places of a controller: a sandbox on this machine, or a container of its image."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ from hud_mcp.sandbox.shown import inside_python
 __all__ = ["Container", "Place", "Workshop", "build_image", "find_engine"]
 
 PACKAGE = "hud_controller"
-"""What a controller's package is called; the HUD SDK's."""
+"""The name of a controller's package in the HUD SDK."""
 
 _GUEST = "/controller"
 _ANSWER_BYTES = 64 * 1024 * 1024
@@ -42,17 +42,20 @@ _FLAGS = {
     "ShmSize": "--shm-size",
     "Binds": "--volume",
 }
-"""Options of a container, as Docker's API names them, to those of the engine's command."""
+"""Options of a container in Docker's API, and the flags of the engine's command."""
 
 
 class Place(Protocol):
-    """Where calls of a controller are performed, each in a process of its own."""
+    """A place where each call of a controller runs in a new process."""
 
     async def run(self, script: str, call: bytes) -> tuple[bytes, str]:
-        """Run a script, and return what it wrote on its own descriptor, and what was printed.
+        """Run a script.
+
+        Returns:
+            The bytes on its answer descriptor, and the text that it printed.
 
         Raises:
-            EnvironmentFailed: It did not come to its end.
+            EnvironmentFailed: The script did not end.
         """
         ...
 
@@ -62,7 +65,7 @@ class Place(Protocol):
 
     @property
     def path(self) -> list[str]:
-        """Where the script finds the package, before what is installed there."""
+        """The folders before the installed packages in which the script looks for the package."""
         ...
 
 
@@ -77,10 +80,10 @@ class Workshop:
 
     @classmethod
     async def open(cls, folder: Path) -> "Workshop":
-        """Open one.
+        """Open a sandbox.
 
         Args:
-            folder: Where the package is.
+            folder: The folder of the package.
 
         Raises:
             EnvironmentFailed: This machine cannot make a sandbox; the text says why.
@@ -131,7 +134,7 @@ class Workshop:
         return answer, printed
 
     async def close(self) -> None:
-        """End the sandbox."""
+        """Close the sandbox."""
         await self._sandbox.close()
         self._copy.cleanup()
 
@@ -148,17 +151,17 @@ class Container:
     async def start(
         cls, engine: str, image: str, *, controller: Path | None, options: Mapping[str, Any] | None
     ) -> "Container":
-        """Start one.
+        """Start a container.
 
         Args:
             engine: The engine's program.
             image: The image's name.
-            controller: The author's package, which is mounted read-only; None for the image's.
-            options: Of the container, as Docker's API names them.
+            controller: The author's package, mounted read-only; None for the image's.
+            options: Options of the container as Docker's API names them.
 
         Raises:
-            EnvironmentFailed: The engine does not start it; the text has what it said.
-            InvalidEnvironment: An option is none.
+            EnvironmentFailed: The engine does not start it; the text has the engine's error.
+            InvalidEnvironment: An option is unknown.
         """
         name = f"hud-mcp-{secrets.token_hex(6)}"
         flags = container_flags(options)
@@ -185,7 +188,7 @@ class Container:
         return await _communicate(command, call, within_s=_CALL_S)
 
     async def close(self) -> None:
-        """Stop and remove it. It may be called twice."""
+        """Stop and remove the container. It may be called twice."""
         name, self._name = self._name, None
         if name is None:
             return
@@ -196,10 +199,10 @@ class Container:
 
 
 def find_engine() -> str:
-    """The program that runs containers.
+    """Return the program that runs containers.
 
     Raises:
-        EnvironmentFailed: There is none; the text says what is missing.
+        EnvironmentFailed: None is installed; the text says what to install.
     """
     for name in ("docker", "podman"):
         found = shutil.which(name)
@@ -216,14 +219,14 @@ async def build_image(engine: str, folder: Path, tag: str) -> str:
     """Build the image of a folder with a Dockerfile, and return its name.
 
     Raises:
-        EnvironmentFailed: It does not build; the text has what the engine said.
+        EnvironmentFailed: The build fails; the text has the engine's error.
     """
     await _said([engine, "build", "--tag", tag, str(folder)], within_s=_BUILD_S)
     return tag
 
 
 async def run_once(engine: str, image: str, script: str, call: bytes) -> bytes:
-    """Run a script in a container of an image that ends with it.
+    """Run a script in a new container of an image, and return its output.
 
     Raises:
         EnvironmentFailed: It does not run.
@@ -233,10 +236,10 @@ async def run_once(engine: str, image: str, script: str, call: bytes) -> bytes:
 
 
 def container_flags(options: Mapping[str, Any] | None) -> list[str]:
-    """Options of a container as those of the engine's command.
+    """Return the flags of the engine's command for options of a container.
 
     Raises:
-        InvalidEnvironment: Naming one that is not known here.
+        InvalidEnvironment: An option is unknown; the text names it.
     """
     flags: list[str] = []
     for name, value in (options or {}).items():
@@ -255,10 +258,10 @@ def container_flags(options: Mapping[str, Any] | None) -> list[str]:
 
 
 async def _said(command: Sequence[str], *, within_s: float) -> str:
-    """What a command of the engine wrote.
+    """Return the output of a command of the engine.
 
     Raises:
-        EnvironmentFailed: It failed; the text has the end of what it said.
+        EnvironmentFailed: It failed; the text has the end of its error output.
     """
     out, _ = await _communicate(command, b"", within_s=within_s)
     return out.decode("utf-8", "replace")
@@ -297,7 +300,7 @@ async def _communicate(
 
 
 def _copied(folder: Path) -> "tempfile.TemporaryDirectory[str]":
-    """A copy of the package that whoever runs in the sandbox may read."""
+    """Copy the package, so that the user inside the sandbox may read it."""
     copy = tempfile.TemporaryDirectory(prefix="hud-mcp-controller-")
     os.chmod(copy.name, 0o755)  # noqa: PTH101, S103  # a sandbox of root runs as nobody
     shutil.copytree(
@@ -327,7 +330,7 @@ def _read(fd: int) -> bytes:
 
 
 def _read_now(fd: int) -> str:
-    """What is there at once."""
+    """Return the text that is in a pipe now."""
     os.set_blocking(fd, False)
     data = b""
     while True:

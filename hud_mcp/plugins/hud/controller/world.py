@@ -1,4 +1,4 @@
-"""The world of a CustomGym: whatever its controller's functions act on."""
+"""The world of a CustomGym, on which its controller's functions act."""
 
 import inspect
 import json
@@ -18,11 +18,11 @@ __all__ = ["ControllerFailed", "ControllerSpec", "ControllerWorld", "controller_
 
 
 _OWN = frozenset({"step", "get_urls"})
-"""What the live environment itself calls."""
+"""The functions that the live environment calls itself."""
 
 
 class _Omitted:
-    """Stands for an argument that the controller's own default is for."""
+    """The value of an argument for which the controller has a default."""
 
     def __repr__(self) -> str:
         return "…"
@@ -32,11 +32,10 @@ _OMITTED = _Omitted()
 
 
 def controller_functions(found: Mapping[str, Any]) -> tuple[Function, ...]:
-    """Functions of a controller by their dotted paths.
+    """Return functions of a controller by their dotted paths.
 
     Args:
-        found: Each path, to its parameters as `inside/names.py` writes them; None where they
-            are unknown.
+        found: The parameters of each path as `inside/names.py` writes them; None if unknown.
     """
     made: list[Function] = []
     for path, takes in found.items():
@@ -77,8 +76,8 @@ class ControllerWorld(World):
     """One session's place, and the controller in it.
 
     Args:
-        place: Where it runs.
-        log: Takes what its functions print.
+        place: The place where it runs.
+        log: Receives the lines that its functions print.
     """
 
     def __init__(self, place: Place, log: Callable[[str], None]) -> None:
@@ -88,14 +87,14 @@ class ControllerWorld(World):
         self._closed = False
 
     async def invoke(self, function: str, args: Sequence[Any]) -> Any:
-        """Call a function of the controller, in a process of its own.
+        """Call a function of the controller, in a new process.
 
         Args:
             function: Its dotted path inside `hud_controller`.
             args: JSON values.
 
         Returns:
-            What it returns, as JSON.
+            Its result as JSON.
 
         Raises:
             ControllerFailed: It raised, or its process ended without an answer.
@@ -130,7 +129,7 @@ class ControllerWorld(World):
     async def act_all(
         self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]
     ) -> ActionFailed | None:
-        """Hand actions to the controller's `step`, all at once, as HUD's environments take them.
+        """Send actions to the controller's `step` in one call, as HUD's environments take them.
 
         Raises:
             EnvironmentFailed: As for `invoke`.
@@ -145,10 +144,10 @@ class ControllerWorld(World):
         return None
 
     async def observe(self, look: Look) -> Observation:
-        """What the controller's `step` showed last; it is asked where nothing was done since.
+        """Return the last observation of the controller's `step`, or call `step` for a new one.
 
         Raises:
-            EnvironmentFailed: It shows nothing.
+            EnvironmentFailed: The controller shows nothing.
         """
         if self._seen is None:
             try:
@@ -161,7 +160,7 @@ class ControllerWorld(World):
         )
 
     async def urls(self) -> dict[str, Any]:
-        """What the controller's `get_urls` returns; nothing where it has none."""
+        """Return the result of the controller's `get_urls`; an empty dict without one."""
         try:
             told = await self.invoke("get_urls", [])
         except ControllerFailed:
@@ -169,7 +168,7 @@ class ControllerWorld(World):
         return _object(told) or {}
 
     async def close(self) -> None:
-        """End its place. It may be called twice."""
+        """Close its place. It may be called twice."""
         if not self._closed:
             self._closed = True
             await self._place.close()
@@ -196,11 +195,11 @@ def _object(told: Any) -> dict[str, Any] | None:
 
 
 class ControllerSpec(WorldSpec):
-    """Declares a controller's worlds.
+    """The declaration of a controller's worlds.
 
     Args:
-        open_place: Opens where one session's controller runs.
-        functions: What tasks may name.
+        open_place: Opens the place of one session's controller.
+        functions: The functions that tasks may name.
     """
 
     name = "controller"

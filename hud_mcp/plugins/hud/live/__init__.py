@@ -1,7 +1,7 @@
-"""The live environment of the SDK: `gym.make` makes one, and an agent of yours works in it.
+"""The live environment of HUD's SDK: `gym.make` makes one, and your own agent works in it.
 
-`environment` has it, `client` what it talks to its sessions through: in this process (`local`),
-over MCP (`mcp_client`), over the control channel (`channel_client`).
+`environment` has it. `client` has the connections to its session: in this process (`local`), over
+MCP (`mcp_client`), or over the control channel.
 """
 
 from hud_mcp.plugins.hud.live.client import Client

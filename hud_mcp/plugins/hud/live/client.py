@@ -1,4 +1,4 @@
-"""The connections of live environments to their sessions, and the one over the control channel."""
+"""The connection of a live environment to its session, and the one over the control channel."""
 
 import os
 from abc import ABC, abstractmethod
@@ -47,10 +47,12 @@ class Client(ABC):
 
 
 class OperatedChannel(Client):
-    """One control connection, which is made again where it has dropped. Made by `open`.
+    """Sessions of a server of this package, over one control connection. Made by `open`.
+
+    If the connection drops, the next call makes it again.
 
     Args:
-        place: Where the server is, with the operator's token.
+        place: The address of the server, with the operator's token.
     """
 
     def __init__(self, place: Place) -> None:
@@ -64,10 +66,10 @@ class OperatedChannel(Client):
         """Connect.
 
         Returns:
-            The connection; None where another kind of server answers, such as HUD's own.
+            The connection; None if another kind of server answers, such as HUD's own.
 
         Raises:
-            OperatorRefused: It is a server of this package, and does not take the token.
+            OperatorRefused: A server of this package answers, and refuses the token.
             EnvironmentFailed: Nothing answers there.
         """
         made = cls(place)
@@ -83,7 +85,7 @@ class OperatedChannel(Client):
         return made
 
     async def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Perform an operation there."""
+        """Perform an operation on the server."""
         client = await self._connected()
         try:
             return await client.call(operation, {**params, CREDENTIAL: self._place.token})
@@ -115,7 +117,7 @@ class OperatedChannel(Client):
         return self._client
 
     async def _check(self, client: ChannelClient) -> None:
-        """Find out whether the token is taken: an operation that names no session tells."""
+        """Check the token by an operation that needs no session."""
         try:
             await client.call("hud-mcp/urls", {CREDENTIAL: self._place.token})
         except ChannelRefused as exc:
@@ -124,12 +126,12 @@ class OperatedChannel(Client):
 
 
 def operator_token(given: str | None) -> str | None:
-    """The operator's token: that of the address, else of the environment; None without one."""
+    """Return the operator's token from the address, else from the environment variable."""
     return given or os.environ.get(OPERATOR_TOKEN) or None
 
 
 def raised(kind: Any, text: str) -> HudMcpError:
-    """The error that an operation failed with on its server."""
+    """Return the error of an operation that failed on its server."""
     found = getattr(errors, kind, None) if isinstance(kind, str) else None
     if isinstance(found, type) and issubclass(found, HudMcpError):
         return found(text)
@@ -137,7 +139,7 @@ def raised(kind: Any, text: str) -> HudMcpError:
 
 
 def refused(place: str, token: str | None) -> OperatorRefused:
-    """Say that a server lets nobody operate it who comes from here."""
+    """Return the error of a server that refuses the operator's token, or its absence."""
     if token is None:
         return OperatorRefused(
             f"{place} is operated with a token, and none was given. Start it with "

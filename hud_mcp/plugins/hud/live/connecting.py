@@ -1,4 +1,4 @@
-"""Connecting to the place where a live environment runs, by its address."""
+"""Connect a live environment to its place, by the place's address."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,18 +26,18 @@ StorePlace = Store | str | Path | None
 
 
 async def connect(wanted: Wanted, url: str | None, *, store: StorePlace) -> tuple[Client, Task]:
-    """Connect to where a task is to be started.
+    """Connect to the place where a task will start.
 
     Args:
-        wanted: What is to be started.
-        url: Where; None for this process.
-        store: Where it is recorded, in this process or in a server of its own.
+        wanted: The task or the gym.
+        url: The address; None for this process.
+        store: The store of this process, or of a new server.
 
     Returns:
-        The connection, and the task as its environment is called there.
+        The connection, and the task with the name that its environment has there.
 
     Raises:
-        HudMcpError: There is no such environment, or nothing answers there.
+        HudMcpError: No such environment exists, or nothing answers there.
     """
     if url is None:
         return await _here(wanted, store)
@@ -66,7 +66,7 @@ async def _here(wanted: Wanted, store: StorePlace) -> tuple[Client, Task]:
 
 
 async def _in_child(wanted: Wanted, source: str, store: StorePlace) -> tuple[Client, Task]:
-    """In a server that lives as long as the environment."""
+    """Connect to a new server, which ends with the environment."""
     task = wanted.task
     if not source:
         source, name = _served(wanted)
@@ -78,7 +78,7 @@ async def _in_child(wanted: Wanted, source: str, store: StorePlace) -> tuple[Cli
 
 
 def _served(wanted: Wanted) -> tuple[str, str]:
-    """What a server of its own loads for a gym, and how its environment is called there."""
+    """Return the source that a new server loads for a gym, and the environment's name there."""
     declared = wanted.environment
     if declared is None:
         source = find_source(wanted.name)
@@ -117,10 +117,10 @@ async def _over_channel(wanted: Wanted, url: str, store: StorePlace) -> tuple[Cl
 
 
 def _bridged(wanted: Wanted, environment: Environment, place: str) -> Task:
-    """A task of a HUD server's own, which are all that it can start.
+    """Return a task of a HUD server; it can start only tasks of its templates.
 
     Raises:
-        InvalidTask: It is none of them.
+        InvalidTask: The task has a prompt instead of a template.
     """
     if wanted.task.prompt is not None:
         known = ", ".join(environment.templates) or "none"
@@ -132,7 +132,7 @@ def _bridged(wanted: Wanted, environment: Environment, place: str) -> Task:
 
 
 def _named(task: Task, name: str) -> Task:
-    """A task with the name that its environment has: a gym may be named by its file."""
+    """Return a task with the name of its environment; a gym may be named by its file."""
     if task.env == name:
         return task
     row = task.model_dump() | {"env": name}

@@ -27,16 +27,16 @@ _NAMES = Path(__file__).parents[1] / "controller" / "inside" / "names.py"
 
 
 async def custom_environment(gym: CustomGym, task: Task) -> Environment:
-    """Declare a gym of the user's own; its image is built where it has to be.
+    """Declare a user's own gym, and build its image if it needs one.
 
     Args:
-        gym: It.
-        task: The task that wants it.
+        gym: The gym.
+        task: The task that names it.
 
     Raises:
-        InvalidTask: The row is not the user's own, or the gym was one of HUD's cloud.
-        SourceNotFound: There is no such folder, or no controller in it.
-        EnvironmentFailed: No engine is there, or the image is not to be had.
+        InvalidTask: The row comes from elsewhere, or the gym ran in HUD's cloud.
+        SourceNotFound: The folder does not exist, or has no controller.
+        EnvironmentFailed: No container engine is installed, or the image is not available.
     """
     if task.source is not None:
         raise InvalidTask(

@@ -1,6 +1,6 @@
 """A live environment: one held task, driven step by step from Python. `gym.make` makes it.
 
-Not to be confused with `hud_mcp.Environment`, the declaration: what exists, nothing running.
+`hud_mcp.Environment` is another thing: a declaration, of which nothing runs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 
 class _Four(NamedTuple):
-    """What a step unpacks into."""
+    """The four values of a step."""
 
     observation: Observation
     reward: float
@@ -161,9 +161,8 @@ class Environment:
     async def evaluate(self, config: HudStyleConfigs | None = None) -> Any:
         """Measure: call the task's own `evaluate`, or other functions in its place.
 
-        The record keeps each call. You may call it any number of times; it does not end the
-        session. The first evaluation grades a template's task, and later ones return the same until
-        `reset`.
+        The record has each call. You may call it any number of times; it does not end the session.
+        The first evaluation grades a template's task, and later ones return the same until `reset`.
 
         Args:
             config: Functions in place of the task's own, in any of their forms. The record marks
@@ -171,7 +170,8 @@ class Environment:
 
         Returns:
             The function's result, or the list of results of several functions. For a template's
-            task it is the reward.
+                task it
+            is the reward.
 
         Raises:
             InvalidTask: The task has no `evaluate`, or a function does not exist or does not take
@@ -187,7 +187,7 @@ class Environment:
         """Submit the final answer, have it graded, and end the session.
 
         Args:
-            answer: Text as it is; anything else as JSON.
+            answer: Text stays unchanged; other values become JSON.
 
         Returns:
             The reward; None if the task has no grading.
@@ -299,7 +299,7 @@ class Environment:
         return await self.client.call(operation, {"session": self._session, **params})
 
     def _take(self, begun: Mapping[str, Any]) -> None:
-        """Take note of a session that has begun."""
+        """Note the ids and the prompt of a started session."""
         try:
             self._session = str(begun["session"])
             self.trajectory = str(begun["trajectory"])
@@ -318,10 +318,10 @@ def _action_row(action: Any) -> Json:
 
 
 def _rows(config: Any) -> list[Json] | None:
-    """Functions in any of their forms, in the one that goes over a wire; None for the task's own.
+    """Return functions in any of their forms as JSON; None for the task's own.
 
     Raises:
-        InvalidTask: They are in no form of a call.
+        InvalidTask: They have no form of a call.
     """
     if config is None:
         return None

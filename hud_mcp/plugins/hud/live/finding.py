@@ -1,4 +1,4 @@
-"""Which environment a gym's name means, and where a server of its own loads it from."""
+"""Find the environment that the name of a gym means, and the source of a server for it."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -31,14 +31,14 @@ _ENV_FILE = "env.py"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What `gym.make` was asked for.
+    """The argument of `gym.make`, read.
 
     Attributes:
-        task: The task; one without a prompt and calls, where only a gym was named.
+        task: The task; without a prompt and calls if only a gym was named.
         is_task: Whether a task was given.
         name: The name of the gym.
-        environment: The declaration, where one was given.
-        custom: The gym of the user's own, where it is one.
+        environment: The declaration, if it was given.
+        custom: The user's own gym, if it is one.
     """
 
     task: Task
@@ -49,10 +49,10 @@ class Wanted:
 
 
 def read_wanted(given: Any) -> Wanted:
-    """Read what `gym.make` was given first.
+    """Read the first argument of `gym.make`.
 
     Raises:
-        InvalidTask: It is not a task and no gym.
+        InvalidTask: It is neither a task nor a gym.
     """
     if isinstance(given, Task):
         custom = given.gym if isinstance(given.gym, CustomGym) else None
@@ -78,11 +78,14 @@ def read_wanted(given: Any) -> Wanted:
 def find_task(
     source: str | Path | Environment, given: Task | Mapping[str, Any] | str | None
 ) -> tuple[Wanted, str | None]:
-    """Read what `connect` was given: what is wanted, and where; None for this process.
+    """Read the arguments of `connect`.
+
+    Returns:
+        The task or the gym, and the address; None for this process.
 
     Raises:
-        InvalidTask: There is no such task.
-        SourceNotFound: There is no such environment.
+        InvalidTask: The task does not exist.
+        SourceNotFound: The environment does not exist.
     """
     if isinstance(source, Environment):
         task = _found_task([source], given)
@@ -145,12 +148,12 @@ def _read_task(given: Task | Mapping[str, Any]) -> Task:
 def find_environment(name: str) -> Environment:
     """Return the environment that a gym's name means, in this process.
 
-    A name is that of an environment that this program has declared, of one in `./env.py`, of a
-    shipped one, or of a Gymnasium environment; or it is a path to a file of one.
+    The name is that of an environment that this program declared, of one in `./env.py`, of a
+    shipped one, or of a Gymnasium environment; or it is the path of an environment's file.
 
     Raises:
-        SourceNotFound: There is none; the text lists what there is.
-        InvalidEnvironment, NotInstalled: It cannot be loaded.
+        SourceNotFound: No environment has the name; the text lists those that exist.
+        InvalidEnvironment, NotInstalled: The environment cannot be loaded.
     """
     declared = declared_environment(name)
     if declared is not None:
@@ -169,7 +172,7 @@ def find_environment(name: str) -> Environment:
 
 
 def find_source(name: str) -> str:
-    """Return what `hud-mcp serve` takes for the environment that a gym's name means.
+    """Return the source for `hud-mcp serve` of the environment that a gym's name means.
 
     Raises:
         SourceNotFound: As for `find_environment`.
@@ -197,12 +200,12 @@ def find_source(name: str) -> str:
 
 
 def _own_names() -> list[str]:
-    """The environments that `./env.py` declares."""
+    """Return the names of the environments in `./env.py`."""
     if default_sources() != (_ENV_FILE,):
         return []
     return [environment.name for environment in load_environments([_ENV_FILE])]
 
 
 def _bare_task(name: str) -> Task:
-    """What stands for a task where only a gym is named: nothing is asked, set up or graded."""
+    """Return a task that only names its gym: without a prompt, a setup and a grade."""
     return Task.model_validate({"prompt": "", "gym": name})

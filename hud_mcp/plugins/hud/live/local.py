@@ -1,7 +1,7 @@
 """Sessions of this process for live environments: one registry for each event loop and store.
 
-It stays when the last environment is closed, for a while: another one need not wait for a
-browser again. With the loop it ends in order.
+A registry stays for a while after its last environment, so that the next one finds its browser
+running. It ends in order with the event loop.
 """
 
 import asyncio
@@ -29,21 +29,21 @@ from hud_mcp.store import Store
 __all__ = ["LOCAL_LIMITS", "LocalClient"]
 
 LOCAL_LIMITS = Limits(sessions=4096, sessions_per_caller=4096, idle_s=86_400, total_s=604_800)
-"""What a program of the user's own may do: it has no neighbours, and thinks as long as it likes."""
+"""The limits of a user's own program: it shares nothing, and may think for long."""
 
 _LINGER_S = 30.0
-"""How long a registry without environments keeps what they shared, such as a browser."""
+"""Seconds that a registry without environments keeps shared resources, such as a browser."""
 
 
 class Registry:
-    """The sessions of one event loop on one store, and what serves them.
+    """The sessions of one event loop on one store, and their live pages.
 
     Args:
-        store: Where they are recorded; it is closed with the registry.
+        store: The store of the sessions; it closes with the registry.
 
     Attributes:
         sessions: The registry of sessions.
-        closed: Whether nobody may take it any more.
+        closed: Whether it accepts no more users.
     """
 
     def __init__(self, store: Store) -> None:
@@ -57,7 +57,10 @@ class Registry:
         self._closing: asyncio.Task[None] | None = None
 
     async def take(self) -> None:
-        """Count one more user; from the first on, the loop ends it if nobody else does."""
+        """Count one more user.
+
+        From the first one on, the end of the event loop closes the registry.
+        """
         self._users += 1
         if self._timer is not None:
             self._timer.cancel()
@@ -67,20 +70,20 @@ class Registry:
                 await anext(self._lives)
 
     def leave(self) -> None:
-        """Count one user less; without any, it ends in a while."""
+        """Count one user less. After the last one, the registry ends in a while."""
         self._users -= 1
         if self._users == 0 and not self.closed:
             self.sessions.roster.close()
             self._timer = asyncio.get_running_loop().call_later(_LINGER_S, self._end)
 
     async def live_page(self, token: str) -> str | None:
-        """The live page of a session; a loopback port serves them once one is asked for."""
+        """Return the address of a session's live page, and serve the pages from now on."""
         if self._base is None:
             self._base = self._serve_pages()
         return live_url(self._base, token)
 
     async def close(self) -> None:
-        """End every session, what they shared, and the pages."""
+        """End every session, the shared resources, and the pages."""
         self.closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -107,7 +110,7 @@ class Registry:
 
 
 async def _lives(registry: Registry) -> AsyncGenerator[None]:
-    """Lasts as long as the registry: a loop that is shut down in order ends its generators."""
+    """Close the registry at the end: an event loop that shuts down closes its generators."""
     try:
         while True:
             yield
@@ -122,7 +125,7 @@ _registries: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[object, 
 
 
 async def _registry(place: Store | str | Path | None) -> Registry:
-    """The one registry of this loop on a store, taken."""
+    """Return the registry of this event loop on a store, with one user more."""
     given = place if isinstance(place, Store) else Store(place)
     key = (given.url, given.screenshots)
     here = _registries.setdefault(asyncio.get_running_loop(), {})
@@ -137,9 +140,9 @@ class LocalClient(Client):
     """Sessions of this process. Made by `open`.
 
     Args:
-        registry: Whose they are; it is left at the end.
-        environment: Whose tasks they are of.
-        on_close: Called at the end.
+        registry: The registry of the sessions; `close` leaves it.
+        environment: The environment of the tasks.
+        on_close: Called by `close`.
     """
 
     def __init__(
@@ -162,17 +165,17 @@ class LocalClient(Client):
         store: Store | str | Path | None = None,
         on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> "LocalClient":
-        """Take part in this event loop's sessions.
+        """Join the sessions of this event loop.
 
         Args:
-            environment: Whose tasks will be started.
-            store: Where they are recorded: a store, its path or URL; the default one by default.
-            on_close: Called when the client is closed.
+            environment: The environment of the tasks that will start.
+            store: The store of the sessions, its path or its URL; None for the default store.
+            on_close: Called when the client closes.
         """
         return cls(await _registry(store), environment, on_close)
 
     async def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Perform an operation here."""
+        """Perform an operation in this process."""
         if self._registry is None:
             raise SessionEnded("This environment is closed. Make another one with gym.make.")
         return await self._operations.perform(operation, params)

@@ -1,4 +1,4 @@
-"""Sessions of an MCP server for live environments: one of their own over stdio, or over HTTP."""
+"""Sessions of an MCP server for live environments: a new server over stdio, or a running one."""
 
 import asyncio
 import os
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 __all__ = ["McpClient", "new_token", "over_http", "over_stdio"]
 
 _START_S = 60.0
-"""How long a server may take to answer at all."""
+"""Seconds until a server must answer."""
 _CALL_S = 900.0
-"""How long one call may take; the server bounds its own work below that."""
+"""Seconds for one call; the server's own bounds are lower."""
 _STOP_S = 15.0
 
 _LIMITS = ("idle_s=86400", "total_s=604800")
-"""Of a server with one user, who thinks as long as it likes."""
+"""The limits of a server with one user, who may think for long."""
 
 Open = Callable[[], "AbstractAsyncContextManager[sdk.Client]"]
 
 
 class McpClient(Client):
-    """One connection to an MCP server, in a task that owns it. Made by `open`.
+    """One connection to an MCP server, owned by one task. Made by `open`.
 
     Args:
         opening: Connects, and disconnects at the end.
-        token: The operator's.
-        place: What to call the server.
+        token: The operator's token.
+        place: The server's name for errors.
     """
 
     def __init__(self, opening: Open, *, token: str | None, place: str) -> None:
@@ -71,10 +71,10 @@ class McpClient(Client):
         return made
 
     async def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Perform an operation there.
+        """Perform an operation on the server.
 
         Raises:
-            OperatorRefused: The server does not take the token.
+            OperatorRefused: The server refuses the token.
         """
         if self._task.done():
             raise SessionEnded("The connection to the server is closed. Call gym.make again.")
@@ -140,12 +140,12 @@ class McpClient(Client):
 
 
 def over_stdio(source: str, *, token: str, store: str | None) -> Open:
-    """A server in a process of its own.
+    """Return an opener that starts a server.
 
     Args:
         source: The environment, as `hud-mcp serve` takes it.
-        token: The operator's, which is the child's and nobody else's.
-        store: Where it records; the default store by default.
+        token: The operator's token, which only this child knows.
+        store: The store of the server; None for the default store.
     """
 
     @asynccontextmanager
@@ -185,7 +185,7 @@ def over_stdio(source: str, *, token: str, store: str | None) -> Open:
 
 
 def _kept(token: str, folder: str) -> Path:
-    """A file with the token that nobody but this user may read."""
+    """Write the token into a file that only this user may read."""
     secret = Path(folder, "operator")
     secret.touch(mode=0o600)
     secret.write_text(token)
@@ -193,12 +193,12 @@ def _kept(token: str, folder: str) -> Path:
 
 
 def over_http(url: str, *, token: str | None, call_s: float = _START_S) -> Open:
-    """A server that runs, over streamable HTTP.
+    """Return an opener for a running server, over streamable HTTP.
 
     Args:
-        url: Where it answers, with its `/mcp`.
-        token: A bearer token there, as the operator's is; or None.
-        call_s: How long one call may take.
+        url: The address with its `/mcp`.
+        token: The bearer token, such as the operator's; or None.
+        call_s: Seconds for one call.
     """
 
     @asynccontextmanager
@@ -226,5 +226,4 @@ def over_http(url: str, *, token: str | None, call_s: float = _START_S) -> Open:
 
 
 def new_token() -> str:
-    """A token for one server."""
     return secrets.token_hex(32)

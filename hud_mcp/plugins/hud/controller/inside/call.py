@@ -1,7 +1,7 @@
-"""Calls one function of a controller; runs where the controller does, in whatever Python is there.
+"""Call one function of a controller. This runs beside the controller, in any Python there.
 
-The call comes on standard input. What the function returns goes out on a descriptor that no
-program it starts inherits, nor opens by way of /proc; what it prints goes to standard error.
+The call arrives on standard input. The result goes out on a descriptor that no program of the
+controller inherits, nor opens by way of /proc. Prints go to standard error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PR_SET_DUMPABLE = 4
 
 
 def main() -> None:
-    """Read the call, perform it, write what came of it."""
+    """Read the call, perform it, and write the result."""
     try:
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     except (OSError, AttributeError):
@@ -54,13 +54,13 @@ def perform(function: str, args: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """What JSON knows no form for: an object's own dump, else its text."""
+    """Return the JSON form of an unknown object: its own dump, else its text."""
     dump = getattr(value, "model_dump", None)
     return dump() if callable(dump) else str(value)
 
 
 def where(exc: BaseException) -> str:
-    """The last line of the controller that an exception passed through."""
+    """Return the last line of the controller that an exception passed through."""
     frames = [f for f in traceback.extract_tb(exc.__traceback__) if "hud_controller" in f.filename]
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
 

@@ -1,4 +1,4 @@
-"""Lists the functions of a controller, without importing it; runs where the controller is."""
+"""List the functions of a controller without importing it. This runs beside the controller."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Write a JSON object: the dotted path of each function to its parameters."""
+    """Write a JSON object with the parameters of each function, by its dotted path."""
     sys.path[:0] = json.loads(sys.stdin.buffer.read())["path"]
     spec = importlib.util.find_spec("hud_controller")
     found: dict[str, Any] = {}
@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def read(folder: str, file: str, found: dict[str, Any]) -> None:
-    """Add the functions of one file, and those that a package's file takes in from its modules."""
+    """Add the functions of one file, and those that a package imports from its modules."""
     parts = os.path.relpath(file, folder)[:-3].split(os.sep)
     prefix = parts[:-1] if parts[-1] == "__init__" else parts
     with open(file, encoding="utf-8") as source:
@@ -38,13 +38,13 @@ def read(folder: str, file: str, found: dict[str, Any]) -> None:
 
 
 def add(prefix: list[str], name: str, takes: Any, found: dict[str, Any]) -> None:
-    """Add one, unless it is not for others."""
+    """Add a function if it is public."""
     if not name.startswith("_") and name != "*":
         found.setdefault(".".join([*prefix, name]), takes)
 
 
 def parameters(args: ast.arguments) -> dict[str, Any]:
-    """Each positional parameter, with whether it may be left out; and where the rest goes."""
+    """Return each positional parameter, whether it is optional, and the name of the rest."""
     plain = [*args.posonlyargs, *args.args]
     needed = len(plain) - len(args.defaults)
     return {

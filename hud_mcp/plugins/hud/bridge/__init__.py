@@ -1,8 +1,8 @@
 """A HUD environment as one of ours: its tasks, its capabilities and its grades.
 
-`environment.py` reads what there is and declares it; `origin.py` is where the HUD server is,
-`control.py` the connection that a session has there, `world.py` the world that owns it, and
-`shell.py`, `proxy.py`, `desktop.py` what its capabilities become.
+`environment` reads and declares it. `origin` finds or starts the HUD server. `control` is the
+connection of a session to it, and `world` the world of the session. The capabilities become a
+`shell`, tools (`proxy`), or one of the `screens`, or a `robot`.
 """
 
 from hud_mcp.plugins.hud.bridge.environment import bridge

@@ -1,4 +1,4 @@
-"""Arguments that a JSON schema describes, rather than the signature of a function here."""
+"""Arguments that a JSON schema describes, instead of the signature of a function."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -18,17 +18,17 @@ _SHOWN_ERRORS = 5
 
 
 class SchemaArguments(Arguments):
-    """Arguments as a peer's schema has them; what is given is checked, and passed on as it is.
+    """Arguments with the schema of a peer: they are checked, and passed on unchanged.
 
     Args:
         schema: The JSON schema of an object.
-        noun: What has them, for errors.
-        where: Where it is declared, for the author's errors.
+        noun: The name of the tool or template in errors.
+        where: The place of its declaration, for the author's errors.
         worlds: The parameters that receive the session's world.
-        renamed: Arguments that are told under another name: that name to the peer's.
+        renamed: The peer's name of each argument that has another name here.
 
     Raises:
-        InvalidEnvironment: It is not a schema of an object.
+        InvalidEnvironment: The schema is not that of an object.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class SchemaArguments(Arguments):
         self._check = Draft202012Validator(self.schema, registry=Registry[Any]())
 
     def parse(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Check JSON arguments, and return what the peer is to be sent.
+        """Check JSON arguments, and return those for the peer.
 
         Raises:
-            InvalidTask: Naming each wrong argument, what came, and what was expected.
+            InvalidTask: Arguments are wrong; the text names each, its value, and the expected form.
         """
         plain = dict(given)
         try:

@@ -1,7 +1,7 @@
-"""The session that one of ours has on the HUD side, through whatever connection leads to it.
+"""The HUD session of one of our sessions, and the connection to it.
 
-A connection that drops is made again and resumes the session by its id. What the server does
-not know any more is gone: it is never begun a second time here.
+A connection that drops is made again, and resumes the session by its id. If the server has lost
+the session, it is gone: a task never starts a second time.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ __all__ = ["Control", "SessionGone"]
 logger = logging.getLogger(__name__)
 
 REPLY_S = 10.0
-"""How long the server may take to say that it is there."""
+"""Seconds until the server must show that it is there."""
 _HELD_S = 10.0
-"""How long a session may seem to have another connection: the one that was just lost."""
+"""Seconds for which the lost connection may still hold the session."""
 _BEAT_S = 60.0
-"""How often a sign of life is given: networks forget connections that are silent for minutes."""
+"""Seconds between two signs of life: networks forget connections that are silent for minutes."""
 _CALL_S = 86_400.0
-"""A start and a grade are bounded by the session's limits, from outside."""
+"""The session's limits bound a start and a grade from outside."""
 _LEAVE_S = 1.0
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
@@ -37,7 +37,7 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 
 
 class SessionGone(EnvironmentFailed):
-    """The HUD server does not have the session any more."""
+    """The HUD server has lost the session."""
 
 
 class _Client(ChannelClient):
@@ -57,7 +57,7 @@ class _Client(ChannelClient):
 
     @property
     def is_connected(self) -> bool:
-        """Whether, as far as is known here, the other side is there."""
+        """Whether the other side is there, as far as this process knows."""
         return not (self._writer.is_closing() or self._reader.at_eof())
 
 
@@ -65,9 +65,9 @@ class Control:
     """One HUD session. Made by `open`.
 
     Attributes:
-        session_id: The HUD server's id for it.
-        bindings: The capabilities that it was told of, by name.
-        odd: Those that cannot be read, each with the reason.
+        session_id: The HUD server's id of the session.
+        bindings: Its capabilities by name.
+        odd: The capabilities that cannot be read, each with the reason.
     """
 
     def __init__(self, origin: Origin, log: Callable[[str], None]) -> None:
@@ -92,11 +92,11 @@ class Control:
         session_id: str | None = None,
         log: Callable[[str], None] = lambda _line: None,
     ) -> "Control":
-        """Begin a session, or take up the one with an id.
+        """Begin a session, or resume the one with an id.
 
         Raises:
             EnvironmentFailed: The server cannot be reached.
-            SessionGone: It does not know the session.
+            SessionGone: The server does not know the session.
 
         If this call fails or is cancelled, no connection stays open.
         """
@@ -110,18 +110,18 @@ class Control:
         return control
 
     async def ready(self) -> None:
-        """See to it that there is a connection; one that has dropped is made again.
+        """Connect again if the connection has dropped.
 
         Raises:
-            EnvironmentFailed: There can be none, or the session is gone.
+            EnvironmentFailed: The server cannot be reached, or the session is gone.
         """
         await self._connected()
 
     async def check(self) -> None:
-        """Ask the server whether it is there.
+        """Ask the server for a sign of life.
 
         Raises:
-            EnvironmentFailed: It is not, or the session is gone.
+            EnvironmentFailed: It gives none, or the session is gone.
         """
         client = await self._connected()
         try:
@@ -131,10 +131,10 @@ class Control:
             await self._again()
 
     async def list_tasks(self) -> list[dict[str, Any]]:
-        """What can be started.
+        """Return the startable tasks.
 
         Raises:
-            EnvironmentFailed: The server does not tell.
+            EnvironmentFailed: The server does not list them.
         """
         client = await self._connected()
         try:
@@ -143,11 +143,11 @@ class Control:
             raise EnvironmentFailed(f"The HUD server does not list its tasks: {exc}") from exc
 
     async def start(self, task_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Start a task; a cancelled start is cancelled there too.
+        """Start a task. If this call is cancelled, the start is cancelled on the server too.
 
         Raises:
-            EnvironmentFailed: It was not started. What the server says of it is in the log: it
-                may say what the agent must not know.
+            EnvironmentFailed: The task was not started. Only the log has the server's text, which
+                may tell things that the agent must not know.
         """
         client = await self._connected()
         starting = asyncio.ensure_future(client.start(task_id, args, within_s=_CALL_S))
@@ -175,11 +175,11 @@ class Control:
     async def grade(self, answer: str) -> dict[str, Any]:
         """Submit the answer, and return the grade's frame.
 
-        Where the connection drops, the session is resumed and asked again: HUD's own server has
-        lost a task whose grading was cut off, and others give the same grade again.
+        If the connection drops, the session is resumed and asked again. HUD's own server has then
+        lost the task; others give the same grade again.
 
         Raises:
-            SessionGone, EnvironmentFailed: There is no grade, and nobody knows what it were.
+            SessionGone, EnvironmentFailed: No grade came, and nobody knows what it was.
             GradingFailed: The environment failed to grade.
         """
         for _try in range(3):
@@ -204,16 +204,16 @@ class Control:
         )
 
     async def bye(self) -> None:
-        """End the session there, with what it holds; within a bound, and whatever the server says.
+        """End the session on the server, with its task, within a bound and ignoring errors.
 
-        Over a connection that has dropped, nothing is said: it is not made again for this.
+        If the connection has dropped, nothing is sent: it is not made again for this.
         """
         client = self._client
         if client is not None and client.is_connected and self._gone is None:
             await _briefly(client.bye())
 
     async def leave(self) -> None:
-        """Close the connection; what the session holds stays held there."""
+        """Disconnect; the session on the server keeps its task."""
         if self._beat is not None:
             self._beat.cancel()
         self._client = None
@@ -221,7 +221,7 @@ class Control:
 
     @asynccontextmanager
     async def forward(self, capability: str) -> AsyncGenerator[tuple[str, int]]:
-        """Listen on a loopback port whose connections are carried to a capability.
+        """Listen on a loopback port, and carry its connections to a capability.
 
         Yields:
             The host and the port.
@@ -231,7 +231,7 @@ class Control:
             yield address
 
     async def knock(self, capability: str) -> str | None:
-        """Open a stream to a capability and close it; return why there is none, None else."""
+        """Open a stream to a capability and close it; return the reason if that fails."""
         client = await self._connected()
         try:
             (_, writer), _ = await open_stream(client.place, capability)
@@ -249,7 +249,7 @@ class Control:
         return await self._again()
 
     async def _again(self) -> _Client:
-        """Make the connection anew, and resume the session."""
+        """Connect again, and resume the session."""
         async with self._lock:
             if self._gone is not None:
                 raise self._gone
@@ -313,7 +313,7 @@ class Control:
 
 
 def _read_bindings(given: list[Any]) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """The capabilities by name, and those that cannot be read, each with the reason."""
+    """Return the capabilities by name, and those that cannot be read, each with the reason."""
     found: dict[str, dict[str, Any]] = {}
     odd: list[str] = []
     for item in given:
@@ -334,7 +334,7 @@ def _read_bindings(given: list[Any]) -> tuple[dict[str, dict[str, Any]], list[st
 
 
 def _stored_grade(gone: SessionGone, answer: str) -> dict[str, Any] | None:
-    """The grade of a session that is gone because it was graded for this answer; else None."""
+    """Return the grade if the session is gone because it was graded for this answer."""
     why = gone.__cause__
     return why.grade_for(answer) if isinstance(why, ChannelRefused) else None
 
@@ -343,7 +343,7 @@ _LOST = "The HUD server does not have this session any more, so its task cannot 
 
 
 async def _briefly(work: Any) -> None:
-    """Wait for something of which nothing depends, for a moment, whatever becomes of it."""
+    """Wait a moment for work whose result does not matter."""
     task = asyncio.ensure_future(work)
     await asyncio.wait([task], timeout=_LEAVE_S)
     if not task.done():

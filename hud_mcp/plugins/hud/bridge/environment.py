@@ -1,4 +1,4 @@
-"""Reading what a HUD environment has, and declaring it as one of ours."""
+"""Read what a HUD environment offers, and declare it as one of ours."""
 
 import asyncio
 import hashlib
@@ -51,8 +51,8 @@ class BridgedEnvironment(Environment):
     """A HUD environment, declared as one of ours. Made by `bridge`.
 
     Attributes:
-        notes: What of it cannot be used here, each with the reason.
-        listed: The tasks that its source declares beside its templates.
+        notes: The parts that cannot be used here, each with the reason.
+        listed: The tasks in its source beside its templates.
     """
 
     def __init__(
@@ -84,27 +84,27 @@ class BridgedEnvironment(Environment):
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of what the server said of itself, and of its source where that is here."""
+        """The SHA-256 of the server's description, and of its source if that is on this machine."""
         said = json.dumps(self._known, sort_keys=True, default=str)
         return hashlib.sha256(f"{said}\n{self._origin.digest}".encode()).hexdigest()
 
     async def close(self) -> None:
-        """End the server, if it was started here. It may be called twice."""
+        """End the server if it was started here. It may be called twice."""
         await self._origin.close()
 
 
 async def bridge(source: str, *, python: str | None = None) -> BridgedEnvironment:
-    """Ask a HUD server what it has, and declare that as an environment.
+    """Ask a HUD server for its description, and declare that as an environment.
 
     Args:
-        source: `tcp://[token@]host:port`, or `hud:path/to/env.py`, which is served by a process
-            of our own until the environment is closed.
-        python: For the second: the interpreter that has `hud`.
+        source: `tcp://[token@]host:port`; or `hud:path/to/env.py`, for which a process of ours runs
+            until the environment is closed.
+        python: The interpreter that has `hud`, for the second form.
 
     Raises:
-        EnvironmentFailed: Nothing answers there, or no HUD server.
-        InvalidEnvironment: What it says cannot be declared.
-        ChannelFailed, SourceNotFound: The source is none of the two.
+        EnvironmentFailed: Nothing answers there, or another kind of server does.
+        InvalidEnvironment: The description cannot be declared.
+        ChannelFailed, SourceNotFound: The source has neither form.
     """
     origin = read_origin(source, python)
     reading = asyncio.ensure_future(origin.rows())
@@ -182,18 +182,19 @@ def _is_usable(task: Any, notes: list[str]) -> bool:
 
 
 def _line_of(name: str) -> str:
-    """The environment's name, cut to what names are here."""
+    """Return the environment's name as one line, cut to the length of names here."""
     line = "".join(sign if sign.isprintable() else " " for sign in name).strip()
     return line[:_NAME_CHARS].strip() or "hud"
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """What is done with the capabilities of one protocol.
+    """The handling of the capabilities of one protocol.
 
     Attributes:
-        read: Given its name, its binding and the answer; returns why it cannot be bridged.
-        ask: What is asked of it first.
+        read: Called with its name, its binding and the answer; returns the reason why it cannot be
+            bridged, or None.
+        ask: Asks the capability first.
     """
 
     read: Callable[[str, Binding, Any], str | None]
@@ -201,7 +202,7 @@ class _Kind:
 
 
 class _Capabilities:
-    """Decides what each capability is used for."""
+    """Decides the use of each capability."""
 
     def __init__(self, control: Control, notes: list[str]) -> None:
         self._control = control
@@ -219,7 +220,7 @@ class _Capabilities:
         }
 
     async def read(self) -> tuple[Uses, list[Tool]]:
-        """Ask all at once, one that is slow among them, and then decide in their order."""
+        """Ask all capabilities at the same time, and then decide in their order."""
         bindings = list(self._control.bindings.items())
         told = await asyncio.gather(*(self._ask(name, each) for name, each in bindings))
         for (name, binding), answer in zip(bindings, told, strict=True):
@@ -315,7 +316,7 @@ class _Capabilities:
         )
 
     def _note_silence(self, name: str, binding: Binding, silence: str | None) -> None:
-        """Say that something does not answer yet: a task may be what starts it."""
+        """Note that a capability does not answer yet: a task may start it."""
         if silence is not None:
             self._notes.append(
                 f"The capability {name!r} ({binding.get('protocol')}) does not answer now "
@@ -323,7 +324,7 @@ class _Capabilities:
             )
 
     def _use_screen(self, uses: Uses) -> str | None:
-        """Have actions work on a screen, if there is none yet."""
+        """Let actions work on a screen, if they have none yet."""
         if self._screen is not None:
             return f"actions work on {self._screen.screen!r}, and on one screen only"
         self._screen = uses

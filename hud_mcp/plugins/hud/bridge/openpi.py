@@ -1,8 +1,8 @@
-"""The wire of `openpi/0`, the agent's side: MessagePack with arrays, over a WebSocket.
+"""The client side of `openpi/0`: MessagePack with arrays, over a WebSocket.
 
-A connection claims one robot, is sent what its sensors show, and then again after each action.
-HUD's server moves a robot only when an action comes, and gives a connection up that says
-nothing for half a minute. So one is made for each call, and the robot waits meanwhile.
+A connection claims one robot, and receives its observation now and after each action. HUD's server
+moves a robot only for an action, and drops a connection that is silent for half a minute. So each
+call has a new connection, and the robot waits between calls.
 """
 
 import asyncio
@@ -25,21 +25,21 @@ __all__ = ["Seen", "Wire", "claim", "is_installed"]
 _CONNECT_S = 20.0
 _CLOSE_S = 2.0
 _STEP_S = 600.0
-"""How long a simulator may take; the session's own limit is shorter, as a rule."""
+"""Seconds for one step of a simulator; the session's own limit is usually shorter."""
 _FREE_S = 5.0
-"""How long a robot may seem to have another connection: the one before this."""
+"""Seconds for which the former connection may still hold the robot."""
 _FREE_STEP_S = 0.05
 _FRAME_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a robot's sensors show.
+    """One observation of a robot.
 
     Attributes:
-        data: Each one's array, by name.
+        data: The array of each sensor, by name.
         is_over: Whether the episode has ended.
-        reward: Of the last step, where the server tells it.
+        reward: The reward of the last step, if the server tells it.
     """
 
     data: "Mapping[str, NDArray[Any]]"
@@ -51,7 +51,7 @@ class Wire:
     """A connection that has claimed a robot. Made by `claim`.
 
     Attributes:
-        seen: What was seen last.
+        seen: The last observation.
     """
 
     def __init__(self, socket: Any, seen: Seen) -> None:
@@ -59,12 +59,12 @@ class Wire:
         self.seen = seen
 
     async def move(self, action: Sequence[float]) -> Seen:
-        """Send one action, and wait until it was done.
+        """Send one action, and wait for its observation.
 
         Raises:
-            EnvironmentFailed: The server reports an error, or sends what is not an observation.
-            OSError, websockets.WebSocketException, TimeoutError: The connection broke; whether
-                the robot moved is not known.
+            EnvironmentFailed: The server reports an error, or sends something else.
+            OSError, websockets.WebSocketException, TimeoutError: The connection broke. The robot
+                may have moved.
         """
         await self._socket.send(
             pack({"actions": libraries.numpy.asarray(action, dtype=libraries.numpy.float32)})
@@ -74,20 +74,20 @@ class Wire:
 
 
 def is_installed() -> bool:
-    """Whether what this wire needs is here."""
+    """Whether the libraries of this wire are installed."""
     return are_installed() and find_spec("websockets") is not None
 
 
 @asynccontextmanager
 async def claim(url: str, token: str | None) -> AsyncGenerator[Wire]:
-    """Connect, claim a robot, and see what it sees; it waits once the body has ended.
+    """Connect, claim a robot, and observe it; after the block it waits.
 
     Args:
-        url: Where the server is.
-        token: Which robot; None where it has one.
+        url: The address of the server.
+        token: The token of the robot; None if the server has only one.
 
     Raises:
-        EnvironmentFailed: There is none to claim; the text has what the server says.
+        EnvironmentFailed: No robot can be claimed; the text has the server's error.
         OSError, websockets.WebSocketException, TimeoutError: Nothing answers there.
     """
     loop = asyncio.get_running_loop()
@@ -129,7 +129,7 @@ async def _connect(url: str) -> Any:
 
 
 async def _frame(socket: Any, within_s: float) -> bytes:
-    """The next frame; one of text is an error, by the protocol.
+    """Return the next frame; by the protocol, a frame of text is an error.
 
     Raises:
         EnvironmentFailed: The server reports an error.

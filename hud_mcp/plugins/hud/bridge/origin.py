@@ -1,4 +1,4 @@
-"""Where a HUD environment is: at an address, or in a process that is ours to start and to end."""
+"""The server of a HUD environment: at an address, or in a process of ours."""
 
 import asyncio
 import contextlib
@@ -23,32 +23,32 @@ __all__ = ["Address", "Child", "Origin", "Spawned", "read_origin"]
 logger = logging.getLogger(__name__)
 
 ANNOUNCEMENT = "HUD_SERVE_PORT="
-"""The start of the line on which a HUD server says its port."""
+"""The start of the line on which a HUD server announces its port."""
 
 _ANNOUNCE_S = 90.0
 _END_S = 1.0
-"""How long is waited for its end: hosts do not wait longer for us. It goes on without us."""
+"""Seconds to wait for its end. Hosts wait no longer for us; the server then ends alone."""
 
 _SUPERVISED = Path(__file__).with_name("supervised.py")
 
 
 class Origin(Protocol):
-    """Where the server of a HUD environment is."""
+    """The server of a HUD environment."""
 
     @property
     def digest(self) -> str:
-        """What is known here of its source, hashed; empty where nothing is."""
+        """The SHA-256 of its source, if that is on this machine; else empty."""
         ...
 
     async def rows(self) -> list[dict[str, Any]] | str:
-        """The tasks that its source declares beside templates; or why they cannot be read."""
+        """Return the tasks in its source beside templates, or the reason why this fails."""
         ...
 
     async def place(self, *, anew: bool = True) -> Place:
         """Return its address.
 
         Args:
-            anew: Whether a server that has ended is started again; where not, it is gone.
+            anew: Whether to start a server again that has ended.
 
         Raises:
             EnvironmentFailed: It has ended, or does not start.
@@ -56,18 +56,18 @@ class Origin(Protocol):
         ...
 
     async def close(self) -> None:
-        """End what was started here. It may be called twice."""
+        """End a server that was started here. It may be called twice."""
         ...
 
 
 class Address:
-    """A HUD server that somebody else runs.
+    """A HUD server that runs elsewhere.
 
     Args:
         url: `tcp://[token@]host:port`.
 
     Raises:
-        ChannelFailed: It is something else.
+        ChannelFailed: The URL has another form.
     """
 
     digest = ""
@@ -79,28 +79,28 @@ class Address:
         return str(self._place)
 
     async def rows(self) -> list[dict[str, Any]] | str:
-        """None: a server tells its templates alone."""
+        """Return an empty list: a server tells only its templates."""
         return []
 
     async def place(self, *, anew: bool = True) -> Place:  # noqa: ARG002  # it is not ours to start
-        """Return its address, which is always the same."""
+        """Return its address, which never changes."""
         return self._place
 
     async def close(self) -> None:
-        """Leave it alone: it is somebody else's."""
+        """Do nothing, because it belongs to others."""
 
 
 class Spawned:
-    """A HUD server in a process of our own, in an interpreter that has `hud`.
+    """A HUD server in a process of ours, in an interpreter that has `hud`.
 
-    It ends when this process does, in whatever way.
+    It ends with this process, even if this process is killed.
 
     Args:
-        source: A Python file or a folder; `env.py:name` where it declares several.
-        python: The interpreter; by default, the one of the `hud` command on the PATH.
+        source: A Python file or a folder; `env.py:name` if the file declares several environments.
+        python: The interpreter; by default the one of the `hud` command on the PATH.
 
     Raises:
-        SourceNotFound: There is no such file, or no interpreter.
+        SourceNotFound: The file or the interpreter does not exist.
     """
 
     def __init__(self, source: str, python: str | None = None) -> None:
@@ -117,7 +117,7 @@ class Spawned:
 
     @property
     def digest(self) -> str:
-        """Of the file, or of the Python files of the folder."""
+        """The SHA-256 of the file, or of the Python files of the folder."""
         whole = hashlib.sha256()
         files = sorted(self._path.rglob("*.py")) if self._path.is_dir() else [self._path]
         for file in files:
@@ -125,14 +125,14 @@ class Spawned:
         return whole.hexdigest()
 
     async def rows(self) -> list[dict[str, Any]] | str:
-        """The tasks that the file declares, as HUD's own command finds them."""
+        """Return the tasks in the file, as HUD's own command finds them."""
         return await read_rows(self._python, self._path, self._folder)
 
     async def place(self, *, anew: bool = True) -> Place:
-        """Return its address; it is started where it does not run.
+        """Return its address, and start it if it does not run.
 
         Raises:
-            EnvironmentFailed: It does not start, or has ended and is not to be started again.
+            EnvironmentFailed: It does not start, or has ended and must not start again.
         """
         async with self._lock:
             if self._place is not None and self._runs:
@@ -145,7 +145,7 @@ class Spawned:
     async def close(self) -> None:
         """Ask the process to end, with everything that it started. It may be called twice.
 
-        Where its shutdown hooks take longer than a host is patient, it ends without us.
+        If its shutdown hooks take longer than a host waits, it ends alone.
         """
         self._closed = True
         async with self._lock:
@@ -220,7 +220,7 @@ def read_origin(source: str, python: str | None = None) -> Address | Spawned:
     """Read `tcp://host:port` or `hud:path/to/env.py`.
 
     Raises:
-        ChannelFailed, SourceNotFound: It is something else.
+        ChannelFailed, SourceNotFound: The source has another form.
     """
     if source.startswith("hud:"):
         return Spawned(source.removeprefix("hud:"), python)
@@ -261,13 +261,13 @@ _LINE_BYTES = 4096
 _LOOK_S = 0.02
 
 _left: list[subprocess.Popen[bytes]] = []
-"""Those that still ran when they were left; Python would complain of what it collects."""
+"""Processes that still ran when they were left; Python would warn if it collected them."""
 
 
 class Child:
-    """A process of ours, in a session of its own. Made by `start`.
+    """A process of ours in a new session. Made by `start`.
 
-    Its standard input is its sign of our life: it ends in order once that is closed.
+    Its standard input tells it that we live: when that closes, it ends in order.
     """
 
     def __init__(self, popen: subprocess.Popen[bytes]) -> None:
@@ -284,16 +284,16 @@ class Child:
         on_line: Callable[[str], None],
         on_silence: Callable[[], None],
     ) -> "Child":
-        """Start it.
+        """Start the process.
 
         Args:
-            command: What is run.
-            folder: Where.
-            on_line: Called with each line that it writes, on either stream.
-            on_silence: Called once it writes to its standard output no more.
+            command: The program and its arguments.
+            folder: The working folder.
+            on_line: Called with each line of both output streams.
+            on_silence: Called at the end of its standard output.
 
         Raises:
-            OSError: It cannot be run.
+            OSError: The program cannot be run.
         """
         child = cls(
             subprocess.Popen(  # noqa: ASYNC220, S603  # it starts at once, and is the caller's
@@ -324,9 +324,9 @@ class Child:
         return self._popen.poll() is None
 
     async def leave(self, within_s: float) -> bool:
-        """Ask it to end, wait a while, and read its last words; return whether it has ended.
+        """Ask it to end, wait a while, read its last lines, and return whether it has ended.
 
-        What it has started ends with it: here where it has ended, else by itself.
+        Everything that it started ends with it: here if it has ended, else by itself.
         """
         if self._popen.stdin is not None:
             self._popen.stdin.close()

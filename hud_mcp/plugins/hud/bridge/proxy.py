@@ -1,7 +1,7 @@
-"""`mcp` as tools: those of a server behind the HUD server, under the capability's name.
+"""MCP servers of capabilities as tools: of a HUD environment, and of environments of ours.
 
-Its client's task groups must be left by the task that entered them, so each connection is
-owned by a task of its own; calls come from others.
+The task that enters a client's task groups must leave them. So each connection has a task that
+owns it, and calls come from others.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ __all__ = [
 
 _CONNECT_S = 20.0
 _CALL_S = 600.0
-"""The session's own limit of a step is shorter, as a rule."""
+"""Seconds for one call; the session's own limit of a step is usually shorter."""
 _CLOSE_S = 1.0
 _PAGES = 20
 _EVENT_BYTES = 16 * 1024 * 1024
@@ -60,14 +60,14 @@ _SESSION = "session"
 
 
 Forward = Callable[[str], AbstractAsyncContextManager[tuple[str, int]]]
-"""Given a capability's name, says where its server is reached while the block runs."""
+"""Returns the address of a capability's server while the block runs, by the capability's name."""
 
 
 def server_problem(binding: Mapping[str, Any], *, carried: bool = True) -> str | None:
-    """Why an `mcp` capability cannot be bridged; None where it can.
+    """Return the reason why an `mcp` capability cannot be bridged, or None.
 
     Args:
-        binding: It, as the wire has it.
+        binding: The capability as the wire has it.
         carried: Whether it is reached through a stream of a control channel.
     """
     scheme, transport = urlsplit(str(binding.get("url"))).scheme, _transport(binding)
@@ -79,7 +79,7 @@ def server_problem(binding: Mapping[str, Any], *, carried: bool = True) -> str |
 
 
 class ToolServer:
-    """A connection to an MCP server behind a HUD server. Made by `open`."""
+    """A connection to the MCP server of a capability. Made by `open`."""
 
     def __init__(self) -> None:
         self._leave = asyncio.Event()
@@ -88,15 +88,15 @@ class ToolServer:
 
     @classmethod
     async def open(cls, forward: Forward, name: str, binding: Mapping[str, Any]) -> "ToolServer":
-        """Connect, as a rule through a stream of the control channel.
+        """Connect, usually through a stream of the control channel.
 
         Args:
-            forward: Where its server is reached.
-            name: The capability's.
-            binding: It, as the wire has it.
+            forward: Returns the address of the server.
+            name: The capability's name.
+            binding: The capability as the wire has it.
 
         Raises:
-            Exception: Whatever the client does where nothing answers, or no MCP server.
+            Exception: The client's error if nothing answers, or another kind of server does.
         """
         server = cls()
         ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
@@ -111,11 +111,11 @@ class ToolServer:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is there."""
+        """Whether it is connected."""
         return self._owner is not None and not self._owner.done()
 
     async def tools(self) -> "list[types.Tool]":
-        """The tools that it has."""
+        """Return its tools."""
         found: list[types.Tool] = []
         cursor: str | None = None
         for _page in range(_PAGES):
@@ -129,7 +129,7 @@ class ToolServer:
         """Call a tool.
 
         Raises:
-            ActionFailed: It says that it failed.
+            ActionFailed: The tool reports an error.
         """
         async with asyncio.timeout(_CALL_S):
             result = await self._connected.call_tool(tool, dict(args))
@@ -182,11 +182,11 @@ class ToolServer:
 
 
 async def list_tools(forward: Forward, name: str, binding: Mapping[str, Any]) -> "list[types.Tool]":
-    """Connect, return the tools of a server, and leave.
+    """Connect to a server, return its tools, and disconnect.
 
     Raises:
         TimeoutError: It does not answer in time.
-        Exception: Whatever the client does where no MCP server answers.
+        Exception: The client's error if no MCP server answers.
     """
     try:
         async with asyncio.timeout(_CONNECT_S):
@@ -203,9 +203,9 @@ class ServerTool(Tool):
     """A tool of an MCP server behind a HUD server.
 
     Args:
-        declared: As the server declares it.
+        declared: The server's declaration.
         server: The capability's name.
-        name: What it is called here.
+        name: The tool's name here.
         world: The class of the world that calls it.
 
     Raises:
@@ -238,7 +238,7 @@ class ServerTool(Tool):
 
         Raises:
             InvalidTask: An argument is unknown, missing, or of the wrong kind; it did not run.
-            ActionFailed, EnvironmentFailed: As the world's `call_tool`.
+            ActionFailed, EnvironmentFailed: As for the world's `call_tool`.
         """
         return await self._call(world, self.arguments.parse(args))
 
@@ -247,7 +247,7 @@ class ServerTool(Tool):
 
 
 def tool_name(server: str, tool: str, taken: Collection[str]) -> str:
-    """A name for a tool: its server's as a prefix, as hosts allow names, and not taken."""
+    """Return a free name for a tool, with its server's name as a prefix."""
     plain = re.sub(r"[^a-z0-9_]+", "_", f"{server}_{tool}".lower()).strip("_") or "tool"
     name, count = plain[:_NAME_CHARS], 1
     while name in taken:
@@ -293,7 +293,7 @@ async def _connect(
 
 
 def _observation(result: Any) -> Observation:
-    """What a tool's result shows: its texts, and its first picture."""
+    """Return the texts and the first picture of a tool's result."""
     texts: list[str] = []
     image: Screenshot | None = None
     for block in result.content:
@@ -325,7 +325,7 @@ _PORTS = {"http": 80, "https": 443}
 async def offer_published_tools(environment: Environment) -> None:
     """Offer the tools of every MCP server that an environment publishes now.
 
-    What cannot be offered is said in the environment's notes, which agents read too.
+    The environment's notes, which agents read too, name the tools that cannot be offered.
     """
     for capability in list(environment.capabilities):
         if capability.protocol.partition("/")[0] != "mcp":
@@ -338,7 +338,7 @@ async def offer_published_tools(environment: Environment) -> None:
 
 
 async def _offer(environment: Environment, capability: Capability) -> str | None:
-    """Offer the tools of one server; return why not, None where they are."""
+    """Offer the tools of one server; return the reason if that fails, else None."""
     binding = capability.to_manifest()
     problem = server_problem(binding, carried=False)
     if problem is not None:
@@ -362,10 +362,10 @@ class PublishedTool(ServerTool):
     """A tool of an MCP server that an environment of ours publishes.
 
     Args:
-        declared: As the server declares it.
-        environment: Whose it is.
+        declared: The server's declaration.
+        environment: The environment.
         server: The capability's name.
-        name: What it is called here.
+        name: The tool's name here.
 
     Raises:
         InvalidEnvironment: Its schema cannot be used.
@@ -379,11 +379,11 @@ class PublishedTool(ServerTool):
     async def call_in(
         self, args: Mapping[str, Any], world: Any, services: dict[str, SharedService]
     ) -> Any:
-        """Call it over the session's own connection, which is made where there is none.
+        """Call it over the session's own connection, and connect first if needed.
 
         Raises:
             InvalidTask: An argument is unknown, missing, or of the wrong kind; it did not run.
-            ActionFailed: The tool says so, or the server does not answer.
+            ActionFailed: The tool reports an error, or the server does not answer.
         """
         del world  # it works on what the author's server holds
         given = self.arguments.parse(args)
@@ -415,7 +415,7 @@ class PublishedTool(ServerTool):
 
 
 def _direct(capability: Capability) -> Any:
-    """What hands out the capability's own address, as a control channel does its forwarder's."""
+    """Return a `Forward` to the capability's own address."""
     parts = urlsplit(capability.url)
     address = (parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 80))
 
@@ -427,6 +427,6 @@ def _direct(capability: Capability) -> Any:
 
 
 def _is_cancelled() -> bool:
-    """Whether it is this task that is to end, and not what it waited for."""
+    """Whether this task is cancelled, and not only the call that it waited for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

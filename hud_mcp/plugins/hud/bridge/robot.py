@@ -24,9 +24,9 @@ __all__ = ["ROBOT_ACTIONS", "Contract", "RobotScreen", "read_contract", "robot_p
 ROBOT_ACTIONS = frozenset({"custom", "screenshot"})
 
 _MOST_MOVES = 10_000
-"""How many actions one call may hold; the session bounds its time."""
+"""The most actions in one call; the session bounds its time."""
 _MOST_NUMBERS = 64
-"""An array of more is described and not listed."""
+"""The longest array that is listed; a longer one is only described."""
 _MOST_EDGE_PX = 4096
 _COLOURS = (1, 3, 4)
 _IMAGE_RANK = 3
@@ -35,15 +35,15 @@ _DIGITS = 4
 
 @dataclass(frozen=True)
 class Contract:
-    """What a robot's contract says of its actions and of what it sees.
+    """A robot's description of its actions and observations.
 
     Attributes:
-        names: What the numbers of an action are called, in order.
-        low: The least that each may be; None where nothing is said.
-        high: The most.
-        parts: What the numbers of each observation are called, by its name.
-        has_cameras: Whether a picture is among what it sees.
-        about: What it is, in a sentence.
+        names: The names of the numbers in an action, in order.
+        low: The least value of each number; None if unknown.
+        high: The greatest value of each number; None if unknown.
+        parts: The names of the numbers in each observation, by its name.
+        has_cameras: Whether an observation is a picture.
+        about: One sentence about the robot.
     """
 
     names: tuple[str, ...]
@@ -55,7 +55,7 @@ class Contract:
 
     @property
     def action(self) -> str:
-        """What an action is, in words."""
+        """A description of an action for agents."""
         said = [
             name
             if self.low is None or self.high is None
@@ -66,7 +66,7 @@ class Contract:
 
     @property
     def schemas(self) -> dict[str, dict[str, Any]]:
-        """The JSON schema of what `custom` takes."""
+        """The JSON schema of the arguments of `custom`."""
         one = {"type": "array", "items": {"type": "number"}, "minItems": len(self.names)}
         return {
             "step": {
@@ -114,7 +114,7 @@ class Contract:
 
 
 def robot_problem(binding: Mapping[str, Any]) -> str | None:
-    """Why an `openpi/0` capability cannot be bridged; None where it can."""
+    """Return the reason why an `openpi/0` capability cannot be bridged, or None."""
     scheme = urlsplit(str(binding.get("url"))).scheme
     if scheme != "ws":
         return f"{scheme} cannot be carried through the control channel; ws can"
@@ -131,7 +131,7 @@ def read_contract(given: Any) -> Contract:
     """Read a robot's contract.
 
     Raises:
-        ValueError: It does not say what an action is.
+        ValueError: It does not describe an action.
     """
     contract = _object(given)
     features = {name: _object(each) for name, each in _object(contract.get("features")).items()}
@@ -179,7 +179,7 @@ class RobotScreen(World):
         binding: Mapping[str, Any],
         shared: Shared,  # noqa: ARG003  # nothing is shared between robots
     ) -> "RobotScreen":
-        """Prepare the way to it; each call has a connection of its own.
+        """Prepare the address of the robot; each call connects anew.
 
         Raises:
             EnvironmentFailed: The HUD server is gone.
@@ -201,11 +201,11 @@ class RobotScreen(World):
         """Send actions to the robot, one after the other, until the episode ends.
 
         Raises:
-            ActionFailed: They are of the wrong kind, or out of bounds, or the episode is over.
-                The robot did not move.
+            ActionFailed: They are of the wrong kind, or out of bounds, or the episode is over. The
+                robot did not move.
             EnvironmentFailed: Its server reports an error.
 
-        If this call is cancelled, the action under way is the last.
+        If this call is cancelled, the running action is the last.
         """
         self._fresh = None
         if isinstance(action, ScreenshotFetch):
@@ -237,7 +237,7 @@ class RobotScreen(World):
         )
 
     async def observe(self, look: Look) -> Observation:
-        """Return what its sensors show, in words and as a picture.
+        """Return the sensors' values, as text and as a picture.
 
         Raises:
             EnvironmentFailed: Its server reports an error.
@@ -255,14 +255,14 @@ class RobotScreen(World):
         return Observation(text=text, image=image)
 
     def remembered(self) -> dict[str, Any]:
-        """Nothing: the robot is where it was left."""
+        """Return an empty dict: the robot waits unchanged."""
         return {}
 
     def remember(self, told: Mapping[str, Any]) -> None:
-        """Go on after another process."""
+        """Go on with the facts of another process."""
 
     async def close(self) -> None:
-        """Leave it as it is. It may be called twice."""
+        """Leave the robot unchanged. It may be called twice."""
         self._closed = True
         await self._stack.aclose()
 
@@ -317,7 +317,7 @@ def _object(given: Any) -> dict[str, Any]:
 
 
 def _names(feature: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """What its numbers are called; where only their count is known, by their places."""
+    """Return the names of its numbers; without names, their positions."""
     shape: Any = feature.get("shape")
     count = 0
     if isinstance(shape, list | tuple) and all(isinstance(n, int) for n in cast("Any", shape)):
@@ -356,7 +356,7 @@ def _values(array: "NDArray[Any]", names: Sequence[str]) -> str:
 
 
 def _picture(cameras: "Mapping[str, NDArray[Any]]", look: Look) -> Screenshot | None:
-    """All cameras side by side."""
+    """Return the pictures of all cameras side by side."""
     shots: list[libraries.Image.Image] = []
     for array in cameras.values():
         flat = array[..., 0] if array.shape[-1] == 1 else array

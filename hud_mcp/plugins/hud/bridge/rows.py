@@ -1,7 +1,7 @@
-"""The tasks that a HUD author's file declares beside its templates: `tasks = [count(word="x")]`.
+"""The tasks in a HUD author's file beside its templates: `tasks = [count(word="x")]`.
 
-HUD's server tells templates alone. So the interpreter that has `hud` reads the file once more,
-as HUD's own command does that runs them.
+HUD's server tells only templates. So the interpreter that has `hud` reads the file once more, as
+HUD's own command does.
 """
 
 import asyncio
@@ -42,12 +42,12 @@ os._exit(0)  # whatever the file has begun
 
 
 async def read_rows(python: str, path: Path, folder: Path) -> list[dict[str, Any]] | str:
-    """Return the rows of a file as HUD reads them; or why they cannot be read.
+    """Return the rows of a file as HUD reads them, or the reason why they cannot be read.
 
     Args:
         python: The interpreter that has `hud`.
         path: A Python file or a folder.
-        folder: Where it is run.
+        folder: The working folder of the interpreter.
     """
     process = await asyncio.create_subprocess_exec(
         python,
@@ -89,14 +89,14 @@ def listed_tasks(
     templates: Mapping[str, Template],
     notes: list[str],
 ) -> list[Task]:
-    """Rows as tasks of ours; those that cannot be started are named with the reason.
+    """Return rows as tasks of ours.
 
     Args:
-        rows: What was read.
-        hud_name: What the HUD environment calls itself; rows of others are left out.
-        env: What it is called here.
+        rows: The rows.
+        hud_name: The HUD environment's name for itself; rows of others are left out.
+        env: Its name here.
         templates: Its templates.
-        notes: Takes a line for each row that is left out for a reason.
+        notes: Gets a line with the reason for each row that cannot be offered.
     """
     found: list[Task] = []
     for row in rows:

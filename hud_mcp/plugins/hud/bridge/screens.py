@@ -1,4 +1,4 @@
-"""`cdp/1.3` as a screen: the browser behind a HUD server, stepped as one of our own."""
+"""Screens behind a HUD server: a browser over `cdp/1.3`, and a desktop over `rfb/3.8`."""
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def browser_problem(binding: Mapping[str, Any]) -> str | None:
-    """Why a `cdp/1.3` capability cannot be bridged; None where it can."""
+    """Return the reason why a `cdp/1.3` capability cannot be bridged, or None."""
     scheme = urlsplit(str(binding.get("url"))).scheme
     if scheme in ("ws", "http"):
         return None
@@ -51,8 +51,8 @@ class ForwardedScreen(World, Generic[WorldT]):
     """The screen of a bridged session.
 
     Args:
-        world: What is acted on.
-        stack: Holds the stream that it is connected through, and is closed after it.
+        world: The world on which it acts.
+        stack: The stream to the world; it closes after the world.
     """
 
     def __init__(self, world: WorldT, stack: AsyncExitStack) -> None:
@@ -65,7 +65,7 @@ class ForwardedScreen(World, Generic[WorldT]):
         return self._world.is_open
 
     def screen_size(self) -> tuple[int, int] | None:
-        """Width and height of the screen, in pixels, as the world knows them."""
+        """Return the width and height of the screen in pixels."""
         return self._world.screen_size()
 
     async def act(self, action: Action) -> ActionEffect:
@@ -77,14 +77,14 @@ class ForwardedScreen(World, Generic[WorldT]):
         return await self._world.observe(look)
 
     def remembered(self) -> dict[str, Any]:
-        """What another process must know of what the agent was told."""
+        """Return the facts that another process needs, because the agent knows them."""
         return {}
 
     def remember(self, told: Mapping[str, Any]) -> None:
-        """Go on after another process."""
+        """Go on with the facts of another process."""
 
     async def close(self) -> None:
-        """Leave what is behind the HUD server, which goes on. It may be called twice."""
+        """Disconnect; the capability behind the HUD server goes on. It may be called twice."""
         await self._world.close()
         await self._stack.aclose()
 
@@ -96,10 +96,10 @@ class BrowserScreen(ForwardedScreen[RemoteBrowserWorld]):
     async def open(
         cls, control: Control, name: str, binding: Mapping[str, Any], shared: Shared
     ) -> "BrowserScreen":
-        """Attach through a stream of the control channel.
+        """Attach to the browser through a stream of the control channel.
 
         Raises:
-            EnvironmentFailed: It cannot be attached to.
+            EnvironmentFailed: The browser cannot be attached to.
         """
         stack = AsyncExitStack()
         params: Mapping[str, Any] = binding["params"]
@@ -120,23 +120,23 @@ class BrowserScreen(ForwardedScreen[RemoteBrowserWorld]):
         return cls(world, stack)
 
     def remembered(self) -> dict[str, Any]:
-        """What another process must know of what the agent was told."""
+        """Return the facts that another process needs, such as the agent's refs."""
         return self._world.remembered()
 
     def remember(self, told: Mapping[str, Any]) -> None:
-        """Go on after another process."""
+        """Go on with the facts of another process."""
         self._world.remember(told)
 
 
 def desktop_problem() -> str | None:
-    """Why an `rfb/3.8` capability cannot be bridged; None where it can."""
+    """Return the reason why an `rfb/3.8` capability cannot be bridged, or None."""
     return None if find_spec("vncdotool") else "it needs `pip install hud-mcp[vnc]`"
 
 
 class DesktopScreen(ForwardedScreen[DesktopWorld]):
     """A desktop behind a HUD server. Made by `open`.
 
-    Nothing is remembered of it: what the agent was told are pixels.
+    Another process needs no facts of it: the agent knows only pixels.
     """
 
     @classmethod
@@ -150,7 +150,7 @@ class DesktopScreen(ForwardedScreen[DesktopWorld]):
         """Connect through a stream of the control channel.
 
         Raises:
-            EnvironmentFailed: It cannot be reached, or refuses the password.
+            EnvironmentFailed: The desktop cannot be reached, or refuses the password.
         """
         stack = AsyncExitStack()
         params: Mapping[str, Any] = binding["params"]

@@ -1,6 +1,6 @@
-"""`ssh/2` as a shell: commands and files, all through commands, for servers without sftp.
+"""`ssh/2` as a shell: commands and files, all by commands, for servers without sftp.
 
-Nothing of this machine's user is used: no configuration, no keys, no agent.
+It ignores the configuration, the keys and the agent of this machine's user.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ _AGAIN_S = 0.2
 _FILE_S = 30.0
 _STOP_S = 2.0
 _KEPT_BYTES = 256 * 1024
-"""Of an output: so much of its beginning and of its end."""
+"""The bytes of an output that are kept: this many of its beginning and of its end."""
 _CHUNK_BYTES = 64 * 1024
 
 
 def shell_problem(params: Mapping[str, Any]) -> str | None:
-    """Why an `ssh/2` capability cannot be bridged; None where it can."""
+    """Return the reason why an `ssh/2` capability cannot be bridged, or None."""
     if params.get("shell") in ("cmd", "powershell"):
         return "its shell is that of Windows"
     return None if find_spec("asyncssh") else "it needs `pip install hud-mcp[ssh]`"
@@ -94,29 +94,29 @@ class RemoteShell:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is there."""
+        """Whether it is connected."""
         return not self._connection.is_closed()
 
     async def run(self, command: str, *, timeout_s: float | None = None) -> CommandResult:
-        """Run a command line to its end, or to the end of its time.
+        """Run a command line until it ends, or its time is over.
 
         Raises:
-            OSError, asyncssh.Error: The connection broke; it may have run or not.
+            OSError, asyncssh.Error: The connection broke. The command may have run.
 
-        If this call is cancelled, the command is told to end.
+        If this call is cancelled, it asks the command to end.
         """
         code, output, stopped = await self._run(command, timeout_s=timeout_s or _FILE_S)
         return CommandResult(shell_status(code), output.decode("utf-8", "replace"), stopped)
 
     async def run_for_agent(self, command: str, *, timeout_s: float | None = None) -> CommandResult:
-        """The same: on the HUD side, only agents run commands."""
+        """Do the same: on the HUD side, only agents run commands."""
         return await self.run(command, timeout_s=timeout_s)
 
     async def read(self, path: str) -> str:
-        """A text file's content, of at most 1 MiB.
+        """Return a text file's content, of at most 1 MiB.
 
         Raises:
-            ActionFailed: It is not there, is not text, or is too long.
+            ActionFailed: The file does not exist, is not text, or is too long.
         """
         return (await self._read_text(path)).decode("utf-8", "replace")
 
@@ -127,7 +127,7 @@ class RemoteShell:
         return data
 
     async def write(self, path: str, content: str | bytes) -> None:
-        """Write a whole file; folders on its way are made.
+        """Write a whole file, and create missing folders of its path.
 
         Raises:
             ActionFailed: It cannot be written.
@@ -138,10 +138,10 @@ class RemoteShell:
         await self._do(f"{make}cat > {_quoted(path)}", path, stdin=data)
 
     async def edit(self, path: str, old: str, new: str, *, every: bool = False) -> int:
-        """Replace a text in a file: there exactly once, unless `every` is set.
+        """Replace a text in a file; it must be there exactly once, unless `every` is set.
 
         Raises:
-            ActionFailed: It is not there, or more than once, or the file has NUL. Nothing
+            ActionFailed: The text is missing, or there more than once, or the file has NUL. Nothing
                 changed.
         """
         before = await self._read_text(path)
@@ -150,10 +150,10 @@ class RemoteShell:
         return count
 
     async def list(self, path: str = ".") -> "list[Entry]":
-        """What a folder has in it, by name.
+        """Return the entries of a folder, by name.
 
         Raises:
-            ActionFailed: It is not a folder, or not there.
+            ActionFailed: It does not exist, or is not a folder.
         """
         data = await self._do(f"ls -1Ap -- {_quoted(path)}", path)
         names = data.decode("utf-8", "replace").splitlines()
@@ -172,7 +172,7 @@ class RemoteShell:
         return data
 
     async def _do(self, command: str, path: str, *, stdin: bytes = b"") -> bytes:
-        """Run one of our own commands; what it says when it fails is why.
+        """Run a command of ours; its error output becomes the error.
 
         Raises:
             ActionFailed: It failed.
@@ -197,7 +197,7 @@ class RemoteShell:
         errors: bytearray | None = None,
         most_bytes: int = _KEPT_BYTES,
     ) -> tuple[int, bytes, str | None]:
-        """Run a command; where `errors` is given, stderr goes there and not into the output."""
+        """Run a command. If `errors` is given, stderr goes there instead of the output."""
         asyncssh = _asyncssh()
         written = Excerpt(most_bytes)
         stopped: str | None = None
@@ -252,7 +252,7 @@ async def _feed(process: Any, data: bytes) -> None:
 
 
 async def _stop(process: Any) -> None:
-    """Tell a command to end, and leave its channel."""
+    """Ask a command to end, and leave its channel."""
     if process is None:
         return
     asyncssh = _asyncssh()
@@ -266,10 +266,10 @@ _leaving: set[asyncio.Task[None]] = set()
 
 
 async def _prepare(connection: "asyncssh.SSHClientConnection") -> None:
-    """Have the server make its sandbox, which HUD's does for the first command of all.
+    """Let the server make its sandbox, which HUD's does for the very first command.
 
-    Whoever else asks meanwhile is refused, and where the first is cut off, everybody is from
-    then on: so nobody may cancel this, and who is refused asks again.
+    Meanwhile it refuses all others; and if the first command is cut off, it refuses everybody from
+    then on. So nothing may cancel this, and a refused caller asks again.
     """
     end = asyncio.get_running_loop().time() + _PREPARE_S
     while True:
@@ -315,7 +315,7 @@ def _keys(params: Mapping[str, Any]) -> Any:
 
 
 def _known(params: Mapping[str, Any]) -> Any:
-    """The one key that the server may have."""
+    """Return the only key that the server may have."""
     asyncssh = _asyncssh()
     try:
         key = asyncssh.import_public_key(str(params.get("host_pubkey") or ""))
@@ -327,7 +327,7 @@ def _known(params: Mapping[str, Any]) -> Any:
 
 
 def _quoted(path: str) -> str:
-    """A path as a word of a command line.
+    """Return a path as a word of a command line.
 
     Raises:
         ActionFailed: It cannot be a path.

@@ -1,8 +1,8 @@
-"""Run by the interpreter that has `hud`: its server, which ends with the process that began it.
+"""Run HUD's server in the interpreter that has `hud`. It ends with the process that started it.
 
-The pipe on standard input is that process's sign of life; nobody else has its other end. The
-server then has a while for its shutdown hooks, whether or not anybody waits for it; what it has
-started ends with it. Arguments are those of `python -m hud.environment.server`.
+The pipe on standard input tells that the starter lives; nobody else has its other end. When it
+closes, the server has a while for its shutdown hooks, and then ends with everything that it
+started. The arguments are those of `python -m hud.environment.server`.
 """
 
 import atexit
@@ -35,11 +35,11 @@ def _end_with(pipe: int, left: threading.Event) -> None:
 
 
 _relayed: list[int] = []
-"""Where what hooks print waits to be passed on."""
+"""The pipes with prints of hooks that wait to be passed on."""
 
 
 def _outlive_reader(descriptor: int) -> None:
-    """Pass on what is printed, while somebody reads; a missing reader is not an error."""
+    """Pass prints on while somebody reads them. Without a reader, printing is not an error."""
     reader, writer = os.pipe()
     outside = os.dup(descriptor)
     os.dup2(writer, descriptor)
@@ -57,7 +57,7 @@ def _relay(reader: int, outside: int) -> None:
 
 
 def _drain() -> None:
-    """Wait a moment until what was printed has been passed on."""
+    """Wait a moment until all prints have been passed on."""
     until_s = time.monotonic() + _DRAIN_S
     while _relayed and time.monotonic() < until_s and select.select(_relayed, [], [], 0)[0]:
         time.sleep(_LOOK_S)
@@ -69,7 +69,7 @@ def _end_group() -> None:
 
 
 def _end_group_if(left: threading.Event) -> None:
-    """Nobody is there any more to end what the server has started."""
+    """Kill what the server started, if its starter is gone."""
     if left.is_set():
         _drain()
         _end_group()

@@ -1,4 +1,4 @@
-"""A HUD task as a template: it is started there, answered here, and graded there."""
+"""A HUD task as a template: it starts there, is answered here, and is graded there."""
 
 import math
 from collections.abc import AsyncGenerator, Mapping
@@ -22,7 +22,7 @@ class BridgedTemplate(Template):
     """One entry of a HUD server's list of tasks.
 
     Args:
-        entry: It, as the wire has it: `id`, `description`, `args`, perhaps `input`, `returns`.
+        entry: The entry as the wire has it: `id`, `description`, `args`, maybe `input`, `returns`.
         env: The environment's name.
 
     Raises:
@@ -54,7 +54,7 @@ class BridgedTemplate(Template):
         world: Any,
         context: Mapping[str, Any] | None = None,  # noqa: ARG002  # HUD's wire has none
     ) -> AsyncGenerator[Any, Any]:
-        """Create the generator; nothing has been started.
+        """Create the generator; nothing has started.
 
         Raises:
             InvalidTask: An argument is unknown, missing, or of the wrong kind.
@@ -78,10 +78,10 @@ async def _play(
 def read_frame(frame: Mapping[str, Any]) -> Grade:
     """Read a grade as the HUD wire has it.
 
-    What of it is not as it should be beside the score, is kept in `info`.
+    Malformed fields beside the score are kept in `info`.
 
     Raises:
-        GradingFailed: It has no finite score, or says itself that it is an error.
+        GradingFailed: It has no finite score, or is marked as an error.
     """
     rest = dict(frame)
     score = rest.pop("score", None)
@@ -105,7 +105,7 @@ def read_frame(frame: Mapping[str, Any]) -> Grade:
 
 
 def _subscores(rest: dict[str, Any]) -> tuple[SubScore, ...]:
-    """Take the subscores out of a frame, if they are any."""
+    """Remove and return the subscores of a frame; malformed ones stay in it."""
     given = rest.get("subscores")
     if not given:
         rest.pop("subscores", None)

@@ -1,4 +1,4 @@
-"""What of a HUD environment's capabilities is used, and for what."""
+"""The uses of a HUD environment's capabilities."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class Service(Protocol):
 
 
 class Screen(Service, Protocol):
-    """What `step`, `act` and `screenshot` work on."""
+    """The target of `step`, `act` and `screenshot`."""
 
     async def act(self, action: Action) -> ActionEffect: ...  # noqa: D102
 
@@ -48,15 +48,15 @@ OpenScreen = Callable[[Control, str, Binding, Shared], Awaitable[Screen]]
 
 @dataclass(frozen=True)
 class Uses:
-    """What of a HUD environment's capabilities is used, and for what.
+    """The uses of a HUD environment's capabilities.
 
     Attributes:
-        screen: The name of the one that actions work on, or None.
-        open_screen: What connects to it.
+        screen: The name of the capability on which actions work, or None.
+        open_screen: Connects to it.
         actions: The action types that it takes.
-        custom: What `custom` takes: from a name to the JSON schema of its arguments.
-        shows: Whether there is a picture to see.
-        shells: The names of those that are shells.
+        custom: The names of custom actions, each with the JSON schema of its arguments.
+        shows: Whether it has a picture.
+        shells: The names of the shells.
     """
 
     screen: str | None = None

@@ -1,4 +1,4 @@
-"""The world of a bridged session: a HUD session, and what its capabilities let an agent do."""
+"""The world of a bridged session: a HUD session, and the use of its capabilities."""
 
 import asyncio
 import json
@@ -29,13 +29,13 @@ _FORM = 1
 
 @dataclass
 class Handle:
-    """What a HUD session is found by again, and what it asked.
+    """The stored facts by which another process finds a HUD session again.
 
     Attributes:
-        session: The HUD server's id of it.
-        prompt: What its task asks, as it was yielded.
-        overrides: What its task says of capabilities.
-        screen: What the screen needs to know.
+        session: The HUD server's id of the session.
+        prompt: The prompt of its task, as yielded.
+        overrides: The parameters that its task gives to capabilities.
+        screen: The facts that the screen needs.
     """
 
     session: str
@@ -44,16 +44,16 @@ class Handle:
     screen: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def remember(self, screen: dict[str, Any]) -> None:
-        """Take up what the screen needs to know."""
+        """Set the facts that the screen needs."""
         self.screen = screen
 
     def written(self) -> bytes:
-        """The handle as it is stored."""
+        """Return the handle as stored."""
         return json.dumps({"form": _FORM, **vars(self)}).encode()
 
     @classmethod
     def read(cls, data: bytes) -> "Handle":
-        """Read what `written` gave.
+        """Read the result of `written`.
 
         Raises:
             EnvironmentFailed: It is damaged.
@@ -73,7 +73,7 @@ _ROLES = ("user", "assistant", "system")
 
 
 def readable_prompt(prompt: Any) -> Any:
-    """A prompt whose every part is text: what else it has is described or written as JSON."""
+    """Return a prompt whose parts are all text; other parts are described, or become JSON."""
     if prompt is None:
         return ""
     if isinstance(prompt, str):
@@ -113,12 +113,12 @@ T = TypeVar("T")
 class BridgeSpec(WorldSpec):
     """Declares that an environment's worlds are sessions of a HUD server.
 
-    A session that outlives our server goes on with the same HUD session, which waits there;
-    where the HUD server has dropped it, it is lost.
+    A session that outlives our server goes on with the same HUD session, which waits there. If the
+    HUD server has dropped it, the session is lost.
 
     Args:
-        origin: Where the HUD server is.
-        uses: What its capabilities are used for.
+        origin: The HUD server.
+        uses: The uses of its capabilities.
     """
 
     name = "hud"
@@ -133,7 +133,7 @@ class BridgeSpec(WorldSpec):
         self.tools_suffice = uses.screen is None and bool(uses.shells)
 
     async def open(self, opening: Opening) -> "BridgeWorld":
-        """Begin a HUD session, or take up the one that the session had before.
+        """Begin a HUD session, or resume the one of an earlier process.
 
         Raises:
             EnvironmentFailed: The HUD server cannot be reached, or has dropped the session.
@@ -166,10 +166,10 @@ class BridgeWorld(World):
     async def begin(self, task_id: str, args: Mapping[str, Any]) -> Any:
         """Start the task on the HUD side, and return its prompt.
 
-        In a session that was taken up it runs already: what it asked is returned.
+        In a resumed session the task runs already, and its stored prompt is returned.
 
         Raises:
-            EnvironmentFailed: It was not started.
+            EnvironmentFailed: The task was not started.
         """
         if self._handle is None:
             frame = await self._control.start(task_id, args)
@@ -183,7 +183,7 @@ class BridgeWorld(World):
         """Submit the answer, and return the grade as the wire has it.
 
         Raises:
-            EnvironmentFailed, GradingFailed: There is none.
+            EnvironmentFailed, GradingFailed: No grade came.
         """
         try:
             frame = await self._control.grade(answer)
@@ -194,11 +194,11 @@ class BridgeWorld(World):
         return frame
 
     def keep(self) -> None:
-        """Leave the HUD session as it is when this world closes."""
+        """Keep the HUD session when this world closes."""
         self._keeps = True
 
     async def act(self, action: Action) -> ActionEffect:
-        """Perform one action, on the screen where there is one, else in the shell.
+        """Perform one action on the screen; without one, in the shell.
 
         Raises:
             ActionFailed: It was refused; the text says why.
@@ -220,9 +220,9 @@ class BridgeWorld(World):
         )
 
     async def observe(self, look: Look) -> Observation:
-        """Return the screen; of a shell, what its folder has in it; else nothing.
+        """Return the screen; without one, the entries of the shell's folder.
 
-        Where the capability does not answer, and the HUD server does, the text says so.
+        If the capability does not answer, and the HUD server does, the text says so.
 
         Raises:
             EnvironmentFailed: The HUD server is gone, or has dropped the session.
@@ -240,7 +240,7 @@ class BridgeWorld(World):
         return Observation(text=clip_text(text, look.max_text_chars))
 
     def screen_size(self) -> tuple[int, int] | None:
-        """Width and height of the screen, in pixels; None before it is connected to."""
+        """Return the width and height of the screen in pixels; None until it is connected."""
         screen = self._services.get(self._uses.screen or "")
         return None if screen is None else cast("Screen", screen).screen_size()
 
@@ -254,7 +254,7 @@ class BridgeWorld(World):
             await self._on_screen(_nothing)
 
     async def in_shell(self, name: str, do: Callable[[RemoteShell], Awaitable[T]]) -> T:
-        """Do something in a shell.
+        """Do work in a shell.
 
         Raises:
             ActionFailed: It was refused, or the shell does not answer.
@@ -266,7 +266,7 @@ class BridgeWorld(World):
         """Call a tool of an MCP server among the capabilities.
 
         Raises:
-            ActionFailed: The tool says so, or the server does not answer.
+            ActionFailed: The tool failed, or the server does not answer.
             EnvironmentFailed: The HUD server is gone, or has dropped the session.
         """
 
@@ -276,14 +276,14 @@ class BridgeWorld(World):
         return await self._with(server, open_it, lambda found: found.call(tool, args))
 
     async def handle(self) -> bytes:
-        """What another process finds the HUD session by."""
+        """Return the facts by which another process finds the HUD session."""
         return await self.snapshot()
 
     async def snapshot(self) -> bytes:
-        """The same, with what the screen needs to know; the state itself stays on the HUD side.
+        """Return the same with the facts of the screen; the state itself stays on the HUD side.
 
         Raises:
-            EnvironmentFailed: No task runs in it.
+            EnvironmentFailed: No task runs in the session.
         """
         if self._handle is None:
             raise EnvironmentFailed("No task was started in this HUD session.")
@@ -293,7 +293,7 @@ class BridgeWorld(World):
         return self._handle.written()
 
     async def restore(self, data: bytes) -> None:
-        """See to it that this is the session that `snapshot` was taken of.
+        """Check that this is the session of a snapshot.
 
         Raises:
             EnvironmentFailed: It is another one.
@@ -304,7 +304,7 @@ class BridgeWorld(World):
         self._handle = handle
 
     async def close(self) -> None:
-        """Disconnect, and end the HUD session unless it is to be kept. It may be called twice."""
+        """Disconnect, and end the HUD session unless it is kept. It may be called twice."""
         if self._closed:
             return
         self._closed = True
@@ -336,7 +336,7 @@ class BridgeWorld(World):
         opens: Callable[[Control, str, Binding], Awaitable[ServiceT]],
         do: Callable[[ServiceT], Awaitable[T]],
     ) -> T:
-        """Do something with a capability; it is connected to where it is not."""
+        """Do work with a capability, and connect to it first if needed."""
         self._check_open()
         await self._control.ready()
         async with self._learning_of_end(name):
@@ -361,7 +361,7 @@ class BridgeWorld(World):
 
     @asynccontextmanager
     async def _learning_of_end(self, name: str) -> AsyncGenerator[None]:
-        """Tell a capability that fails from a HUD server that has gone.
+        """Tell a capability that fails from a HUD server that is gone.
 
         Raises:
             ActionFailed: The capability failed, and the server is there.
@@ -390,7 +390,7 @@ class BridgeWorld(World):
 
 
 async def _nothing(screen: Screen) -> None:
-    """Do nothing with a screen, which is connected to by then."""
+    """Do nothing: connecting to the screen is all."""
 
 
 async def _folder(shell: RemoteShell) -> str:

@@ -1,7 +1,4 @@
-"""A desktop over RFB 3.8, which is VNC: pointer, keys and pictures.
-
-Importing this package does not import the VNC client; connecting does.
-"""
+"""The desktop of a session over VNC. Only bridged HUD environments have one."""
 
 from hud_mcp.plugins.hud.desktop.world import DESKTOP_ACTIONS, DesktopWorld
 

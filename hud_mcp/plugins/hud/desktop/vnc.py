@@ -1,6 +1,6 @@
-"""A connection to a VNC server: vncdotool's protocol on a transport of asyncio's.
+"""A connection to a VNC server: vncdotool's protocol on a transport of asyncio.
 
-That library's own way is a thread with a reactor; its protocol needs neither.
+The library itself uses a thread with a reactor; its protocol needs neither.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ class Vnc(asyncio.Protocol):
     """One connection. Made by `connect`.
 
     Attributes:
-        x: Where the pointer was last put.
+        x: The last position of the pointer.
         y: The same.
-        buttons: Which of its buttons are down, a bit each.
+        buttons: The pressed buttons, a bit each.
     """
 
     def __init__(self, password: str | None) -> None:
@@ -52,10 +52,10 @@ class Vnc(asyncio.Protocol):
 
     @classmethod
     async def connect(cls, host: str, port: int, *, password: str | None = None) -> "Vnc":
-        """Connect, and wait until the screen is known.
+        """Connect, and wait until the size of the screen is known.
 
         Raises:
-            EnvironmentFailed: Nothing answers there, no VNC server, or it refuses the password.
+            EnvironmentFailed: Nothing answers, or no VNC server does, or it refuses the password.
             NotInstalled: vncdotool is missing.
         """
         vnc = cls(password)
@@ -75,16 +75,16 @@ class Vnc(asyncio.Protocol):
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height in pixels."""
+        """The width and height in pixels."""
         return self.picture.size
 
     @property
     def picture(self) -> "Image":
-        """What the screen showed at the last update."""
+        """The screen at the last update."""
         return cast("Image", self._client.screen)
 
     async def refresh(self, *, incremental: bool = False) -> None:
-        """Ask for the screen, or for what changes of it, and wait for it.
+        """Ask for the screen, or for its changes, and wait for them.
 
         Raises:
             ConnectionError: The connection has ended.
@@ -107,7 +107,7 @@ class Vnc(asyncio.Protocol):
         self._check()
 
     def point(self, x: float, y: float, buttons: int | None = None) -> None:
-        """Move the pointer, with buttons as they are or as given.
+        """Move the pointer, with the present buttons or the given ones.
 
         Raises:
             ConnectionError: The connection has ended.
@@ -119,7 +119,7 @@ class Vnc(asyncio.Protocol):
         self._client.pointerEvent(self.x, self.y, self.buttons)
 
     def key(self, keysym: int, *, down: bool) -> None:
-        """Press a key, or let it go.
+        """Press or release a key.
 
         Raises:
             ConnectionError: The connection has ended.
@@ -172,7 +172,7 @@ class Vnc(asyncio.Protocol):
 
 
 class _Transport:
-    """What the library asks of a transport."""
+    """The transport that the library expects."""
 
     disconnecting = False
 
@@ -186,4 +186,4 @@ class _Transport:
         self._transport.close()
 
     def setTcpNoDelay(self, _enabled: object) -> None:  # noqa: N802  # asyncio does it itself
-        """Nothing."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""The live desktop of one session: it acts, and it is looked at."""
+"""The live desktop of one session: it acts, and shows itself."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -62,16 +62,16 @@ _UNICODE = 0x01000000
 
 
 def keysyms(names: Sequence[str]) -> list[int]:
-    """Return the key symbols of keys or chords such as `ctrl+a`, in the order of going down.
+    """Return the key symbols of keys or chords such as `ctrl+a`, in the order of pressing.
 
     Raises:
-        ActionFailed: There is no such key here; the text has the closest name.
+        ActionFailed: A key is unknown; the text has the closest name.
     """
     return [_keysym(name) for name in split_chords(names)]
 
 
 def keysym_of_character(sign: str) -> int:
-    """The key symbol that types a character."""
+    """Return the key symbol that types a character."""
     if sign in ("\n", "\r", "\t"):
         return _NAMED[sign]
     code = ord(sign)
@@ -104,7 +104,7 @@ _DRAG_STEPS = 10
 _DRAG_PAUSE_S = 0.02
 _QUIET_S = 0.15
 _SETTLE_BOUND_S = 1.5
-"""How long a screen that keeps changing is waited for."""
+"""Seconds to wait for a screen that keeps changing."""
 
 
 class DesktopWorld(World):
@@ -120,11 +120,11 @@ class DesktopWorld(World):
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is there."""
+        """Whether it is connected."""
         return self._vnc.is_open
 
     def screen_size(self) -> tuple[int, int]:
-        """Width and height of the screen, in pixels."""
+        """Return the width and height of the screen in pixels."""
         return self._vnc.size
 
     async def act(self, action: Action) -> ActionEffect:
@@ -134,7 +134,7 @@ class DesktopWorld(World):
             ActionFailed: It was refused, and the text says why.
             ConnectionError: The connection has ended.
 
-        If this call is cancelled, buttons and keys that it held are let go.
+        If this call is cancelled, it releases the buttons and keys that it held.
         """
         if isinstance(action, Targeted) and (action.ref or action.selector):
             raise ActionFailed(
@@ -154,7 +154,7 @@ class DesktopWorld(World):
         return ActionEffect(place=action.point if isinstance(action, Targeted) else None)
 
     async def observe(self, look: Look) -> Observation:
-        """Return the size of the screen in words, and its picture.
+        """Return the size of the screen as text, and its picture.
 
         Raises:
             ConnectionError: The connection has ended.
@@ -174,7 +174,7 @@ class DesktopWorld(World):
         return Observation(text=text if look.text else None, image=image)
 
     async def close(self) -> None:
-        """Let go of everything, and disconnect. It may be called twice."""
+        """Release all keys, and disconnect. It may be called twice."""
         if self._vnc.is_open:
             for keysym in reversed(self._pressed):
                 self._vnc.key(keysym, down=False)
@@ -289,7 +289,7 @@ class DesktopWorld(World):
 
     @asynccontextmanager
     async def _holding(self, names: Sequence[str]) -> AsyncGenerator[None]:
-        """Hold keys around something; they are let go however it ends."""
+        """Hold keys during the block, and release them however it ends."""
         down: list[int] = []
         wanted = keysyms(names)
         try:
@@ -314,7 +314,7 @@ class DesktopWorld(World):
 
 
 class _Pressed:
-    """Holds a button around something; it is let go however that ends."""
+    """Holds a button during a block, and releases it however the block ends."""
 
     def __init__(self, vnc: Vnc, mask: int) -> None:
         self._vnc = vnc

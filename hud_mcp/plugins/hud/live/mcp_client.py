@@ -226,4 +226,5 @@ def over_http(url: str, *, token: str | None, call_s: float = _START_S) -> Open:
 
 
 def new_token() -> str:
+    """Return a new token for one server."""
     return secrets.token_hex(32)

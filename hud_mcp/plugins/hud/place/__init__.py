@@ -1,8 +1,8 @@
-"""Templates with a process of their own, which sees its session's folder where its file names it.
+"""Templates in their own process, which sees its session's folder at the path in the author's file.
 
-`process` is the server's side of one, a generator like any other; `launcher` starts them by
-asking a process that has loaded this library once, `forks`, for forks of it. `namespaces` is
-where such a fork begins, and `runner` is what it does.
+`process` is the server's side, a generator like any other. `launcher` has one process that loads
+this library once, and forks for each template. A fork begins in `namespaces`, and `runner` is its
+program.
 """
 
 from hud_mcp.plugins.hud.place.process import TemplateProcess

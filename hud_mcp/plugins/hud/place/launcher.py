@@ -1,4 +1,4 @@
-"""The server's side of the process that forks for templates: one for all of its sessions."""
+"""The process that forks for templates, one for all sessions of a server; and the server's side."""
 
 import asyncio
 import importlib
@@ -26,7 +26,7 @@ _MOST_FDS = 8
 
 
 def main() -> None:
-    """Serve the socket that is standard input, until it ends."""
+    """Serve the socket on standard input until it ends."""
     asked = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -104,12 +104,13 @@ _START = (
 
 
 class Launched:
-    """A template's process that was started; whoever has this closes it.
+    """A template's process that was started. Its owner closes it.
 
     Attributes:
-        control: What it is told, and tells.
-        output: What it prints.
-        life: Its status, when it has ended; closing this ends it with all that it has started.
+        control: The frames in both directions.
+        output: The prints of the process.
+        life: Has the exit status after the end. Closing it kills the process and everything that
+            the process started.
     """
 
     def __init__(self) -> None:
@@ -119,7 +120,7 @@ class Launched:
 
     @property
     def theirs(self) -> list[int]:
-        """The descriptors that the process has."""
+        """The descriptors of the process."""
         return [self._their_control.fileno(), self._their_output, self._their_life.fileno()]
 
     def close_theirs(self) -> None:
@@ -129,7 +130,7 @@ class Launched:
         os.close(self._their_output)
 
     def close(self) -> None:
-        """End it; `control` is closed by whoever uses it."""
+        """End the process; the user of `control` closes that."""
         self.life.close()
         os.close(self.output)
 
@@ -138,7 +139,7 @@ class Launcher:
     """Starts templates' processes. A `SharedService`; made by `of`.
 
     Args:
-        preload: Modules that every one of them needs.
+        preload: The modules that all of them need.
     """
 
     def __init__(self, preload: Sequence[str]) -> None:
@@ -151,7 +152,7 @@ class Launcher:
 
     @classmethod
     async def of(cls, shared: Shared, preload: Sequence[str]) -> "Launcher":
-        """The one of this process, which runs; one that has ended is replaced."""
+        """Return the launcher of this process; replace one that has ended."""
 
         async def open_one() -> Launcher:
             return cls(preload)
@@ -168,8 +169,8 @@ class Launcher:
         """Start a process.
 
         Args:
-            plan: What it is to run, as JSON.
-            namespaces: What it is to enter, open; they stay the caller's.
+            plan: Its work as JSON.
+            namespaces: Descriptors of the namespaces to enter; the caller keeps them.
 
         Raises:
             EnvironmentFailed: It cannot be started.
@@ -195,7 +196,7 @@ class Launcher:
         return launched
 
     async def close(self) -> None:
-        """Start no more; those that run go on. It may be called twice."""
+        """Start no more processes; running ones go on. It may be called twice."""
         self._ours.close()
         if self._process.poll() is None:
             try:

@@ -1,7 +1,7 @@
-"""Where a template's process begins: in namespaces, beneath a process that ends all of it.
+"""The beginning of a template's process: in namespaces, below a process that ends all of it.
 
-Only Linux has these calls, and Python 3.11 has no names for them. Whoever calls this has one
-thread, as nobody else may enter a user namespace.
+Only Linux has these calls, and Python 3.11 has no names for them. The caller must have one thread,
+because the kernel lets no other process enter a user namespace.
 """
 
 import contextlib
@@ -32,9 +32,9 @@ _SYS_ADMIN = 1 << 21
 
 
 def enter(namespaces: Sequence[int]) -> None:
-    """Enter namespaces, and prepare one of mounts and one of processes for the next fork.
+    """Enter namespaces, and prepare namespaces of mounts and of processes for the next fork.
 
-    The folder that the process is in stays the same by its name.
+    The name of the working folder does not change.
 
     Raises:
         OSError: They cannot be entered.
@@ -52,11 +52,11 @@ def adopt_orphans() -> None:
 
 
 def watch(pid: int, life: socket.socket) -> None:
-    """Wait until a child ends or nobody holds the other end of `life`; then end all below.
+    """Wait until a child ends, or the other end of `life` closes; then kill all descendants.
 
     Args:
-        pid: The child, whose end is told as JSON: `{"code": 1}`.
-        life: Held by the server.
+        pid: The child; its end is reported as JSON: `{"code": 1}`.
+        life: The socket to the server.
     """
     wake, wake_end = os.pipe()
     for end in (wake, wake_end):
@@ -83,9 +83,9 @@ def watch(pid: int, life: socket.socket) -> None:
 
 
 class Mounts:
-    """What a template's process may change about what it sees, before its agent begins.
+    """The changes of its view that a template's process may make before its agent begins.
 
-    A process that is not root keeps one capability of its user namespace for that.
+    A process that is not root keeps one capability of its user namespace for them.
     """
 
     def __init__(self) -> None:
@@ -94,21 +94,21 @@ class Mounts:
             _set_capabilities(effective=0, permitted=_SYS_ADMIN)
 
     def show_processes(self) -> None:
-        """Show the processes of this namespace in /proc, where the machine lets it."""
+        """Show the processes of this namespace in /proc, if the machine allows it."""
         with contextlib.suppress(OSError):
             self._mount(b"proc", "/proc", b"proc", _NOSUID | _NODEV | _NOEXEC)
 
     def show(self, folder: Path, at: Path) -> None:
-        """Show a folder at another place, too.
+        """Show a folder at another path too.
 
         Raises:
-            OSError: It cannot be.
+            OSError: The kernel refuses.
         """
         at.mkdir(parents=True, exist_ok=True)
         self._mount(os.fsencode(folder), str(at), None, _BIND)
 
     def follow_no_links(self, places: Sequence[Path]) -> bool:
-        """Refuse, in this process alone, to follow links that are in a folder.
+        """Refuse, in this process alone, to follow links in some folders.
 
         Returns:
             Whether the kernel can: Linux 5.10 or newer.
@@ -122,7 +122,7 @@ class Mounts:
         return True
 
     def finish(self) -> None:
-        """Give up what is needed for this."""
+        """Give up the rights for these changes."""
         if not self._is_root:
             _set_capabilities(effective=0, permitted=0)
 
@@ -149,7 +149,7 @@ def _set_capabilities(*, effective: int, permitted: int) -> None:
 
 
 def _reap(pid: int) -> int | None:
-    """Take leave of children that have ended; the status of one of them, if it is among them."""
+    """Collect children that have ended, and return the status of `pid` if it is among them."""
     code = None
     while True:
         try:
@@ -163,7 +163,7 @@ def _reap(pid: int) -> int | None:
 
 
 def _end_descendants() -> None:
-    """Kill whatever this process has started, and what that has, until nothing is left."""
+    """Kill all descendants of this process until none is left."""
     for _attempt in range(400):
         below = _descendants()
         for number in (signal.SIGSTOP, signal.SIGKILL):  # what is stopped starts no more

@@ -1,8 +1,8 @@
-"""The server's side of a template that has a process of its own.
+"""The server's side of a template in its own process.
 
-It is a generator to whoever drives it: what the template yields, it yields; what the driver
-throws into it arrives there; what the template raises, it raises. A bound that cancels it is
-passed on; a process that does not listen is killed.
+For its driver it is a generator. It yields and raises the same as the template, and an exception
+that the driver throws arrives in the template. A cancellation is passed on; a process that does not
+end then is killed.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ class Place:
 logger = logging.getLogger(__name__)
 
 _CANCEL_S = 0.7
-"""How long a template has to clean up when it is cancelled; a driver waits a second."""
+"""Seconds that a cancelled template has for its cleanup; a driver waits one second."""
 _END_S = 2.0
 _STATUS_S = 1.0
 _LINE_BYTES = 64 * 1024
@@ -74,11 +74,11 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
     """One template in its process. Nothing runs before its first step.
 
     Args:
-        template: What to run.
+        template: The template.
         source: Its environment's file.
-        args: Its arguments, as JSON.
+        args: Its arguments as JSON.
         context: Its session's context.
-        place: Where it runs.
+        place: The place of the process.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
         return await self.asend(None)
 
     async def asend(self, value: Any, /) -> Any:
-        """Begin; or hand over the answer; or go on after the grade."""
+        """Begin, or hand over the answer, or go on after the grade."""
         if self._launched is None:
             await self._start()
             return await self._next(None)
@@ -130,7 +130,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
         typ: type[BaseException] | BaseException,
         *_rest: Any,
     ) -> Any:
-        """Tell the template that its session is over; or go on where it was cut off by itself."""
+        """Tell the template that its session is over, or go on after it was cut off by itself."""
         if isinstance(typ, SessionOver):
             return await self._next({"op": "over", "text": str(typ)})
         if isinstance(typ, asyncio.CancelledError):
@@ -138,7 +138,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
         raise typ
 
     async def aclose(self) -> None:
-        """End the process, and whatever it has started. It may be called twice."""
+        """End the process and everything that it started. It may be called twice."""
         if self._closed or self._launched is None:
             self._closed = True
             return
@@ -197,10 +197,9 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
         self._listening = loop.create_task(self._listen(reader))
 
     async def _next(self, frame: Mapping[str, Any] | None) -> Any:
-        """Tell the process something, and return what its template yields next.
+        """Send a frame to the process, and return the next value that its template yields.
 
-        If this call is cancelled, so is the template; a process that does not end then, is
-        killed.
+        If this call is cancelled, so is the template; a process that does not end then is killed.
         """
         self._outcome = asyncio.get_running_loop().create_future()
         early, self._early = self._early or self._over, None
@@ -218,7 +217,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
         return self._read(outcome)
 
     def _read(self, outcome: Mapping[str, Any]) -> Any:
-        """What an outcome is to a driver: a value, or something raised."""
+        """Return the value of an outcome, or raise its exception."""
         if outcome["op"] == "prompt":
             return wire.PROMPT.validate_python(outcome["prompt"])
         if outcome["op"] == "grade":
@@ -237,7 +236,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
         raise raised
 
     async def _cancel(self) -> None:
-        """Cancel what the template does, and kill its process if that does not end it."""
+        """Cancel the template, and kill its process if that does not end it."""
         ended = self._outcome = asyncio.get_running_loop().create_future()
         self._write({"op": "cancel"})
         for call in self._calls.values():
@@ -293,7 +292,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
             self._come_out(self._lost(await self._status(_STATUS_S)))
 
     def _cut_off(self) -> None:
-        """Pass on that the template has ended its wait by itself: its owner waits for no answer."""
+        """Tell the driver that the template ended its wait by itself, and waits for no answer."""
         if self._outcome is None and self._over is None and self._owner is not None:
             self._owner.cancel()
 
@@ -307,7 +306,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
             self._early = outcome  # for the driver's next step
 
     async def _call(self, frame: Mapping[str, Any]) -> None:
-        """Do what the process asks of the world."""
+        """Perform a call of the process on the world."""
         reply: dict[str, Any] = {"op": "result", "id": frame["id"]}
         try:
             reply["value"] = await self._place.calls[frame["name"]](**frame["arguments"])
@@ -318,7 +317,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
         self._write(reply)
 
     async def _status(self, within_s: float) -> int | None:
-        """Wait for its end, and return how it ended; None where nobody knows."""
+        """Wait for its end, and return its exit status; None if it is unknown."""
         if self._launched is None or self._ended.is_set():
             return None
         life = self._launched.life
@@ -341,7 +340,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
     # What it prints.
 
     def _read_output(self) -> None:
-        """Log whole lines that were printed; the rest waits for its end, or for the process's."""
+        """Log whole lines; the rest waits for the end of its line, or of the process."""
         if self._launched is None:
             return
         while True:

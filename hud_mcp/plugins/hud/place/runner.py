@@ -1,8 +1,8 @@
-"""What a template's process does: it loads the author's file, and runs one template of it.
+"""The program of a template's process: it loads the author's file, and runs one template.
 
-The server decides when: it tells of an answer, of an end or of a bound that is over, and is
-told of the prompt, of the grade and of what went wrong. The task that owns the generator owns
-nothing else, as in the server's own process.
+The server decides the times: it sends the answer, the end or the cancellation. It receives the
+prompt, the grade and errors. As in the server's process, the task that owns the generator owns
+nothing else.
 """
 
 import asyncio
@@ -50,9 +50,9 @@ def run(plan: Mapping[str, Any], control: socket.socket, mounts: Mounts | None) 
     """Run a template to its end.
 
     Args:
-        plan: What is to be run.
-        control: To the server.
-        mounts: What may be changed about what this process sees; None where nothing may.
+        plan: The work.
+        control: The socket to the server.
+        mounts: The allowed changes of the view; None for none.
 
     Returns:
         The process's exit code.
@@ -73,7 +73,7 @@ def run(plan: Mapping[str, Any], control: socket.socket, mounts: Mounts | None) 
 
 
 def _failure(exc: BaseException, where: str, broken: BrokenByAgent | None = None) -> dict[str, Any]:
-    """What is told of an exception; of what the agent broke instead, where that raised it."""
+    """Return the frame of an exception, or of the agent's fault that caused it."""
     told = broken or broken_world(exc) or exc
     is_known = isinstance(told, HudMcpError)
     return {
@@ -89,10 +89,10 @@ class _Runner:
     """Runs one template.
 
     Args:
-        plan: What is to be run.
-        template: The same, as this process has loaded it.
-        root: The folder, as this process's file names it.
-        mounts: What may be changed about what this process sees.
+        plan: The work.
+        template: The template, as this process has loaded it.
+        root: The folder, by its name in this process's file.
+        mounts: The allowed changes of the view.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class _Runner:
         self._opened: OpenedFiles | None = None
 
     async def serve(self, control: socket.socket) -> None:
-        """Do what the server says, until the template has ended or the server is gone."""
+        """Obey the server until the template has ended or the server is gone."""
         reader, self._writer = await asyncio.open_connection(sock=control)
         self._writer.transport.set_write_buffer_limits(0)
         context = contextvars.Context()
@@ -158,7 +158,7 @@ class _Runner:
             await self._writer.drain()
 
     async def _call(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Call what the world in the server's process offers."""
+        """Call a function of the world in the server's process."""
         number = next(self._numbers)
         answer = self._calls[number] = asyncio.get_running_loop().create_future()
         try:
@@ -224,18 +224,18 @@ class _Runner:
             await self._resume(lambda: anext(generator), ends=True)
 
     async def _let_go(self) -> dict[str, Any] | None:
-        """Wait for the server's word after the template was cut off; None where it is to end."""
+        """Wait for the server's next frame after the template was cut off; None at the end."""
         while not self._stopped:
             with contextlib.suppress(asyncio.CancelledError):
                 return await self._inbox.get()
         return None
 
     async def _resume(self, resume: Callable[[], Awaitable[Any]], *, ends: bool = False) -> bool:
-        """Let the template go on to its next yield, and tell what it yields; whether it does.
+        """Let the template go on, report its next yield, and return whether it yielded.
 
         Args:
-            resume: Goes on.
-            ends: Whether it is to end instead of yielding a grade.
+            resume: Lets it go on.
+            ends: Whether the template must end instead of yielding a grade.
         """
         try:
             value = await resume()
@@ -258,7 +258,7 @@ class _Runner:
             await self._tell(_failure(exc, self._template.where, self._broken(exc)))
 
     def _broken(self, exc: BaseException) -> BrokenByAgent | None:
-        """What the agent has broken that a template met as it read the folder itself."""
+        """Return the agent's fault in an error that the template met while it read the folder."""
         if self._opened is None:
             return None
         isolated = self._mounts is not None
@@ -296,14 +296,14 @@ class _Runner:
 
 
 def _load(plan: Mapping[str, Any], mounts: Mounts | None) -> tuple[Template, Path, Path | None]:
-    """Load the author's file, and show the folder where it names it.
+    """Load the author's file, and show the folder at the path that it names.
 
     Returns:
-        The template; the folder; and what the file has made among the temporary files for it,
-        as a file that asks for a new one does each time it is loaded.
+        The template, the folder, and the temporary folder that the file made for it, if it makes a
+        new one each time it is loaded.
 
     Raises:
-        EnvironmentFailed: The environment is not in it, or its folder cannot be shown.
+        EnvironmentFailed: The file lacks the environment, or its folder cannot be shown.
         HudMcpError: The file cannot be loaded.
     """
     scratch = Path(tempfile.gettempdir())
@@ -330,7 +330,7 @@ def _load(plan: Mapping[str, Any], mounts: Mounts | None) -> tuple[Template, Pat
 
 
 def _made_since(before: set[str], scratch: Path, root: Path) -> Path | None:
-    """The folder for temporary files that this process made for a root, if it did."""
+    """Return the temporary folder that this process made for a root, or None."""
     if not root.is_relative_to(scratch) or root == scratch:
         return None
     first = root.relative_to(scratch).parts[0]
@@ -338,7 +338,7 @@ def _made_since(before: set[str], scratch: Path, root: Path) -> Path | None:
 
 
 def _give(folder: Path, owner: int) -> None:
-    """Give everything of this user's in a folder to another one; links are not followed."""
+    """Give this user's files in a folder to another user, without following links."""
     mine = os.geteuid()
     for _path, folders, names, fd in os.fwalk(folder):
         for name in (".", *folders, *names):
@@ -349,7 +349,7 @@ def _give(folder: Path, owner: int) -> None:
 
 
 def _has_links(folder: Path) -> bool:
-    """Whether there are links in a folder."""
+    """Whether a folder has links in it."""
     for _path, folders, names, fd in os.fwalk(folder):
         for name in (*folders, *names):
             if _is_link(name, fd):
@@ -366,7 +366,7 @@ def _is_link(name: str, fd: int) -> bool:
 
 
 def _outside(places: list[str], folders: list[Path]) -> list[str]:
-    """Those of some places to import from that do not lie in some folders."""
+    """Return the import paths that do not lie in some folders."""
 
     def lies_in(place: str) -> bool:
         path = Path(place or ".").resolve()
@@ -376,7 +376,7 @@ def _outside(places: list[str], folders: list[Path]) -> list[str]:
 
 
 def _show_lines() -> None:
-    """Write what is printed by lines, and what is logged as the server's own log has it."""
+    """Write prints by lines, and logs in the form of the server's log."""
     for number, name in ((1, "stdout"), (2, "stderr")):
         stream = open(number, "w", buffering=1, errors="replace", closefd=False)  # noqa: SIM115  # a descriptor, for as long as the process runs
         setattr(sys, name, stream)

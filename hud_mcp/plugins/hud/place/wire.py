@@ -1,4 +1,4 @@
-"""What the two sides of a template's process say to each other: JSON objects with their length."""
+"""The frames between the two sides of a template's process: JSON objects with their length."""
 
 import asyncio
 import errno
@@ -30,14 +30,14 @@ __all__ = [
 ]
 
 PROMPT = TypeAdapter(Prompt)
-"""How a prompt is carried from one process to the other."""
+"""The form of a prompt between the processes."""
 
 _LENGTH = struct.Struct("!I")
 _MOST_BYTES = 256 * 1024 * 1024
 
 
 def pack(frame: Mapping[str, Any]) -> bytes:
-    """A frame's bytes; what JSON has no word for is written as text.
+    """Return a frame's bytes; values without a JSON form become text.
 
     Raises:
         ValueError: It is too long.
@@ -49,7 +49,7 @@ def pack(frame: Mapping[str, Any]) -> bytes:
 
 
 async def read(reader: asyncio.StreamReader) -> dict[str, Any] | None:
-    """The next frame; None at the end."""
+    """Return the next frame; None at the end."""
     try:
         (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
         return from_json(await reader.readexactly(length)) if length <= _MOST_BYTES else None
@@ -58,14 +58,14 @@ async def read(reader: asyncio.StreamReader) -> dict[str, Any] | None:
 
 
 def send_now(control: socket.socket, frame: Mapping[str, Any]) -> None:
-    """Send a frame where no loop runs."""
+    """Send a frame outside an event loop."""
     control.sendall(pack(frame))
 
 
 def kind_of(exc: HudMcpError) -> str:
-    """The name in `errors` that the other side makes an exception of again.
+    """Return the name in `errors` from which the other side makes the exception again.
 
-    Of a class that an author or a world has made, it is that of the nearest class above it.
+    For a class of an author or a world, it is the nearest class above.
     """
     names = (kind.__name__ for kind in type(exc).__mro__ if kind.__module__ == errors.__name__)
     return next(names)
@@ -75,13 +75,13 @@ _inside = False
 
 
 def note_inside() -> None:
-    """Note that this process runs a template of another one."""
+    """Note that this process runs a template of another process."""
     global _inside  # noqa: PLW0603  # of the whole process
     _inside = True
 
 
 def is_inside() -> bool:
-    """Whether this process runs a template of another one."""
+    """Whether this process runs a template of another process."""
     return _inside
 
 
@@ -92,7 +92,7 @@ _MOST_READ_BYTES = 64 * 1024 * 1024
 
 
 class OpenedFiles:
-    """The files of a folder that this process opens from now on, however Python does it.
+    """The files of a folder that this process opens from now on, in any way of Python.
 
     Args:
         places: The folder's names.
@@ -104,7 +104,7 @@ class OpenedFiles:
         sys.addaudithook(self._hear)  # for good: the process has one template
 
     def contents(self) -> list[bytes]:
-        """The content of each file that can still be read, the newest first, up to a size."""
+        """Return the contents of files that can still be read, the newest first, up to a size."""
         found: list[bytes] = []
         left = _MOST_READ_BYTES
         for path in [*reversed(self._paths)]:  # each is opened, which is heard too
@@ -118,7 +118,7 @@ class OpenedFiles:
         return found
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Take note of a file that is about to be opened.
+        """Note a file that is about to be opened.
 
         Raises:
             OSError: It is a pipe in the folder.

@@ -1,7 +1,7 @@
-"""A folder of the machine that sessions work in, one after the other, where it is itself.
+"""A folder of the machine in which sessions work themselves, one after the other.
 
-Its first state is kept in a file before a session begins, and put back when the session has
-ended. Where the server dies meanwhile, the next session puts it back before it begins.
+Before a session, the folder's state is packed into a file; after it, the state is put back. If the
+server dies in between, the next session puts it back before it begins.
 """
 
 import errno
@@ -25,13 +25,13 @@ __all__ = ["InPlace"]
 logger = logging.getLogger(__name__)
 
 _WAIT_S = 20.0
-"""How long a session waits for the one before it; a setup's usual bound is longer."""
+"""Seconds that a session waits for the one before it; the usual bound of a setup is longer."""
 _POLL_S = 0.05
 _NAMED = 5
 
 
 class InPlace:
-    """A folder that one session has to itself. Made by `take`."""
+    """A folder that belongs to one session at a time. Made by `take`."""
 
     def __init__(self, root: Path, kept: Path, lock: int) -> None:
         self._root = root
@@ -40,14 +40,14 @@ class InPlace:
 
     @classmethod
     async def take(cls, root: Path, *, most_bytes: int) -> "InPlace":
-        """Take a folder when no other session has it, and keep its state.
+        """Wait until no other session has the folder, and pack its state.
 
         Args:
             root: The folder.
-            most_bytes: The most that is kept of it.
+            most_bytes: The largest state that is packed.
 
         Raises:
-            EnvironmentFailed: Another session has it for long, or it cannot be kept.
+            EnvironmentFailed: Another session has it for long, or its state cannot be packed.
         """
         state = await anyio.to_thread.run_sync(_state_folder, root)
         lock = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -61,7 +61,7 @@ class InPlace:
         return folder
 
     async def put_back(self) -> None:
-        """Make the folder what it was, and leave it to the next session. It may be called twice."""
+        """Restore the folder, and leave it to the next session. It may be called twice."""
         if self._lock < 0:
             return
         lock, self._lock = self._lock, -1
@@ -99,7 +99,7 @@ class InPlace:
             )
 
     def _pack(self, to: Path) -> list[Skip]:
-        """Keep the folder; return what could not be kept."""
+        """Pack the folder, and return the entries that could not be packed."""
         skips: list[Skip] = []
         part = to.with_suffix(".part")
         fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -132,7 +132,7 @@ class InPlace:
         self._kept.unlink()
 
     def _open(self) -> int:
-        """Open the folder; what an agent put in its place, such as a link, is removed for it."""
+        """Open the folder; remove anything that an agent put in its place, such as a link."""
         try:
             return open_root(str(self._root))
         except (FileNotFoundError, NotADirectoryError):
@@ -142,7 +142,7 @@ class InPlace:
 
 
 def _state_folder(root: Path) -> Path:
-    """Where what is kept of a folder is, for this user alone."""
+    """Return the place of a folder's packed state, for this user alone."""
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     name = hashlib.sha256(str(root).encode()).hexdigest()[:24]
     folder = Path(home, "hud-mcp", "workspaces", name)
@@ -152,10 +152,10 @@ def _state_folder(root: Path) -> Path:
 
 
 async def _wait_for(lock: int, root: Path) -> None:
-    """Take the lock when nobody has it.
+    """Wait for the lock.
 
     Raises:
-        EnvironmentFailed: Somebody has it for long.
+        EnvironmentFailed: Another session has it for long.
     """
     with anyio.move_on_after(_WAIT_S) as bound:
         while not _locked(lock):  # noqa: ASYNC110  # another process may have it
@@ -168,7 +168,7 @@ async def _wait_for(lock: int, root: Path) -> None:
 
 
 def _locked(lock: int) -> bool:
-    """Take the lock, if nobody has it."""
+    """Take the lock if it is free, and return whether it was."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as exc:

@@ -1,6 +1,6 @@
-"""HUD's words for workspaces: its types, and its options read into those of a shell.
+"""HUD's types for workspaces, and its options translated into those of a shell.
 
-What a sandbox does in another way is refused with a sentence that says what to use.
+If a sandbox works differently, the option is refused with the alternative.
 """
 
 import ipaddress
@@ -24,19 +24,19 @@ __all__ = [
 ]
 
 MountKind = Literal["ro", "rw", "tmpfs", "symlink", "proc", "dev"]
-"""What a `Mount` shows."""
+"""The kind of a `Mount`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """Something that is seen in a workspace.
+    """A folder or a file system inside a workspace.
 
     Attributes:
-        kind: `ro` for what can only be read; the other kinds are refused.
+        kind: `ro` for read-only; the other kinds are refused.
         src: A path of the machine.
-        dst: Where it is seen.
+        dst: Its path inside.
         optional: Whether it may be missing.
-        mode: Of a `tmpfs`.
+        mode: The mode of a `tmpfs`.
     """
 
     kind: MountKind
@@ -57,17 +57,17 @@ DEFAULT_SYSTEM_MOUNTS: tuple[Mount, ...] = (
     Mount("dev", dst="/dev"),
     Mount("tmpfs", dst="/tmp", mode=0o1777),  # noqa: S108  # of a workspace
 )
-"""What HUD's workspaces see of the machine. A sandbox here sees less of /etc."""
+"""The parts of the machine in HUD's workspaces. A sandbox here has less of /etc."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A service of the environment's own that HUD's workspaces may reach.
+    """A service of the environment that HUD's workspaces may reach.
 
     Attributes:
-        name: What the workspace calls it.
-        port: Its port there.
-        target: Where it is, where that is not this port of the loopback.
+        name: Its name inside the workspace.
+        port: Its port inside.
+        target: Its address; None for this port of the loopback.
     """
 
     name: str
@@ -76,16 +76,16 @@ class Peer:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it is."""
+        """Its address."""
         return self.target or ("127.0.0.1", self.port)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceRoute:
-    """A host and a port that are reached through one capability of HUD's.
+    """A host and a port that one capability of HUD's leads to.
 
     Raises:
-        InvalidEnvironment: The capability, the host or the port is none.
+        InvalidEnvironment: The capability, the host or the port is malformed.
     """
 
     capability: str
@@ -106,10 +106,10 @@ class WorkspaceRoute:
 
     @classmethod
     def from_url(cls, capability: str, url: str) -> "WorkspaceRoute":
-        """The route to where an HTTP URL leads.
+        """Return the route to the host of an HTTP URL.
 
         Raises:
-            InvalidEnvironment: It is not a URL of HTTP, or one with a user in it.
+            InvalidEnvironment: The URL is not of HTTP, or has a user.
         """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
@@ -122,12 +122,12 @@ class WorkspaceOptions:
     """HUD's options, as a shell takes them.
 
     Attributes:
-        allow: Hosts that may be reached.
-        readonly: More that is seen: a path there, to a path of the machine.
-        require_isolation: Whether sessions do not start where no sandbox can be made.
+        allow: The hosts that may be reached.
+        readonly: Paths of the machine that are seen inside, by their paths there.
+        require_isolation: Whether a session fails if no sandbox can be made.
         needs_other_user: Whether no command may run as the server's user.
         track_files: Whether changes of files are published.
-        hand_over_root: Whether what a template makes becomes the agent's.
+        hand_over_root: Whether files that a template makes become the agent's.
     """
 
     allow: tuple[str, ...]
@@ -151,7 +151,7 @@ _SAME = {
     "local_aliases": ((), "inside, localhost is the sandbox's own"),
     "ports": ((), "a session has a loopback of its own, on which every port is free"),
 }
-"""Options of HUD's that only have one value here, and what holds instead of the others."""
+"""HUD's options with only one possible value here, and the alternative to other values."""
 
 _READ = frozenset(
     {
@@ -165,11 +165,11 @@ def read_options(given: Mapping[str, Any], known: Collection[str]) -> WorkspaceO
     """Read HUD's options.
 
     Args:
-        given: What `env.workspace` got beside the options of a shell.
-        known: The names of those.
+        given: The options of `env.workspace` beside those of a shell.
+        known: The names of a shell's options, for the error.
 
     Raises:
-        InvalidEnvironment: One is unknown, or cannot be; the text says what to use instead.
+        InvalidEnvironment: An option is unknown, or not supported; the text names an alternative.
     """
     for name in given:
         if name not in _READ:
@@ -200,7 +200,7 @@ def read_options(given: Mapping[str, Any], known: Collection[str]) -> WorkspaceO
 
 
 def _allowed(network: Any, hosts: Any) -> tuple[str, ...]:
-    """HUD's two options for the network as a list of hosts."""
+    """Return HUD's two options for the network as a list of hosts."""
     if isinstance(hosts, str):
         raise InvalidEnvironment(f"allowed_hosts: expected a set of hosts; write {{{hosts!r}}}.")
     if hosts is not None:

@@ -1,7 +1,7 @@
-"""HUD's workspace: a shell whose folder a template sees where its author named it.
+"""HUD's workspace: a shell whose folder a template sees at the path that its author chose.
 
-A template that takes a `ShellWorld` has today's copy, in the server's process. Any other one
-runs in a process of its own; see docs/workspace.md.
+A template that takes a `ShellWorld` runs in the server's process. Any other template runs in its
+own process; see docs/workspace.md.
 """
 
 import json
@@ -44,25 +44,25 @@ _NOT_A_ROOT = ("/", "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "
 
 
 class Workspace(Shell):
-    """Declares a workspace. Made by `env.workspace`; nothing is touched until a session starts.
+    """Declares a workspace. Made by `env.workspace`; nothing happens until a session starts.
 
     Args:
-        root: The folder, by its path from the environment's file, or else from the folder that
-            the server runs in. Sessions begin with a copy of it; it is never written where the
-            machine has namespaces.
-        folder: Where the environment's file is.
+        root: The folder, relative to the environment's file, or else to the server's working
+            folder. Sessions begin with a copy of it. On a machine with namespaces it is never
+            written.
+        folder: The folder of the environment's file.
         allow: As for `Shell`; HUD's `network` and `allowed_hosts` add to it.
         env: As for `Shell`.
         readonly: As for `Shell`; HUD's `mounts` of kind `ro` add to it.
         limits: As for `Shell`.
-        isolation: As for `Shell`. Left out, a machine without bubblewrap runs commands on the
-            machine itself, one session at a time, where no template takes a `ShellWorld`.
+        isolation: As for `Shell`. By default, a machine without bubblewrap runs commands on itself,
+            one session at a time, unless a template takes a `ShellWorld`.
         snapshot_bytes: As for `Shell`.
-        follow_links: Whether templates follow links in the folder. By default, those do that
-            have put some there before the agent begins: else a link is the agent's, and leads
-            to whatever it likes.
-        guest_path: HUD's: `/workspace`, or the root's own path; both are the folder inside.
-        options: HUD's other options; the module `options` tells what each means here.
+        follow_links: Whether templates follow links in the folder. By default, only templates that
+            make links before the agent begins do: another link is the agent's, and may lead
+            anywhere.
+        guest_path: HUD's option: `/workspace`, or the root's own path; inside, both are the folder.
+        options: HUD's other options; the module `options` describes each.
 
     Attributes:
         published_as: The capability's name on a control channel; None publishes nothing.
@@ -119,12 +119,12 @@ class Workspace(Shell):
             self._check_root(guest_path, [folder] if folder is not None else [])
 
     def publish(self, name: str) -> None:
-        """Say under which name a control channel publishes it."""
+        """Set the name under which a control channel publishes it."""
         self.published_as = name
 
     @property
     def root(self) -> Path:
-        """The folder, as an absolute path; the server's own one where none was given."""
+        """The folder as an absolute path; without one, the server's working folder."""
         named = self._root if self._root is not None else Path()
         beside = self._folder / named
         return (beside if beside.exists() else self._cwd / named).resolve()
@@ -135,11 +135,11 @@ class Workspace(Shell):
         return self.options.isolation == "bwrap" and _why_no_bubblewrap() is None
 
     def runs_apart(self, template: Template) -> bool:
-        """Whether a template runs in a process of its own: one that takes no world."""
+        """Whether a template runs in its own process, because it takes no world."""
         return self._root is not None and not template.arguments.world_types
 
     def check(self, folder: Path) -> None:
-        """Refuse what is to be read-only and is not there; the root is made when it is needed."""
+        """Check that all read-only paths exist; a missing root is created when needed."""
         root, self._root = self._root, None
         try:
             super().check(folder)
@@ -150,8 +150,8 @@ class Workspace(Shell):
         """Open a session's shell.
 
         Raises:
-            EnvironmentFailed: As for `Shell`; also where the machine has no namespaces and
-                another session works in the root.
+            EnvironmentFailed: As for `Shell`; also if the machine has no namespaces and another
+                session works in the root.
 
         If this call fails or is cancelled, nothing of this session stays open.
         """
@@ -169,7 +169,7 @@ class Workspace(Shell):
         return world
 
     async def _open_sandbox(self, opening: Opening, root: Path, *, apart: bool) -> "WorkspaceWorld":
-        """Open one in a sandbox, whose folder is seen at the root where a template runs apart."""
+        """Open a shell in a sandbox; a template in its own process sees the folder at the root."""
         places = _names_of(root, self._folder, self._cwd, self._root) if apart else ()
         sandbox = await Sandbox.open(replace(self._options_from(opening.folder), places=places))
         try:
@@ -204,7 +204,7 @@ class Workspace(Shell):
         """Whether sessions work in the root itself, one after the other.
 
         Raises:
-            EnvironmentFailed: They would, and the author does not allow it.
+            EnvironmentFailed: They would, and the author forbids it.
         """
         if self.options.isolation == "none":
             return True
@@ -281,8 +281,8 @@ class WorkspaceWorld(ShellWorld):
     """One session's workspace. Made by `Workspace.open`.
 
     Attributes:
-        place: Where its template runs; None where that is the server's process.
-        tracker: Follows the changes of its files; None where nobody asked for it.
+        place: The place of its template's process; None for the server's process.
+        tracker: Follows the changes of its files; None if they are not tracked.
     """
 
     def __init__(
@@ -307,7 +307,7 @@ class WorkspaceWorld(ShellWorld):
         args: Mapping[str, Any],
         context: Mapping[str, Any],
     ) -> AsyncGenerator[Any, Any]:
-        """Begin the session's template, in its own process where the world was opened for one."""
+        """Begin the session's template, in its own process if the world was opened for one."""
         if self.place is None:
             return super().begin_template(template, source=source, args=args, context=context)
         process = self._template_process = service("template process")(
@@ -316,7 +316,7 @@ class WorkspaceWorld(ShellWorld):
         return process
 
     async def close(self) -> None:
-        """End everything that runs, and put the root back where it was worked in."""
+        """End everything that runs, and restore the root if the session worked in it."""
         process, self._template_process = self._template_process, None
         try:
             if process is not None:
@@ -333,7 +333,7 @@ class WorkspaceWorld(ShellWorld):
 
 
 def _names_of(root: Path, folder: Path, cwd: Path, named: Path | None) -> tuple[Path, ...]:
-    """Every absolute path by which a template may name the root, the resolved one first."""
+    """Return every absolute path by which a template may name the root, the resolved one first."""
     names = [root]
     for start in (cwd, folder):
         place = Path(os.path.abspath(start / (named or "")))  # noqa: PTH100  # no link is resolved
@@ -344,7 +344,7 @@ def _names_of(root: Path, folder: Path, cwd: Path, named: Path | None) -> tuple[
 
 @cache
 def _why_no_bubblewrap() -> str | None:
-    """Why this machine makes no sandboxes; None where it does."""
+    """Return the reason why this machine cannot make sandboxes, or None."""
     try:
         bubblewrap = find_bubblewrap()
     except EnvironmentFailed as exc:
@@ -354,7 +354,7 @@ def _why_no_bubblewrap() -> str | None:
 
 @cache
 def _why_no_namespaces() -> str | None:
-    """Why this machine makes no folder that a template sees; None where it does."""
+    """Return the reason why a template cannot see a folder at another path here, or None."""
     script = Path(sandbox_package.__file__ or "").parent / "outside.py"
     with tempfile.TemporaryDirectory() as place:
         wanted = json.dumps(

@@ -1,4 +1,4 @@
-"""What stands for a shell in a template's own process: its calls are done in the session's."""
+"""The shell of a session as its template sees it in its own process: calls go to the server."""
 
 import itertools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -22,14 +22,14 @@ Call = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 
 
 class StandIn:
-    """A shell, seen from a template's process: graders find it as `current_world`.
+    """A shell, seen from a template's process; graders get it as `current_world`.
 
-    What it runs, runs in the session's sandbox, with the agent's rights. It takes the folder's
-    name in the author's file for the folder.
+    Commands run in the session's sandbox, with the agent's rights. The folder's name in the
+    author's file means the folder there.
 
     Args:
-        call: Calls something in the server's process.
-        renamed: Names that only this process has for the folder, and what they are there.
+        call: Calls a function in the server's process.
+        renamed: The folder's names in this process, each with its name in the sandbox.
     """
 
     def __init__(self, call: Call, renamed: Sequence[tuple[str, str]]) -> None:
@@ -45,10 +45,10 @@ class StandIn:
         cwd: object = "",
         env: Mapping[str, str] | None = None,
     ) -> CommandResult:
-        """Run a command to its end; see `ShellWorld.run`.
+        """Run a command until it ends; see `ShellWorld.run`.
 
         Raises:
-            ActionFailed: The folder `cwd` is not there, or the command is none. Nothing ran.
+            ActionFailed: The folder `cwd` does not exist, or the command is malformed. Nothing ran.
             EnvironmentFailed: The sandbox has ended.
 
         If this call is cancelled, it kills the command and its processes.
@@ -59,7 +59,7 @@ class StandIn:
         return CommandResult(done["exit_code"], output, done["stopped"])
 
     async def end_processes(self) -> None:
-        """Kill everything that runs in the sandbox, so that nothing disturbs the grading."""
+        """Kill all processes of the sandbox, so that none disturbs the grading."""
         await self._call("end_processes", {})
 
     @asynccontextmanager
@@ -71,7 +71,7 @@ class StandIn:
         originals: Iterable[str] = (),
         network: bool = False,
     ) -> "AsyncGenerator[StandInVerifier]":
-        """A fresh sandbox for grading; see `ShellWorld.verifier`."""
+        """Open a fresh sandbox for grading; see `ShellWorld.verifier`."""
         opened = await self._call(
             "open_verifier",
             {
@@ -87,20 +87,20 @@ class StandIn:
             await self._call("close_verifier", {"number": opened["number"]})
 
     async def act(self, action: Action) -> ActionEffect:
-        """Only agents act."""
+        """Raise: only agents act."""
         raise ActionFailed(f"A template's own process cannot do {action.type!r}.")
 
     async def observe(self, look: Look) -> Observation:  # noqa: ARG002  # of the protocol
-        """Only agents look."""
+        """Raise: only agents look."""
         raise ActionFailed("A template's own process reads the folder itself.")
 
     async def close(self) -> None:
-        """The session closes it."""
+        """Do nothing: the session closes the shell."""
 
     def broken_by_agent(
         self, exc: BaseException | None, places: Sequence[Path], root: str, *, isolated: bool
     ) -> BrokenByAgent | None:
-        """What an error tells that a template met at the folder itself; see `refusals`."""
+        """Return the agent's fault in an error that a template met at the folder."""
         return broken_by_agent(exc, places, root, isolated=isolated)
 
     def _there(self, text: str) -> str:
@@ -110,17 +110,17 @@ class StandIn:
 
 
 class StandInVerifier:
-    """A verifier, seen from a template's process; `Verifier` says what each method does.
+    """A verifier, seen from a template's process; `Verifier` describes each method.
 
     Args:
-        call: Calls something in the server's process.
-        opened: What was told of it.
-        there: Reads names of the folder that only this process has.
+        call: Calls a function in the server's process.
+        opened: The facts of the opened verifier.
+        there: Translates this process's names of the folder.
 
     Attributes:
-        root: Its folder, as commands name it.
-        missing: Each output that was asked for and is not there.
-        left_out: Each part of an output that was not copied.
+        root: Its folder by the name for commands.
+        missing: The named outputs that do not exist.
+        left_out: The parts of outputs that were not copied.
     """
 
     def __init__(self, call: Call, opened: Mapping[str, Any], there: Callable[[str], str]) -> None:
@@ -141,7 +141,7 @@ class StandInVerifier:
         env: Mapping[str, str] | None = None,
         background: bool = False,
     ) -> VerifierResult:
-        """Run a command to its end, in the verifier's folder."""
+        """Run a command in the verifier's folder until it ends."""
         asked = _renamed(self._there, command, cwd, env)
         done = await self._ask(
             "run", **asked, timeout_s=timeout_s, stdin=stdin, background=background
@@ -150,20 +150,20 @@ class StandInVerifier:
         return VerifierResult(**done)
 
     async def read_text(self, path: object) -> str:
-        """A text file's content, with a sign in place of bytes that are not UTF-8."""
+        """Return a text file's content, with a sign in place of bytes that are not UTF-8."""
         return note_agent_data(str(await self._ask("read_text", path=self._there(str(path)))))
 
     async def read_json(self, path: object) -> Any:
-        """The value that a file of JSON has."""
+        """Return the value in a JSON file."""
         return read_json_text(await self.read_text(path), str(path))
 
     async def read_bytes(self, path: object) -> bytes:
-        """A file's content, of at most 16 MiB."""
+        """Return a file's content, of at most 16 MiB."""
         text = str(await self._ask("read_bytes", path=self._there(str(path))))
         return note_agent_data(text.encode("latin-1"))
 
     async def exists(self, path: object) -> bool:
-        """Whether there is a file or folder of that name."""
+        """Whether a file or folder of that name exists."""
         return bool(await self._ask("exists", path=self._there(str(path))))
 
     async def _ask(self, how: str, **arguments: Any) -> Any:
@@ -177,14 +177,14 @@ def _renamed(
     cwd: object,
     env: Mapping[str, str] | None,
 ) -> dict[str, Any]:
-    """A command, its folder and its variables, as the session's process names the folder."""
+    """Translate a command, its folder and its variables to the names of the session's process."""
     words = there(command) if isinstance(command, str) else [there(str(w)) for w in command]
     named = {name: there(value) for name, value in (env or {}).items()}
     return {"command": words, "cwd": there(str(cwd or "")), "env": named}
 
 
 class _Verifiers:
-    """The verifiers of templates in other processes, until they or the shell are closed."""
+    """The open verifiers of templates in other processes."""
 
     def __init__(self, shell: ShellWorld) -> None:
         self._shell = shell
@@ -226,7 +226,7 @@ class _Verifiers:
 
 
 def calls_of(shell: ShellWorld) -> dict[str, Callable[..., Awaitable[Any]]]:
-    """What a stand-in calls."""
+    """Return the functions that a stand-in calls."""
     verifiers = _Verifiers(shell)
 
     async def run(**arguments: Any) -> Any:

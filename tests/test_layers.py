@@ -86,11 +86,6 @@ EXCEPTIONS = {
         "worlds.none",
     ): "an environment that names no world has one, with nothing in it",
     (
-        "plugins.hud.serve",
-        "plugins.hud.wire",
-    ): "serving, where HUD's documents import it from; it loads when it is called",
-    ("plugins.hud.serve", "plugins.hud.wire.bound"): "the same, for type checkers",
-    (
         "worlds.browser.functions",
         "graders.pattern",
     ): "an expression of a row is searched for where it can be ended, and there is one such place",

@@ -1,18 +1,13 @@
 """Direct access to a session's shell: `ssh/2` to its sandbox."""
 
-import asyncio
 import importlib.util
-import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Protocol
-
-import asyncssh
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 from hud_mcp.environment.world import DirectAccess, EndpointAccess, FindSession
-from hud_mcp.errors import EnvironmentFailed, HudMcpError, NotInstalled
+from hud_mcp.errors import EnvironmentFailed, NotInstalled
 from hud_mcp.plugins.hud.endpoints import libraries
-from hud_mcp.plugins.hud.wire.requests import in_hud_words
 from hud_mcp.plugins.hud.workspace.spec import Workspace
 from hud_mcp.sandbox import Isolation, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT
@@ -22,112 +17,7 @@ from hud_mcp.worlds.shell import ShellWorld
 if TYPE_CHECKING:
     from hud_mcp.plugins.hud.endpoints.ssh_server import SshServer
 
-__all__ = ["OpenUse", "SftpUse", "ShellEndpoint", "Use", "publish"]
-
-
-logger = logging.getLogger(__name__)
-
-_PAUSE_S = 0.3
-"""Seconds without a request after which an sftp session's changes are recorded."""
-_MOST_LINES = 100
-
-
-class Use(Protocol):
-    """One use of a sandbox: a command, or some operations on files."""
-
-    @property
-    def sandbox(self) -> Sandbox:
-        """The sandbox.
-
-        Raises:
-            HudMcpError: It must not be used any more.
-        """
-        ...
-
-    def tell(self, text: str, **info: Any) -> None:
-        """Record the result."""
-        ...
-
-
-OpenUse = Callable[[Mapping[str, Any]], AbstractAsyncContextManager[Use]]
-"""Opens a sandbox for one use, whose description goes into the record; its end may take a moment.
-
-It raises a `HudMcpError` without a sandbox; the agent reads its text.
-"""
-
-
-class SftpUse:
-    """The uses of a sandbox by one sftp session: each from an operation to the next pause.
-
-    Args:
-        open_use: Opens the sandbox.
-    """
-
-    def __init__(self, open_use: OpenUse) -> None:
-        self._open_use = open_use
-        self._stack: AsyncExitStack | None = None
-        self._use: Use | None = None
-        self._changing = asyncio.Lock()
-        self._under_way = 0
-        self._count = 0
-        self._lines: list[str] = []
-        self._pausing: asyncio.TimerHandle | None = None
-        self._closing: asyncio.Task[None] | None = None
-
-    @asynccontextmanager
-    async def operation(self, words: str | None = None) -> AsyncGenerator[Sandbox]:
-        """Give the sandbox to one operation.
-
-        Args:
-            words: The change for the record; None if it changes nothing, or the record has it.
-
-        Raises:
-            SFTPFailure: The session has no sandbox; the text says why.
-        """
-        if self._pausing is not None:
-            self._pausing.cancel()
-        self._under_way += 1
-        try:
-            yield (await self._begin()).sandbox
-            self._count += 1
-            if words is not None:
-                self._lines.append(words)
-        except HudMcpError as exc:
-            raise asyncssh.SFTPFailure(in_hud_words(str(exc))) from exc
-        finally:
-            self._under_way -= 1
-            if not self._under_way:
-                loop = asyncio.get_running_loop()
-                self._pausing = loop.call_later(_PAUSE_S, self._pause)
-
-    async def end(self) -> None:
-        """Record the operations since the last pause. It may be called twice."""
-        if self._pausing is not None:
-            self._pausing.cancel()
-        async with self._changing:
-            stack, use = self._stack, self._use
-            if stack is None or use is None or self._under_way:
-                return
-            self._stack = self._use = None
-            more = len(self._lines) - _MOST_LINES
-            lines = [*self._lines[:_MOST_LINES], *([f"… {more} more"] if more > 0 else [])]
-            use.tell("\n".join(lines) or "Nothing was changed.", operations=self._count)
-            self._lines, self._count = [], 0
-            try:
-                await stack.aclose()
-            except HudMcpError as exc:
-                logger.warning("what was done over sftp: %s", exc)
-
-    async def _begin(self) -> Use:
-        async with self._changing:
-            if self._use is None:
-                async with AsyncExitStack() as stack:
-                    self._use = await stack.enter_async_context(self._open_use({"files": "sftp"}))
-                    self._stack = stack.pop_all()
-            return self._use
-
-    def _pause(self) -> None:
-        self._closing = asyncio.get_running_loop().create_task(self.end())
+__all__ = ["ShellEndpoint", "publish"]
 
 
 _PROTOCOL = "ssh/2"

@@ -15,8 +15,7 @@ from asyncssh.constants import DISC_TOO_MANY_CONNECTIONS
 
 from hud_mcp.base.listening import LOOPBACK, shown_host, take_port
 from hud_mcp.errors import HudMcpError, LimitReached, SessionEnded
-from hud_mcp.plugins.hud.endpoints.sftp import OpenFiles, SandboxFiles
-from hud_mcp.plugins.hud.endpoints.ssh import OpenUse
+from hud_mcp.plugins.hud.endpoints.sftp import OpenFiles, OpenUse, SandboxFiles
 from hud_mcp.plugins.hud.endpoints.ssh_command import Channel, SshCommand
 from hud_mcp.plugins.hud.wire.requests import in_hud_words
 from hud_mcp.values.capability import Capability

@@ -59,7 +59,6 @@ class Place:
     shared: Shared = field(repr=False)
 
 
-
 logger = logging.getLogger(__name__)
 
 _CANCEL_S = 0.7

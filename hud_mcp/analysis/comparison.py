@@ -165,6 +165,29 @@ class Comparison:
     differences: tuple[JobDifference, ...]
     confidence: float = CONFIDENCE
 
+    @property
+    def flips(self) -> dict[str, list[int]]:
+        """The direction of each job against the first, by the id of each task that flipped.
+
+        The list has a number for each job, the first one too: 1 for up, -1 for down, else 0.
+        """
+        found: dict[str, list[int]] = {}
+        for place, difference in enumerate(self.differences, 1):
+            for sign, names in ((1, difference.up), (-1, difference.down)):
+                for name in names:
+                    found.setdefault(name, [0] * (len(self.differences) + 1))[place] = sign
+        return found
+
+    def pass_rate(self, place: int) -> tuple[float | None, int]:
+        """Return a job's pass rate over all of its scored tasks, and the number of these.
+
+        Args:
+            place: The job's place, from 0.
+        """
+        results = (task.results[place] for task in self.tasks)
+        shares = [each.share for each in results if each is not None and each.share is not None]
+        return (sum(shares) / len(shares) if shares else None), len(shares)
+
 
 def compare_jobs(jobs: Sequence[JobRuns], *, threshold: float = PASS_REWARD) -> Comparison:
     """Set the runs of several jobs side by side, task by task.

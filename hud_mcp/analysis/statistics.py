@@ -5,6 +5,7 @@ It reads runs in short, so that a job of thousands is quick; nothing here does I
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -24,9 +25,25 @@ from hud_mcp.values.outcome import (
     outcome_classes,
 )
 
-__all__ = ["JobStatistics", "job_statistics"]
+__all__ = ["Aside", "JobStatistics", "job_statistics"]
 
 _BUSY = "calls were refused while the machine was busy: run fewer at once"
+
+
+class Aside(NamedTuple):
+    """A count of runs that stands beside the figures of a job.
+
+    Attributes:
+        name: Its name in a terminal.
+        title: Its name on a page, which has no note.
+        number: The count.
+        note: What it means for the figures.
+    """
+
+    name: str
+    title: str
+    number: int
+    note: str
 
 
 class JobStatistics(Value):
@@ -96,34 +113,76 @@ class JobStatistics(Value):
     def _number(self, classes: Iterable[OutcomeClass]) -> int:
         return sum(self.outcomes.get(each, 0) for each in classes)
 
-    def _figures(self) -> list[str]:
+    @property
+    def estimates(self) -> list[tuple[str, Estimate | None]]:
+        """The mean reward, then the pass rates, by their names; None for one of no run."""
+        found: list[tuple[str, Estimate | None]] = [("mean reward", self.mean)]
+        for rate in self.passes:
+            found.append((f"pass@{rate.k}", rate.pass_at_k))
+            if rate.k > 1:  # of one run, both rates are the same
+                found.append((f"pass^{rate.k}", rate.pass_hat_k))
+        return found
+
+    @property
+    def usage(self) -> list[tuple[str, str]]:
+        """The model's usage: `in all`, and `a task` if there are several."""
+        if self.use is None:
+            return []
+        found = [("in all", str(self.use))]
+        tasks = len(self.tasks)
+        return [*found, ("a task", self.use.per(tasks))] if tasks > 1 else found
+
+    @property
+    def asides(self) -> list[Aside]:
+        """The counts of runs that stand beside the figures, without those that are 0."""
+        found = [
+            Aside(
+                "earlier tries",
+                "earlier tries, not counted",
+                self.earlier_tries,
+                "later runs stand in for them",
+            ),
+            Aside("overloaded", "runs on an overloaded machine", self.overloaded, _BUSY),
+            Aside(
+                "foreign",
+                "foreign to the plan, not counted",
+                self.foreign,
+                "not in the job's plan: counted nowhere",
+            ),
+            Aside(
+                "pruned",
+                "pruned, not counted",
+                self.pruned,
+                "their grades are gone: counted nowhere",
+            ),
+        ]
+        return [each for each in found if each.number]
+
+    @property
+    def mean_text(self) -> str:
+        """The mean reward with its interval and its denominator, or the reason for none."""
         runs, tasks = _count(self.wanted, "run"), _count(len(self.tasks), "task")
         of = f"{runs} ({self.group} x {tasks})" if self.group > 1 else runs
         if self.mean is None:
-            lines = [f"mean reward  none: nothing is graded of {of}"]
-        else:
-            lines = [f"mean reward  {self._shown(self.mean)} over {self.mean.runs} graded of {of}"]
-        for rate in self.passes:
-            for name, estimate in (("@", rate.pass_at_k), ("^", rate.pass_hat_k)):
-                if rate.k == 1 and name == "^":
-                    continue  # the same as pass@1
-                label = f"pass{name}{rate.k}".ljust(11)
-                scored = "a scored run" if rate.k == 1 else f"{rate.k} scored runs"
-                if estimate is None:
-                    lines.append(f"{label}  none: no task of {len(self.tasks)} has {scored}")
-                    continue
-                over = f"{estimate.tasks} of {tasks} with {scored}"
-                lines.append(f"{label}  {self._shown(estimate)} over {over}")
+            return f"none: nothing is graded of {of}"
+        return f"{self._shown(self.mean)} over {self.mean.runs} graded of {of}"
+
+    def _figures(self) -> list[str]:
+        _, *rates = self.estimates
+        lines = [f"mean reward  {self.mean_text}"]
+        for name, estimate in rates:
+            label, k = name.ljust(11), int(name[len("pass@") :])
+            scored = "a scored run" if k == 1 else f"{k} scored runs"
+            if estimate is None:
+                lines.append(f"{label}  none: no task of {len(self.tasks)} has {scored}")
+                continue
+            over = f"{estimate.tasks} of {_count(len(self.tasks), 'task')} with {scored}"
+            lines.append(f"{label}  {self._shown(estimate)} over {over}")
         return lines
 
     def _used(self) -> list[str]:
-        """What the model used, in all and a task."""
-        if self.use is None:
-            return []
-        lines = [f"model        {self.use}"]
-        if len(self.tasks) > 1:
-            lines.append(f"a task       {self.use.per(len(self.tasks))}")
-        return lines
+        names = {"in all": "model", "a task": "a task"}
+        return [f"{names[name].ljust(11)}  {text}" for name, text in self.usage]
 
     def _shown(self, estimate: Estimate) -> str:
         if self.confidence is None:
@@ -139,13 +198,8 @@ class JobStatistics(Value):
         """A line for each class that some run is in; none where every run was graded."""
         notes = {each.value: each.note for each in outcome_classes()}
         rows = [(name, number, notes.get(name, "")) for name, number in self.outcomes.items()]
-        rows += [
-            ("earlier tries", self.earlier_tries, "later runs stand in for them"),
-            ("overloaded", self.overloaded, _BUSY),
-            ("foreign", self.foreign, "not in the job's plan: counted nowhere"),
-            ("pruned", self.pruned, "their grades are gone: counted nowhere"),
-        ]
         rows = [row for row in rows if row[1]]
+        rows += [(each.name, each.number, each.note) for each in self.asides]
         if [name for name, *_ in rows] == [Outcome.GRADED.value]:
             rows = []
         digits = len(str(self.wanted))

@@ -23,6 +23,8 @@ from hud_mcp.store import Store
 
 __all__ = ["comparison_json", "load_comparison", "print_comparison"]
 
+_SIGNS = {1: "up", -1: "down", 0: ""}
+
 
 async def load_comparison(
     store: Store, names: Sequence[str], threshold: float
@@ -93,7 +95,8 @@ def print_comparison(jobs: Sequence[Job], found: Comparison) -> None:
     differences = (None, *found.differences)
     for place, (job, difference) in enumerate(zip(jobs, differences, strict=True)):
         if difference is None:
-            told = _alone([task.results[place] for task in found.tasks])
+            rate, scored = found.pass_rate(place)
+            told = [str(scored), number(rate), "", "", "", "", ""]
         else:
             told = _beside(difference)
         table.add_row(cell(job.id), cell(job.agent or job.name), *told)
@@ -109,13 +112,6 @@ def print_comparison(jobs: Sequence[Job], found: Comparison) -> None:
     )
     console.print(text, style="dim", soft_wrap=True)
     _print_flips(console, jobs, found)
-
-
-def _alone(results: Sequence[TaskResult | None]) -> list[str]:
-    """The cells of the first job: its own pass rate, over all of its tasks that are scored."""
-    shares = [each.share for each in results if each is not None and each.share is not None]
-    rate = sum(shares) / len(shares) if shares else None
-    return [str(len(shares)), number(rate), "", "", "", "", ""]
 
 
 def _beside(difference: JobDifference) -> list[str]:
@@ -147,24 +143,17 @@ def _words(of: Difference) -> str:
 
 def _print_flips(console: Console, jobs: Sequence[Job], found: Comparison) -> None:
     """The tasks that pass more or less often in some job than in the first."""
-    flipped = {name for each in found.differences for name in (*each.up, *each.down)}
+    flips = found.flips
     console.print()
-    if not flipped:
+    if not flips:
         console.print("No task flipped.", style="dim")
     else:
         heads = [f"{place}. {job.agent or job.name}" for place, job in enumerate(jobs, 1)]
         table = make_table("task", *(cell(head).plain for head in heads))
-        ups, downs = ([set(getattr(d, way)) for d in found.differences] for way in ("up", "down"))
         for task in found.tasks:
-            if task.id in flipped:
-                signs = [
-                    "up" if task.id in up else "down" if task.id in down else ""
-                    for up, down in zip(ups, downs, strict=True)
-                ]
-                said = [
-                    f"{_result(result)} {sign}".rstrip()
-                    for result, sign in zip(task.results, ("", *signs), strict=True)
-                ]
+            if task.id in flips:
+                sides = zip(task.results, flips[task.id], strict=True)
+                said = [f"{_result(result)} {_SIGNS[sign]}".rstrip() for result, sign in sides]
                 table.add_row(cell(task.id), *map(cell, said))
         print_table(console, table, whole="task")
     differing = sum(task.differs for task in found.tasks)

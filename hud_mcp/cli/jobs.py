@@ -10,11 +10,12 @@ from pydantic_core import to_json
 from rich.console import Console
 from rich.text import Text
 
-from hud_mcp.analysis.groups import DIMENSIONS, Grouping, group_runs
+from hud_mcp.analysis.groups import DIMENSIONS, Grouping
 from hud_mcp.analysis.pass_rates import PASS_REWARD
-from hud_mcp.analysis.statistics import JobStatistics, job_statistics
+from hud_mcp.analysis.report import JobReport
+from hud_mcp.analysis.statistics import JobStatistics
 from hud_mcp.analysis.task_statistics import TaskStatistics
-from hud_mcp.analysis.tries import counting, outcome_class
+from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.finite import FiniteFloat, WholeNumber
 from hud_mcp.cli.help import Command
@@ -23,7 +24,7 @@ from hud_mcp.cli.job_groups import print_groupings
 from hud_mcp.cli.output import cell, make_console, make_table, number, print_table, tone_style, when
 from hud_mcp.cli.recording import in_store, is_there, store_option
 from hud_mcp.loading.protocols import PROTOCOL, recorded_protocol
-from hud_mcp.loading.provenance import LEFT_OUT, SETS, clusters_of, recorded_left_out
+from hud_mcp.loading.provenance import LEFT_OUT, SETS, recorded_left_out
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
 from hud_mcp.record.trajectory import TrajectorySummary
@@ -110,15 +111,8 @@ async def _list(store: Store, options: dict[str, Any]) -> None:
     rows: list[tuple[Job, JobStatistics, int]] = []
     for job in jobs:
         _, tasks, runs = await service("job outlines")(store.database).load_outline(job.id)
-        figures = job_statistics(
-            [task.id for task in tasks],
-            runs,
-            group=job.group,
-            threshold=options["threshold"],
-            intervals=False,
-            planned=job.planned,
-        )
-        rows.append((job, figures, sum(run.damaged for run in runs)))
+        report = JobReport(job, tasks, runs, threshold=options["threshold"], intervals=False)
+        rows.append((job, report.statistics, sum(run.damaged for run in runs)))
     if options["as_json"]:
         for row in rows:
             click.echo(_json(_listed(*row)))
@@ -196,23 +190,10 @@ def _beside(figures: JobStatistics) -> str:
 
 async def _show(store: Store, job_id: str, options: dict[str, Any]) -> None:
     job, tasks, runs = await store.load_job_summary(job_id)
-    figures = job_statistics(
-        [task.id for task in tasks],
-        runs,
-        group=job.group,
-        threshold=options["threshold"],
-        planned=job.planned,
-        clusters=clusters_of([*tasks, *(run.task for run in counting(runs))]),
-    )
+    report = JobReport(job, tasks, runs, threshold=options["threshold"])
+    figures = report.statistics
+    groupings = report.groupings(() if job.is_proof else dict.fromkeys(options["by"]))
     by_id = {run.id: run for run in runs}
-    groupings = group_runs(
-        tasks,
-        runs,
-        dict.fromkeys(options["by"]) if not job.is_proof else (),
-        group=job.group,
-        threshold=options["threshold"],
-        set_of=job.set_of,
-    )
     if options["as_json"]:
         rows = [_task(row, by_id) for row in figures.tasks]
         whole = {

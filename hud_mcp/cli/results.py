@@ -6,18 +6,19 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from hud_mcp.analysis.generalisation import Generalisation, generalisation
-from hud_mcp.analysis.groups import Grouping, group_runs
-from hud_mcp.analysis.statistics import JobStatistics, job_statistics
+from hud_mcp.analysis.generalisation import Generalisation
+from hud_mcp.analysis.groups import Grouping
+from hud_mcp.analysis.report import JobReport
+from hud_mcp.analysis.statistics import JobStatistics
 from hud_mcp.analysis.task_statistics import TaskStatistics
-from hud_mcp.analysis.tries import counting, outcome_class
+from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.base.text import clip
 from hud_mcp.cli.job_groups import print_means
 from hud_mcp.cli.output import WHY_CHARS, cell, make_table, print_table, tone_style
 from hud_mcp.cli.recording import in_store
 from hud_mcp.environment.task import Task
 from hud_mcp.loading.protocols import recorded_protocol
-from hud_mcp.loading.provenance import clusters_of, recorded_left_out, recorded_unused
+from hud_mcp.loading.provenance import recorded_left_out
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.show.transcript import visible
@@ -121,25 +122,16 @@ async def load_results(
         StoreFailed: The store cannot be read.
     """
     job, tasks, runs = await store.load_job_summary(job_id)
+    report = JobReport(job, tasks, runs)
     return Results(
         job=job,
-        figures=job_statistics(
-            [task.id for task in tasks],
-            runs,
-            group=job.group,
-            planned=job.planned,
-            clusters=clusters_of([*tasks, *(run.task for run in counting(runs))]),
-        ),
+        figures=report.statistics,
         runs={run.id: run for run in runs},
         expected={task.id: _expected(task, agent) for task in tasks},
         failed_agents=failed_agents,
         refused=refused,
-        by_context=generalisation(
-            runs, group=job.group, tasks=tasks, unused=recorded_unused(job.metadata)
-        ),
-        groupings=group_runs(
-            tasks, runs, ("set", "difficulty"), group=job.group, set_of=job.set_of
-        ),
+        by_context=report.by_context,
+        groupings=report.groupings(("set", "difficulty")),
         must_not_fail=agent is not None,
     )
 

@@ -6,21 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 import anyio.to_thread
 from pydantic import Field, PrivateAttr
 
-from hud_mcp.analysis.groups import Dimension, Grouping, group_runs
+from hud_mcp.analysis.groups import Dimension, Grouping
 from hud_mcp.analysis.pass_rates import PASS_REWARD
-from hud_mcp.analysis.statistics import JobStatistics, job_statistics
+from hud_mcp.analysis.report import JobReport
+from hud_mcp.analysis.statistics import JobStatistics
 from hud_mcp.analysis.tries import counting
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import DamagedRecord
-from hud_mcp.loading.provenance import clusters_of, recorded_sets
+from hud_mcp.loading.provenance import recorded_sets
 from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.run import Run
 from hud_mcp.record.trajectory import Trajectory, TrajectorySummary, utc_now
@@ -266,17 +266,8 @@ class Job(Value):
             SourceNotFound: The store does not have this job.
             StoreFailed: The store cannot be read, or a row of the job is damaged.
         """
-        async with _opened(self._place) as store:
-            job, tasks, runs = await store.load_job_summary(self.id)
-        clusters = clusters_of([*tasks, *(run.task for run in counting(runs))])
-        compute = partial(
-            job_statistics,
-            group=job.group,
-            threshold=threshold,
-            planned=job.planned,
-            clusters=clusters,
-        )
-        return await anyio.to_thread.run_sync(compute, [task.id for task in tasks], runs)
+        report = await self._report(threshold)
+        return await anyio.to_thread.run_sync(lambda: report.statistics)
 
     async def statistics_by(self, by: Dimension, *, threshold: float = PASS_REWARD) -> Grouping:
         """Compute the statistics of its runs by groups of tasks; printing shows a line for each.
@@ -289,12 +280,13 @@ class Job(Value):
             SourceNotFound: The store does not have this job.
             StoreFailed: The store cannot be read, or a row of the job is damaged.
         """
+        report = await self._report(threshold)
+        return (await anyio.to_thread.run_sync(report.groupings, (by,)))[0]
+
+    async def _report(self, threshold: float) -> JobReport:
         async with _opened(self._place) as store:
             job, tasks, runs = await store.load_job_summary(self.id)
-        compute = partial(
-            group_runs, by=(by,), group=job.group, threshold=threshold, set_of=job.set_of
-        )
-        return (await anyio.to_thread.run_sync(compute, tasks, runs))[0]
+        return JobReport(job, tasks, runs, threshold=threshold)
 
     async def dataframe(self, library: Literal["pandas", "polars"] | None = None) -> Any:
         """Read its runs as a data frame: one row for each run, in the order of their starts.

@@ -7,11 +7,11 @@ from typing import Any
 
 import anyio
 
-from hud_mcp.analysis.statistics import JobStatistics, job_statistics
+from hud_mcp.analysis.report import JobReport
+from hud_mcp.analysis.statistics import JobStatistics
 from hud_mcp.analysis.tries import counting
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError
-from hud_mcp.loading.provenance import clusters_of
 from hud_mcp.plugins.view.notebook import counted
 from hud_mcp.plugins.view.web.trajectories import trajectory_row
 from hud_mcp.plugins.view.web.values import Json
@@ -46,15 +46,8 @@ def job_html(job: Job) -> str:
         found, tasks, runs = _read_now(job)
     except (HudMcpError, OSError) as exc:
         return f'<div class="hud-mcp-job">{head}<p>{_text(str(exc))}</p></div>'
-    counted_runs = counting(runs)
-    figures = job_statistics(
-        [task.id for task in tasks],
-        runs,
-        group=found.group,
-        planned=found.planned,
-        clusters=clusters_of([*tasks, *(run.task for run in counted_runs)]),
-    )
-    return f'<div class="hud-mcp-job">{head}{_figures(figures)}{_table(counted_runs)}</div>'
+    figures = _figures(JobReport(found, tasks, runs).statistics)
+    return f'<div class="hud-mcp-job">{head}{figures}{_table(counting(runs))}</div>'
 
 
 def _read_now(job: Job) -> tuple[Job, list[Task], list[TrajectorySummary]]:
@@ -70,9 +63,8 @@ def _read_now(job: Job) -> tuple[Job, list[Task], list[TrajectorySummary]]:
 
 
 def _figures(figures: JobStatistics) -> str:
-    mean = str(figures).partition("\n")[0].removeprefix("mean reward").strip()
     ends = [f"{count:,} {_words(name)}" for name, count in figures.outcomes.items() if count]
-    return f"<p>mean reward {_text(mean)}<br>{_text(', '.join(ends))}</p>"
+    return f"<p>mean reward {_text(figures.mean_text)}<br>{_text(', '.join(ends))}</p>"
 
 
 def _words(outcome: str) -> str:

@@ -157,12 +157,7 @@ class Across:
 
 def _make(stamps: tuple[str, ...], jobs: tuple[Job, ...], runs: Sequence[JobRuns]) -> _Made:
     found = compare_jobs(runs)
-    flips: dict[str, list[int]] = {}
-    for place, difference in enumerate(found.differences, 1):
-        for sign, names in ((1, difference.up), (-1, difference.down)):
-            for name in names:
-                flips.setdefault(name, [0] * len(jobs))[place] = sign
-    return _Made(stamps, jobs, found, flips)
+    return _Made(stamps, jobs, found, found.flips)
 
 
 _OPEN = frozenset({str(UNFINISHED), str(NOT_BEGUN)})
@@ -219,15 +214,13 @@ def _job(job: Job) -> Json:
 def _side(made: _Made, place: int) -> Json:
     """A job, what it came to alone, and how it differs from the first."""
     job = made.jobs[place]
-    results = [task.results[place] for task in made.found.tasks]
-    here = [each for each in results if each is not None]
-    shares = [each.share for each in here if each.share is not None]
+    rate, scored = made.found.pass_rate(place)
     return {
         **_job(job),
         "group": job.group,
-        "tasks": len(here),
-        "scored": len(shares),
-        "pass_rate": sum(shares) / len(shares) if shares else None,
+        "tasks": sum(task.results[place] is not None for task in made.found.tasks),
+        "scored": scored,
+        "pass_rate": rate,
         "difference": _difference(made.found.differences[place - 1]) if place else None,
     }
 

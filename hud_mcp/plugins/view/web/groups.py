@@ -1,12 +1,11 @@
 """What a job's page shows of its runs by set, difficulty and skill, and by task if repeated."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection
 
 from hud_mcp.analysis.comparison import ComparedTask, JobRuns, TaskResult, compare_jobs
-from hud_mcp.analysis.groups import DIMENSIONS, Dimension, Grouping, RunGroup, TimedRun, group_runs
-from hud_mcp.environment.task import Task
+from hud_mcp.analysis.groups import DIMENSIONS, Dimension, Grouping, RunGroup
+from hud_mcp.analysis.report import JobReport
 from hud_mcp.plugins.view.web.values import Json, finite
-from hud_mcp.record.job import Job
 
 __all__ = ["REPEATED", "groupings_data"]
 
@@ -18,28 +17,22 @@ _PLOTTED: frozenset[Dimension] = frozenset({"set", "difficulty", "skill"})
 _WORDS: dict[Dimension, str] = {"split": "context split"}
 
 
-def groupings_data(
-    job: Job, tasks: Iterable[Task], runs: Sequence[TimedRun]
-) -> tuple[list[Json], dict[str, dict[str, list[int]]]]:
-    """What the runs can be grouped by, with each group's figures; and the groups of each task.
+def groupings_data(report: JobReport) -> tuple[list[Json], dict[str, dict[str, list[int]]]]:
+    """Return the groupings of a job's runs with their figures, and the groups of each task.
 
     Args:
-        job: What was run.
-        tasks: What it is to run.
-        runs: Its trajectories.
+        report: The job's report.
 
     Returns:
         The groupings, and by their names and the tasks' ids the places of its groups in the list.
     """
-    tasks = list(tasks)
+    job = report.job
     by = () if job.is_proof else DIMENSIONS
-    shown = group_runs(
-        tasks, runs, by, group=job.group, set_of=job.set_of, wanted=_is_shown, passes=False
-    )
+    shown = report.groupings(by, wanted=_is_shown, passes=False)
     places = {grouping.by: _places(grouping) for grouping in shown}
     told, by_name = [_grouping(grouping) for grouping in shown], {**places}
     if job.group > 1 and not job.is_proof:
-        repeated = _repeated(job, tasks, runs)
+        repeated = _repeated(report)
         told.insert(0, repeated)
         by_name[REPEATED] = {each["name"]: [i] for i, each in enumerate(repeated["groups"])}
     return told, by_name
@@ -49,14 +42,14 @@ REPEATED = "task"
 """By what the runs of a job are grouped first where each task has several."""
 
 
-def _repeated(job: Job, tasks: Sequence[Task], runs: Sequence[TimedRun]) -> Json:
+def _repeated(report: JobReport) -> Json:
     """Each task with what its repeated runs came to."""
     seconds: dict[str, float] = {}
-    for run in runs:
+    for run in report.runs:
         if run.ended_at is not None:
             took = (run.ended_at - run.started_at).total_seconds()
             seconds[run.task_id] = seconds.get(run.task_id, 0.0) + took
-    found = compare_jobs([JobRuns(tasks=tasks, runs=runs, group=job.group)])
+    found = compare_jobs([JobRuns(report.tasks, report.runs, report.job.group)])
     groups = [
         _task(task, result, seconds.get(task.id, 0.0))
         for task in found.tasks

@@ -2,21 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import fmean
 
 from hud_mcp import __version__
-from hud_mcp.analysis.estimate import Estimate
-from hud_mcp.analysis.generalisation import generalisation
-from hud_mcp.analysis.statistics import JobStatistics, job_statistics
-from hud_mcp.analysis.tries import counting
+from hud_mcp.analysis.report import JobReport, Row
 from hud_mcp.base.text import clip_json
 from hud_mcp.environment.task import Task
 from hud_mcp.loading.protocols import recorded_protocol
-from hud_mcp.loading.provenance import SETS, clusters_of, recorded_left_out, recorded_unused
+from hud_mcp.loading.provenance import SETS
 from hud_mcp.plugins.view.brief_run import BriefRun
 from hud_mcp.plugins.view.web.groups import groupings_data
-from hud_mcp.plugins.view.web.spending import spending_data
 from hud_mcp.plugins.view.web.trajectories import shown_outcome
 from hud_mcp.plugins.view.web.values import Json, finite, iso
 from hud_mcp.record.job import Job
@@ -105,23 +101,17 @@ def figure_job(job: Job | None, tasks: Iterable[Task], runs: "Sequence[FiguredRu
     }
     if job is None:
         return JobFigures({**head, **_loose(runs)}, None, {})
-    rows_of = list(tasks)
-    clusters = clusters_of([*rows_of, *(run.task for run in counting(runs))])
-    figures = job_statistics(
-        (t.id for t in rows_of), runs, group=job.group, planned=job.planned, clusters=clusters
-    )
-    unused = recorded_unused(job.metadata)
-    by_context = generalisation(runs, group=job.group, tasks=rows_of, unused=unused)
-    groupings, places = groupings_data(job, rows_of, runs)
-    mean = None if job.is_proof else figures.mean
+    report = JobReport(job, tasks, runs)
+    figures, mean, by_context = report.statistics, report.mean, report.by_context
+    groupings, places = groupings_data(report)
     head |= {
         "mean": mean.value if mean else None,
         "rewarded": mean.runs if mean else 0,
         "wanted": figures.wanted,
         "outcomes": _shown_outcomes(figures.outcomes),
-        "statistics": [] if job.is_proof else [*_figures(figures), *_left_out(job), *_trust(job)],
+        "statistics": [_figure(row) for row in report.rows],
         "groupings": groupings,
-        "spending": spending_data(runs),
+        "spending": None if report.spending is None else asdict(report.spending),
         "contexts": by_context.model_dump(mode="json") if by_context else None,
     }
     counted = frozenset(run for task in figures.tasks for run in task.runs)
@@ -168,56 +158,9 @@ class _Figured:
 FiguredRun = BriefRun | _Figured
 
 
-def _figures(figures: JobStatistics) -> list[Json]:
-    """What stands below the mean: how sure it is, pass rates, and what was tried before."""
-    told: list[Json] = []
-    if figures.mean is not None:
-        told.append(_figure("mean reward", figures.mean))
-    for rate in figures.passes:
-        if rate.pass_at_k is not None:
-            told.append(_figure(f"pass@{rate.k}", rate.pass_at_k))
-        if rate.pass_hat_k is not None and rate.k > 1:
-            told.append(_figure(f"pass^{rate.k}", rate.pass_hat_k))
-    told += _used(figures)
-    if figures.earlier_tries:
-        told.append({"name": "earlier tries, not counted", "value": figures.earlier_tries})
-    if figures.overloaded:
-        told.append({"name": "runs on an overloaded machine", "value": figures.overloaded})
-    if figures.foreign:
-        told.append({"name": "foreign to the plan, not counted", "value": figures.foreign})
-    if figures.pruned:
-        told.append({"name": "pruned, not counted", "value": figures.pruned})
-    if figures.planned is False:
-        told.append({"name": "unplanned", "value": "every session begun in it counts"})
-    return told
-
-
-def _used(figures: JobStatistics) -> list[Json]:
-    """What the model used, in all and a task."""
-    use, tasks = figures.use, len(figures.tasks)
-    if use is None:
-        return []
-    told = [{"name": "model, in all", "value": str(use)}]
-    return told + ([{"name": "model, a task", "value": use.per(tasks)}] if tasks > 1 else [])
-
-
-def _left_out(job: Job) -> list[Json]:
-    """How many tasks of the set are not in the plan, by why."""
-    return [
-        {"name": f"left out, not counted: {each.reason}", "value": each.count}
-        for each in recorded_left_out(job.metadata)
-    ]
-
-
-def _trust(job: Job) -> list[Json]:
-    """That nothing kept its agent from what the evaluation knew, where that is so."""
-    if not job.trusts_agent:
-        return []
-    return [{"name": "agent in the evaluation's own process", "value": "trusted"}]
-
-
-def _figure(name: str, estimate: Estimate) -> Json:
-    return {"name": name, **estimate.model_dump()}
+def _figure(row: Row) -> Json:
+    told = {"value": row.value} if row.estimate is None else row.estimate.model_dump()
+    return {"name": row.name, **told}
 
 
 def _job(job: Job | None) -> Json:

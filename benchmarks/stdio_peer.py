@@ -23,7 +23,7 @@ def _ours() -> None:
     import anyio
 
     from hud_mcp.server.middleware import trace_where_seen
-    from hud_mcp.server.stdio.claim import claim_stdio
+    from hud_mcp.server.stdio.descriptors import claim_stdio
     from hud_mcp.server.stdio.serve import serve_stdio
 
     with claim_stdio() as streams:

@@ -20,7 +20,7 @@ from hud_mcp.cli.serving import run
 from hud_mcp.cli.tokens import token_file_option
 from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.registry import service
-from hud_mcp.server.stdio.claim import claim_stdio
+from hud_mcp.server.stdio.descriptors import claim_stdio
 from hud_mcp.session.limits import Limits
 from hud_mcp.values.observation import DEFAULT_FORMAT, IMAGE_FORMATS
 

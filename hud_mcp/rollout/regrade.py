@@ -24,8 +24,7 @@ from hud_mcp.record.trajectory import (
     utc_now,
 )
 from hud_mcp.record.values import BEHIND
-from hud_mcp.session.deaths import standing
-from hud_mcp.session.measuring import FINAL_RESPONSE
+from hud_mcp.session.history import FINAL_RESPONSE, standing
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
 from hud_mcp.session.replay import can_resume, submitted_answer

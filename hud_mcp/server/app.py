@@ -25,15 +25,20 @@ from hud_mcp.errors import clipped
 from hud_mcp.registry import service
 from hud_mcp.server.call import Call
 from hud_mcp.server.core_tool import perform_call
-from hud_mcp.server.list_changes import ListChanges
-from hud_mcp.server.middleware import changing, explain_envelope, introduced, trace_where_seen
+from hud_mcp.server.middleware import (
+    ListChanges,
+    changing,
+    explain_envelope,
+    introduced,
+    trace_where_seen,
+)
 from hud_mcp.server.own_tools import own_tools
 from hud_mcp.server.prompts import Prompts
 from hud_mcp.server.resources import Resources
 from hud_mcp.server.texts import instructions
-from hud_mcp.server.tokens import caller_of_token
 from hud_mcp.server.tools import CORE, CoreTool, listed_core_tools
 from hud_mcp.server.view import View
+from hud_mcp.server.web.auth import caller_of_token
 from hud_mcp.session.caller import CONNECTION, HTTP, LOCAL, ONLY
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions

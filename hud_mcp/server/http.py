@@ -3,24 +3,253 @@
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
+import orjson
 from anyio import lowlevel
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.lowlevel.server import Server
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
 from pydantic import AnyHttpUrl
+from starlette.datastructures import Headers
 from starlette.routing import BaseRoute
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hud_mcp.base.lines import escape_separators
 from hud_mcp.base.listening import is_loopback, listen, port_of, shown_host
-from hud_mcp.errors import HudMcpError
-from hud_mcp.server.forms import Forms
-from hud_mcp.server.tokens import Tokens
-from hud_mcp.server.web.auth import PlainHosts
+from hud_mcp.errors import HudMcpError, clipped
+from hud_mcp.server.stdio.frames import (
+    NoMessage,
+    Request,
+    error_frame,
+    is_untidy,
+    read_message,
+    tidied,
+)
+from hud_mcp.server.web.auth import PlainHosts, Tokens
 from hud_mcp.server.web.listener import WebServer
 
-__all__ = ["PATH", "Front", "http_app", "serve_http"]
+__all__ = ["PATH", "Forms", "Front", "http_app", "serve_http"]
+
+
+Form: TypeAlias = Literal["json", "events", "either"]
+
+_JSON: Final = "application/json"
+_EVENTS: Final = "text/event-stream"
+_ACKNOWLEDGED: Final = 202
+_NO_CONNECTION: Final = (
+    "This request has no Mcp-Session-Id. Send `initialize` first, and with every later request "
+    "the Mcp-Session-Id header that answers it."
+)
+_OURS: Mapping[str, str] = {"Bad Request: Missing session ID": _NO_CONNECTION}
+"""In place of what the SDK says."""
+
+
+class Forms:
+    """An ASGI app that reads requests as hosts send them, and answers in the form that they take.
+
+    A client that accepts JSON alone is answered in JSON, without what is told meanwhile, and one
+    that accepts a stream of events alone in a stream. No `Accept` is taken for JSON. A message
+    that is none is refused in the words that stdio has for it. What is sent has no character at
+    which a reader could end a line too early.
+
+    Args:
+        app: What answers.
+        path: Where it answers MCP; the rest is passed on as it is.
+        max_body_bytes: The largest body that is read here; the app refuses a larger one.
+    """
+
+    def __init__(self, app: ASGIApp, *, path: str, max_body_bytes: int) -> None:
+        self._app = app
+        self._path = path
+        self._most = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http" or scope["path"] != self._path:
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        is_post = scope["method"] == "POST"
+        form = _form(headers) if is_post else "either"
+        if form is None:
+            await _refuse(headers, send)
+            return
+        # A subscription is a stream whatever its client accepts: the SDK says so.
+        is_stream = headers.get("mcp-method") == "subscriptions/listen"
+        if (is_post and not (is_stream and form == "json")) or "accept" not in headers:
+            kept = [(k, v) for k, v in scope["headers"] if k != b"accept"]
+            accept = (b"accept", f"{_JSON}, {_EVENTS}".encode())
+            scope = {**scope, "headers": [*kept, accept]}
+        asked = _Asked(receive, self._most)
+        answer = _Answer(send, asked, form)
+        await self._app(scope, asked.receive if is_post else receive, answer.send)
+
+
+class _Asked:
+    """The body of a request, which is given on whole: tidied, and known to be a message or none."""
+
+    def __init__(self, receive: Receive, most_bytes: int) -> None:
+        self._receive = receive
+        self._most = most_bytes
+        self._is_read = False
+        self.id: Any = None
+        self.problem: NoMessage | None = None
+
+    async def receive(self) -> Message:
+        """Give the body, then whatever else comes."""
+        if self._is_read:
+            return await self._receive()
+        self._is_read = True
+        body = bytearray()
+        while True:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                return message
+            body += message.get("body", b"")
+            if len(body) > self._most:
+                return {**message, "body": bytes(body)}
+            if not message.get("more_body"):
+                return {**message, "body": self._read(bytes(body))}
+
+    def _read(self, body: bytes) -> bytes:
+        message = read_message(body)
+        if isinstance(message, NoMessage):
+            self.id, self.problem = message.id, message
+            return body
+        if isinstance(message, Request):
+            self.id = message.id
+        if not is_untidy(body):
+            return body
+        given = cast("dict[str, Any]", orjson.loads(body))
+        params = tidied(given.get("params"))
+        if params == given.get("params"):
+            return body
+        rest = {name: value for name, value in given.items() if name != "params"}
+        return orjson.dumps(rest if params is None else {**rest, "params": params})
+
+
+class _Answer:
+    """What passes an answer on, in the form that its client takes."""
+
+    def __init__(self, send: Send, asked: _Asked, form: Form) -> None:
+        self._send = send
+        self._asked = asked
+        self._form = form
+        self._start: Message = {}
+        self._buffered = bytearray()
+        self._is_buffered = False
+        self._is_text = False
+
+    async def send(self, message: Message) -> None:
+        """Pass a part of it on, or hold it until it is whole."""
+        if message["type"] == "http.response.start":
+            await self._begin(message)
+        elif message["type"] != "http.response.body":
+            await self._send(message)
+        elif not self._is_buffered:
+            if self._is_text:  # each part is an event or a body, so no character is cut
+                message = {**message, "body": escape_separators(message.get("body", b""))}
+            await self._send(message)
+        else:
+            self._buffered += message.get("body", b"")
+            if not message.get("more_body"):
+                await self._finish(bytes(self._buffered))
+
+    async def _begin(self, message: Message) -> None:
+        kind = Headers(raw=message["headers"]).get("content-type", "")
+        is_json, is_stream = kind.startswith(_JSON), kind.startswith(_EVENTS)
+        self._is_text = is_json or is_stream
+        self._start = message
+        # JSON is held also for its length, which what is escaped changes. The SDK acknowledges
+        # what it takes for a notification, such as a request whose id is none.
+        is_wrong = self._asked.problem is not None and message["status"] == _ACKNOWLEDGED
+        if is_wrong:
+            self._start = {**message, "status": 400}
+        if is_wrong or is_json or (is_stream and self._form == "json"):
+            self._is_buffered = True
+        else:
+            await self._send(message)
+
+    async def _finish(self, body: bytes) -> None:
+        status, kind = self._start["status"], _JSON
+        if Headers(raw=self._start["headers"]).get("content-type", "").startswith(_EVENTS):
+            body = _answer_in(body) or error_frame(
+                self._asked.id, INTERNAL_ERROR, "The connection ended before there was an answer."
+            )
+        elif status >= 400:  # noqa: PLR2004  # HTTP's errors
+            body = self._explained(body)
+        elif self._form == "events" and body:
+            body, kind = b"event: message\r\ndata: " + body + b"\r\n\r\n", _EVENTS
+        body = escape_separators(body)
+        raw = [(k, v) for k, v in self._start["headers"] if k not in _OF_BODY]
+        raw += [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
+        await self._send({**self._start, "headers": raw})
+        await self._send({"type": "http.response.body", "body": body})
+
+    def _explained(self, body: bytes) -> bytes:
+        """The error that the client is told, where the SDK's says less."""
+        problem = self._asked.problem
+        if problem is not None:
+            return error_frame(problem.id, problem.code, problem.message).rstrip()
+        try:
+            said = orjson.loads(body)["error"]["message"]
+        except (ValueError, KeyError, TypeError):
+            return body
+        ours = _OURS.get(said)
+        return body if ours is None else error_frame(self._asked.id, INVALID_REQUEST, ours).rstrip()
+
+
+_OF_BODY = frozenset({b"content-type", b"content-length"})
+
+
+def _answer_in(stream: bytes) -> bytes | None:
+    """The answer among the events of a stream; the others tell of its progress."""
+    for event in stream.replace(b"\r\n", b"\n").split(b"\n\n"):
+        lines = [line[5:].strip() for line in event.split(b"\n") if line.startswith(b"data:")]
+        data = b"\n".join(lines)
+        if not data:
+            continue
+        message = cast("dict[str, Any]", orjson.loads(data))
+        if "result" in message or "error" in message:
+            return data
+    return None
+
+
+def _form(headers: Headers) -> Form | None:
+    """The form that a client takes; None where it takes neither."""
+    given = ",".join(headers.getlist("accept")).strip()
+    if not given:
+        return "json"
+    kinds = dict(map(_kind, filter(None, (each.strip() for each in given.split(",")))))
+    takes_json, takes_events = (
+        next((kinds[kind] for kind in names if kind in kinds), False)
+        for names in ((_JSON, "application/*", "*/*"), (_EVENTS, "text/*", "*/*"))
+    )
+    if takes_json and takes_events:
+        return "either"
+    return "json" if takes_json else "events" if takes_events else None
+
+
+def _kind(given: str) -> tuple[str, bool]:
+    """A media type of `Accept`, and whether it is accepted: `q=0` says that it is not."""
+    kind, *parameters = (part.strip().lower() for part in given.split(";"))
+    weight = next((p.partition("=")[2] for p in parameters if p.startswith("q=")), "1")
+    return kind, weight.rstrip("0.") != ""
+
+
+async def _refuse(headers: Headers, send: Send) -> None:
+    text = (
+        f"Accept is {clipped(headers['accept'])}; this server answers in {_JSON} or {_EVENTS}. "
+        "Accept one of them, or both."
+    )
+    body = error_frame(None, INVALID_REQUEST, text).rstrip()
+    told = {"content-type": _JSON, "content-length": str(len(body))}
+    raw = [(name.encode(), value.encode()) for name, value in told.items()]
+    await send({"type": "http.response.start", "status": 406, "headers": raw})
+    await send({"type": "http.response.body", "body": body})
+
 
 PATH = "/mcp"
 

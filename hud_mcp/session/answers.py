@@ -4,9 +4,9 @@ from hud_mcp.errors import EnvironmentFailed, LimitReached, StoreFailed
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.session.draft import Draft, why
 from hud_mcp.session.events import Answered
+from hud_mcp.session.history import FINAL_RESPONSE
 from hud_mcp.session.life import Life
-from hud_mcp.session.measuring import FINAL_RESPONSE
-from hud_mcp.session.patience import within
+from hud_mcp.session.limits import within
 from hud_mcp.values.observation import Look
 
 __all__ = ["check_answer", "look_at_answer", "respond", "take_answer"]

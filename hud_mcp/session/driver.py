@@ -23,9 +23,9 @@ from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Prompt, Template
 from hud_mcp.environment.world import Opening, begin_grading
 from hud_mcp.session.events import EndedItself, EndWanted, Finished, Post
+from hud_mcp.session.limits import PATIENCE_S, done_now
 from hud_mcp.session.live_world import LiveWorld, Play
 from hud_mcp.session.log import clean_context
-from hud_mcp.session.patience import PATIENCE_S, done_now
 from hud_mcp.session.session_end import (
     LEFT_BY_PROGRAM,
     PARKED,

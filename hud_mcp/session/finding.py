@@ -19,7 +19,7 @@ from hud_mcp.session.receipts import RESUMING, digest, ended_text
 from hud_mcp.session.resumption import Resumption
 from hud_mcp.session.roster import Roster, holds_several
 from hud_mcp.session.session import Session
-from hud_mcp.session.sharing import SharedWork
+from hud_mcp.session.starting import SharedWork
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import OwnSession
 

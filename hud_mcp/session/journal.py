@@ -15,9 +15,9 @@ import anyio
 from hud_mcp.errors import SessionTaken, StoreFailed
 from hud_mcp.record.trajectory import Receipt, TrajectoryStep, utc_now
 from hud_mcp.record.values import BEHIND
-from hud_mcp.session.deaths import trail
 from hud_mcp.session.draft import Draft
 from hud_mcp.session.events import Post, TakenOver
+from hud_mcp.session.history import trail
 from hud_mcp.session.snapshot_notes import SnapshotNotes
 from hud_mcp.session.spec import SessionSpec
 from hud_mcp.store import NewStep, Store

@@ -5,14 +5,13 @@ from typing import Any
 
 from hud_mcp.environment.world import Shared
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.session.deaths import whose_doing
 from hud_mcp.session.direct import DirectAccess
 from hud_mcp.session.draft import Draft, StepKind, why_stopped
 from hud_mcp.session.driver import Driver
 from hud_mcp.session.events import Broke, Post
+from hud_mcp.session.history import Measuring, whose_doing
 from hud_mcp.session.journal import Journal
 from hud_mcp.session.live_world import LiveWorld
-from hud_mcp.session.measuring import Measuring
 from hud_mcp.session.session_end import SessionEnd, died_again
 from hud_mcp.session.spec import SessionSpec
 from hud_mcp.session.turn import Turn

@@ -1,10 +1,15 @@
 """The bounds of a server and of each session; reaching one is an error that names it."""
 
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
 from pydantic import Field
 
 from hud_mcp.values.action import Value
 
-__all__ = ["Limits"]
+__all__ = ["PATIENCE_S", "Limits", "done_now", "in_patience", "within"]
 
 
 class Limits(Value):
@@ -26,3 +31,74 @@ class Limits(Value):
         default=300, gt=0, description="One that a prompt started and nobody acts on."
     )
     log_lines: int = Field(default=10_000, ge=0)
+
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+PATIENCE_S = 5.0
+"""How long a template or a world may take to clean up."""
+_CANCELLED_S = 1.0
+_LET_GO_S = 0.5
+
+
+async def in_patience(
+    work: Callable[[], Awaitable[None]], what: str, log: Callable[[str], None]
+) -> None:
+    """Wait for cleanup, for a while, whatever cancels this task.
+
+    Args:
+        work: Cleans up.
+        what: What it is, for the log.
+        log: Takes a line for the session's log, where it fails or is given up.
+    """
+    task = asyncio.ensure_future(work())
+    try:
+        done, _ = await asyncio.wait({task}, timeout=PATIENCE_S)
+    except asyncio.CancelledError:
+        done, _ = await asyncio.wait({task}, timeout=_CANCELLED_S)
+    if not done:
+        task.cancel()
+        log(f"{what} took longer than {PATIENCE_S:g} s and was given up")
+    elif not task.cancelled() and (exc := task.exception()) is not None:
+        log(f"{what} failed: {type(exc).__name__}: {exc}")
+
+
+async def within(seconds: float, work: Awaitable[T]) -> T:
+    """Wait for work so long, and let go of it then, whether or not it lets itself be cancelled.
+
+    Raises:
+        TimeoutError: It took longer.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    if not done:
+        task.cancel()
+        task.add_done_callback(_see)
+        await asyncio.wait({task}, timeout=_LET_GO_S)
+        raise TimeoutError(f"it took longer than {seconds:g} s")
+    return task.result()
+
+
+def _see(task: "asyncio.Future[Any]") -> None:
+    """Take note of how work ended that nobody waits for any more."""
+    if not task.cancelled() and (exc := task.exception()) is not None:
+        logger.debug("what was let go of failed: %s", exc)
+
+
+def done_now(work: Coroutine[Any, Any, T]) -> T:
+    """Do work that waits for nothing, in the running task.
+
+    Raises:
+        RuntimeError: It waits for something; it is closed.
+    """
+    try:
+        work.send(None)
+    except StopIteration as exc:
+        return exc.value
+    work.close()
+    raise RuntimeError("this operation may not wait")

@@ -9,11 +9,10 @@ from hud_mcp.environment.world import Shared
 from hud_mcp.errors import HudMcpError, InvalidTask
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.caller import Caller
-from hud_mcp.session.capacity import Capacity
+from hud_mcp.session.capacity import Capacity, Leaving, Lifecycle, OpenEndpoints, Program
 from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.session.changes import Changes
 from hud_mcp.session.finding import Finding, SharedConnections
-from hud_mcp.session.leaving import Leaving, Lifecycle, OpenEndpoints, Program
 from hud_mcp.session.limits import Limits
 from hud_mcp.session.resumption import Resumption
 from hud_mcp.session.roster import Roster

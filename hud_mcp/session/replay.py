@@ -19,8 +19,7 @@ from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, InvalidAction
 from hud_mcp.record.trajectory import TrajectoryStep
 from hud_mcp.record.values import BEHIND
-from hud_mcp.session.deaths import DiedAgain, standing
-from hud_mcp.session.measuring import FINAL_RESPONSE
+from hud_mcp.session.history import FINAL_RESPONSE, DiedAgain, standing
 from hud_mcp.session.pointer import Pointer
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.values.action import Action, ResponseAction, parse_actions, scale_action

@@ -25,7 +25,7 @@ from hud_mcp.session.replay import submitted_answer
 from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
 from hud_mcp.session.session_end import SessionEnd
-from hud_mcp.session.sharing import SharedWork
+from hud_mcp.session.starting import SharedWork
 from hud_mcp.session.starting import resume as resume_session
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession, WaitingSession

@@ -43,10 +43,9 @@ from hud_mcp.session.receipts import (
     answered_text,
     over_text,
 )
-from hud_mcp.session.requested_step import RequestedStep, out_of_step
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.session.spec import SessionSpec
-from hud_mcp.session.steps import check_actions, perform, run_tool
+from hud_mcp.session.steps import RequestedStep, check_actions, out_of_step, perform, run_tool
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
 from hud_mcp.values.action import Action

@@ -1,17 +1,20 @@
 """The start of sessions: once each, also where their callers chose the ids and ask again."""
 
 import asyncio
+import hashlib
 import logging
 import re
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from hud_mcp.base import telemetry
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.world import Shared
-from hud_mcp.errors import IdTaken, InvalidTask, LimitReached, SessionBusy, SessionEnded
+from hud_mcp.errors import IdTaken, InvalidTask, LimitReached, SessionBusy, SessionEnded, clipped
+from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.registry import service
 from hud_mcp.session.caller import OPERATOR, Caller
@@ -22,13 +25,14 @@ from hud_mcp.session.limits import Limits
 from hud_mcp.session.receipts import digest, ended_text
 from hud_mcp.session.roster import Roster
 from hud_mcp.session.session import Session
-from hud_mcp.session.sharing import SharedWork
 from hud_mcp.session.spec import GroupSetups, SessionSpec
+from hud_mcp.session.starting import SharedWork
 from hud_mcp.session.starting import start as start_session
 from hud_mcp.store import Store
 from hud_mcp.store.stored_session import StoredSession
 
-__all__ = ["SessionFactory", "Start", "Starts"]
+__all__ = ["SessionFactory", "Start", "Starts", "join_job"]
+
 
 logger = logging.getLogger(__name__)
 
@@ -292,3 +296,50 @@ class Starts:
         if found.prompt is None:
             raise SessionBusy("The session is still being prepared; call again.")
         return found
+
+
+_MOST_CHARS = 200
+
+
+async def join_job(store: Store, name: Any, caller: Caller, *, of_server: str | None) -> str:
+    """Return the id of a caller's job of a name; the first one makes it.
+
+    Args:
+        store: Where it is recorded.
+        name: What the caller calls it.
+        caller: Who starts a session in it.
+        of_server: The job that all of the server's sessions belong to, or None.
+
+    Raises:
+        InvalidTask: The name is none, or the caller may name no job here. Nothing was started.
+        StoreFailed: It cannot be recorded.
+    """
+    if not isinstance(name, str) or not name.strip() or len(name) > _MOST_CHARS:
+        raise InvalidTask(
+            f"hud-mcp/job is a job's name, a text of at most {_MOST_CHARS} characters; got "
+            f"{clipped(name)}. Nothing was started."
+        )
+    if of_server is not None:
+        raise InvalidTask(
+            "All sessions of this server belong to one job (serve --job), so none can be named. "
+            "Leave hud-mcp/job out. Nothing was started."
+        )
+    if caller.is_agent or not caller.is_known:
+        raise InvalidTask(
+            "A job is named over stdio, or by callers with a token of the server's (serve "
+            "--token): without a token, everybody could join it. Nothing was started."
+        )
+    job = Job(id=_id(name, caller), name=name, planned=False)
+    if not await store.join_job(job):
+        raise InvalidTask(
+            f"The job {name!r} has a plan now, and a session outside the plan would not count. "
+            "Name another job. Nothing was started."
+        )
+    return job.id
+
+
+def _id(name: str, caller: Caller) -> str:
+    """The same for the same caller and name, on every server of a store."""
+    whose = caller.token_digest or "local"
+    named = f"hud-mcp job\0{whose}\0{name}".encode("utf-8", "replace")
+    return f"job-{hashlib.sha256(named).hexdigest()[:32]}"

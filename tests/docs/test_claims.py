@@ -22,8 +22,8 @@ from hud_mcp.plugins.install.clients.entry import Entry
 from hud_mcp.plugins.install.clients.links import LINKED, install_link
 from hud_mcp.plugins.view import subscriptions
 from hud_mcp.record.recorded_turn import TURN_BYTES, TURN_BYTES_IN_ALL, TURNS
-from hud_mcp.server import reported
-from hud_mcp.server.reported import MOST_AT_ONCE
+from hud_mcp.server import core_tool as reported
+from hud_mcp.server.core_tool import MOST_AT_ONCE
 from hud_mcp.session.limits import Limits
 from hud_mcp.store.files import is_open_to_others
 from hud_mcp.task import COMBINATIONS, Task

@@ -26,7 +26,7 @@ from mcp_types import (
 from opentelemetry import trace
 
 from hud_mcp.server.middleware import trace_where_seen
-from hud_mcp.server.stdio.claim import claim_stdio
+from hud_mcp.server.stdio.descriptors import claim_stdio
 from hud_mcp.server.stdio.serve import serve_stdio
 
 Json = dict[str, Any]

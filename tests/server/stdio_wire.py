@@ -13,7 +13,7 @@ import anyio
 from waiting import PATIENCE_S
 
 import hud_mcp
-from hud_mcp.server.stdio.claim import StdioStreams
+from hud_mcp.server.stdio.descriptors import StdioStreams
 from hud_mcp.server.stdio.dispatcher import StdioLimits
 from hud_mcp.server.stdio.serve import StopReason, serve_stdio
 from server import stdio_probe

@@ -13,8 +13,7 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
-from hud_mcp.server.stdio.claim import StdioStreams
-from hud_mcp.server.stdio.descriptors import ThreadedOutput
+from hud_mcp.server.stdio.descriptors import StdioStreams, ThreadedOutput
 from hud_mcp.server.stdio.dispatcher import StdioLimits
 from hud_mcp.server.stdio.serve import StopReason, serve_stdio
 from server.stdio_probe import Probe
@@ -103,7 +102,7 @@ async def test_nothing_but_the_protocol_reaches_standard_output() -> None:
 def test_standard_input_and_output_are_claimed_once() -> None:
     """A second claim is an error, and the first one is given back."""
     program = (
-        "from hud_mcp.server.stdio.claim import claim_stdio\n"
+        "from hud_mcp.server.stdio.descriptors import claim_stdio\n"
         "with claim_stdio():\n"
         "    try:\n"
         "        claim_stdio().__enter__()\n"

@@ -30,7 +30,7 @@ from hud_mcp.errors import (
 )
 from hud_mcp.record.values import Receipt
 from hud_mcp.session.session import Session
-from hud_mcp.session.sharing import SharedWork
+from hud_mcp.session.starting import SharedWork
 from hud_mcp.store import Store
 from hud_mcp.values.grade import Outcome
 

@@ -23,7 +23,7 @@ from hud_mcp.errors import (
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.draft import Stepped, as_actions, as_shown
 from hud_mcp.session.events import EndWanted, Meets
-from hud_mcp.session.measuring import BY_AGENT
+from hud_mcp.session.history import BY_AGENT
 from hud_mcp.session.receipts import RESUMING, over_text
 from hud_mcp.session.session import Session
 from hud_mcp.values.call import FunctionConfig

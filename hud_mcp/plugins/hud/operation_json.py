@@ -8,7 +8,7 @@ from pydantic_core import to_jsonable_python
 
 from hud_mcp.errors import InvalidTask, SessionEnded
 from hud_mcp.record.trajectory import Receipt
-from hud_mcp.session.measuring import FINAL_RESPONSE
+from hud_mcp.session.history import FINAL_RESPONSE
 from hud_mcp.session.receipts import ended_text
 from hud_mcp.session.session import Session, Stepped
 from hud_mcp.values.grade import Cause, Outcome

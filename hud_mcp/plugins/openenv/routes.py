@@ -16,8 +16,7 @@ from hud_mcp.plugins.openenv.episode import Episode, Refused, split_of
 from hud_mcp.plugins.openenv.rpc import McpBeside, Places, rpc_reply
 from hud_mcp.plugins.openenv.tools import action_schema
 from hud_mcp.server.local import LocalTools
-from hud_mcp.server.tokens import Tokens, caller_of_token
-from hud_mcp.server.web.auth import Hosts
+from hud_mcp.server.web.auth import Hosts, Tokens, caller_of_token
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
 from hud_mcp.values.observation import ImageFormat

@@ -11,8 +11,7 @@ import anyio
 from mcp.server.lowlevel import Server
 
 from hud_mcp.base.signals import stop_signals
-from hud_mcp.server.stdio.claim import StdioStreams
-from hud_mcp.server.stdio.descriptors import Input, open_output
+from hud_mcp.server.stdio.descriptors import Input, StdioStreams, open_output
 from hud_mcp.server.stdio.dispatcher import Dispatcher, StdioLimits
 
 __all__ = ["StopReason", "serve_stdio"]

@@ -5,8 +5,7 @@ from typing import Any
 from hud_mcp.errors import InvalidTask
 from hud_mcp.server.arguments import Argument, open_schema
 from hud_mcp.server.call import Call
-from hud_mcp.server.core_tool import CoreTool
-from hud_mcp.server.reported import read_turns, report
+from hud_mcp.server.core_tool import CoreTool, read_turns, report
 from hud_mcp.server.results import structured_result
 
 __all__ = ["NOTE"]

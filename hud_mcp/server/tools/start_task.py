@@ -25,9 +25,9 @@ from hud_mcp.server.results import receipt_text, receipt_view, structured_result
 from hud_mcp.server.texts import answer_schema, begun_text, live_address, screen_size
 from hud_mcp.server.view import View
 from hud_mcp.session.caller import CHOSEN_SESSION, NAMED_JOB
-from hud_mcp.session.named_jobs import join_job
 from hud_mcp.session.receipts import ended_text
 from hud_mcp.session.registry import Sessions
+from hud_mcp.session.starts import join_job
 from hud_mcp.values.context import ContextFeature, ContextSpace
 from hud_mcp.values.grade import Outcome
 

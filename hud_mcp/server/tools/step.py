@@ -16,7 +16,7 @@ from hud_mcp.server.results import receipt_text, step_result
 from hud_mcp.server.view import View
 from hud_mcp.session.caller import LOOK
 from hud_mcp.session.receipts import ended_text
-from hud_mcp.session.requested_step import RequestedStep
+from hud_mcp.session.steps import RequestedStep
 from hud_mcp.values.action import (
     Action,
     CustomAction,

@@ -8,16 +8,18 @@ import hashlib
 import ipaddress
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mcp.server.auth.provider import AccessToken
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hud_mcp.base.listening import is_loopback
+from hud_mcp.session.caller import OPERATOR, Caller, digest_token, read_session_token
 
-__all__ = ["POLICY", "Auth", "Hosts", "PlainHosts", "Reader"]
+__all__ = ["POLICY", "Auth", "Hosts", "PlainHosts", "Reader", "Tokens", "caller_of_token"]
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -209,3 +211,46 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+_SESSION = "hud-mcp/session:"
+"""Begins the scope of a token that opens one session, before the digest of its id."""
+
+
+def caller_of_token(token: AccessToken | None) -> Caller:
+    """Whom a token names, and the only session that it opens, where it is of one."""
+    if token is None:
+        return Caller()
+    named = next((s.removeprefix(_SESSION) for s in token.scopes if s.startswith(_SESSION)), None)
+    kept = digest_token(token.token) if named is None else None
+    return Caller(principal=token.client_id, session=named, token_digest=kept)
+
+
+class Tokens:
+    """Static bearer tokens, compared in constant time, and the session tokens made from them."""
+
+    def __init__(self, tokens: Mapping[str, str]) -> None:
+        self._tokens = tokens
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Return whom a token names, or None."""
+        found = None
+        for secret, principal in self._tokens.items():
+            if secrets.compare_digest(secret.encode(), token.encode()):
+                found = AccessToken(token=token, client_id=principal, scopes=[], subject=principal)
+        return found or self._of_one_session(token)
+
+    def _of_one_session(self, token: str) -> AccessToken | None:
+        made_from = [s for s, principal in self._tokens.items() if principal != OPERATOR]
+        read = read_session_token(token, made_from)
+        if read is None:
+            return None
+        secret, session = read
+        principal = self._tokens[secret]
+        # Another subject than its principal's: neither goes on with the other's connection.
+        return AccessToken(
+            token=token,
+            client_id=principal,
+            scopes=[_SESSION + session],
+            subject=f"{principal}#{session}",
+        )

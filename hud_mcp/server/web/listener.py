@@ -1,8 +1,10 @@
 """A web server that ends in order when a signal or its owner says so."""
 
 import asyncio
+import logging
 import signal
 import socket
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -10,11 +12,201 @@ from typing import Any, cast
 
 import anyio
 import uvicorn
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hud_mcp.base.signals import stop_signals
-from hud_mcp.server.web.connections import BoundedProtocol, Connections, admitting
 
-__all__ = ["WebServer", "serving"]
+__all__ = ["BoundedProtocol", "Connections", "WebServer", "admitting", "serving"]
+
+
+if sys.platform != "win32":
+    import resource
+
+
+logger = logging.getLogger(__name__)
+
+STRANGERS = 128
+"""How many connections may be open of which no request was granted yet."""
+
+HEAD_S = 10.0
+"""How long the head of a request may take, from the connection's or its own first byte on."""
+
+_FILES = 1024
+"""Open files that a process has at the least, where the system does not tell."""
+
+_SUCCESS = 2
+_OPEN = "/assets/"
+"""What everybody may have: that it was sent says nothing of who asked."""
+_KEY = "hud_mcp.connection"
+
+
+class Connections:
+    """The connections of one listener.
+
+    Args:
+        strangers: How many strangers there may be at once; the oldest that waits gives way.
+        head_s: How long the head of a request may take.
+        most: How many connections there may be in all; by default half of the files that the
+            process may have open, so that sessions find some.
+    """
+
+    def __init__(
+        self, *, strangers: int = STRANGERS, head_s: float = HEAD_S, most: int | None = None
+    ) -> None:
+        self.strangers = strangers
+        self.head_s = head_s
+        self.most = most if most is not None else _open_files() // 2
+        self._open: dict[BoundedProtocol, bool] = {}  # in the order they came; whether admitted
+        self._turned_away = 0
+
+    def add(self, connection: "BoundedProtocol") -> bool:
+        """Take a new connection in, if there is room; a stranger that waits may have to go."""
+        unknown = [each for each, admitted in self._open.items() if not admitted]
+        full = len(self._open) >= self.most
+        if full or len(unknown) >= self.strangers:
+            waiting = next((each for each in unknown if each.is_waited_for), None)
+            if waiting is None:
+                self._note()
+                return False
+            self.leave(waiting)
+            waiting.end()
+            self._note()
+        self._open[connection] = False
+        return True
+
+    def admit(self, connection: "BoundedProtocol") -> None:
+        """Take note that a request of it was granted."""
+        if connection in self._open:
+            self._open[connection] = True
+
+    def leave(self, connection: "BoundedProtocol") -> None:
+        """Forget one that is closed."""
+        self._open.pop(connection, None)
+
+    def _note(self) -> None:
+        self._turned_away += 1
+        if self._turned_away & (self._turned_away - 1) == 0:  # 1, 2, 4, 8 …: a flood is no log
+            logger.warning(
+                "%d connections were closed: too many are open that asked nothing yet",
+                self._turned_away,
+            )
+
+
+class BoundedProtocol(H11Protocol):
+    """HTTP/1.1 on one connection, within the bounds of its listener.
+
+    Args:
+        connections: Those of its listener.
+        given: What uvicorn gives its protocols.
+    """
+
+    def __init__(self, connections: Connections, **given: Any) -> None:
+        super().__init__(**given)
+        self._bounds = connections
+        self._timer: asyncio.TimerHandle | None = None
+        self._shut = False
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no request of it has come yet."""
+        return cast("Any", self.cycle) is None and not self._shut
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a request of it is being answered."""
+        return cast("Any", self.cycle) is not None and not self.cycle.response_complete
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether it is its turn: no request of it has come whole, or all are answered."""
+        return not self.is_asking or self.cycle.more_body
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, or close it where there is no room."""
+        super().connection_made(transport)
+        if not self._bounds.add(self):
+            self.end()
+            return
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        self._stop_waiting()
+        self._bounds.leave(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, unless it is closed."""
+        if self._shut:
+            return
+        super().data_received(data)
+        if not (self._shut or self.is_asking or self.transport.is_closing()):
+            self._wait_for_head()
+
+    def handle_events(self) -> None:
+        """Begin to answer what has come whole."""
+        before = self.scope
+        super().handle_events()
+        if self.scope is not before:
+            self._stop_waiting()
+            cast("dict[str, Any]", self.scope)[_KEY] = self
+
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        """Hand the connection over; what answers it then sees to who may speak."""
+        self._stop_waiting()
+        self._bounds.leave(self)
+        self._shut = True
+        super().handle_websocket_upgrade(event)
+
+    def admit(self) -> None:
+        """Take note that a request of it was granted."""
+        self._bounds.admit(self)
+
+    def end(self) -> None:
+        """Close it at once; nothing that is under way is lost."""
+        self._shut = True
+        self.transport.abort()
+
+    def _wait_for_head(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(self._bounds.head_s, self.end)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def admitting(app: ASGIApp) -> ASGIApp:
+    """Wrap what answers, so that whom it grants a request is not a stranger any more."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        connection = scope.get(_KEY)
+        if connection is None:
+            await app(scope, receive, send)
+            return
+        admit: Callable[[], None] = connection.admit
+
+        def is_granted(status: int) -> bool:
+            return status // 100 == _SUCCESS and not scope["path"].startswith(_OPEN)
+
+        async def send_on(message: Message) -> None:
+            if message["type"] == "http.response.start" and is_granted(message["status"]):
+                admit()
+            await send(message)
+
+        await app(scope, receive, send_on)
+
+    return answer
+
+
+def _open_files() -> int:
+    if sys.platform == "win32":
+        return _FILES
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 2**20 if soft == resource.RLIM_INFINITY else soft
+
 
 _GRACE_S = 0.5
 """How long open streams may go on at the end. Most wait for something that does not come."""

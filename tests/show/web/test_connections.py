@@ -15,8 +15,7 @@ from starlette.routing import Route
 from waiting import PATIENCE_S
 
 from hud_mcp.base.listening import listen
-from hud_mcp.server.web.connections import Connections
-from hud_mcp.server.web.listener import serving
+from hud_mcp.server.web.listener import Connections, serving
 
 pytestmark = pytest.mark.anyio
 

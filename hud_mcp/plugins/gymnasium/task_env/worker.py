@@ -19,8 +19,7 @@ from hud_mcp.errors import ActionFailed, HudMcpError, SessionTaken, StoreFailed
 from hud_mcp.loading.source import load_environments
 from hud_mcp.server.local import LocalTools
 from hud_mcp.server.results import error_result, step_result
-from hud_mcp.server.stdio.claim import StdioStreams, claim_stdio
-from hud_mcp.server.stdio.descriptors import Input, Output
+from hud_mcp.server.stdio.descriptors import Input, Output, StdioStreams, claim_stdio
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.draft import Draft, Stepped
 from hud_mcp.session.life import Life

@@ -41,7 +41,7 @@ from hud_mcp.plugins.operate.replicas.signature import (
     Secret,
     SentBefore,
 )
-from hud_mcp.server.tokens import Tokens, caller_of_token
+from hud_mcp.server.web.auth import Tokens, caller_of_token
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions
 

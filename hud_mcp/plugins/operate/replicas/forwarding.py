@@ -10,8 +10,8 @@ import anyio
 import orjson
 
 from hud_mcp.base import libraries
+from hud_mcp.plugins.operate.replicas.known import OtherReplica
 from hud_mcp.plugins.operate.replicas.message import Message
-from hud_mcp.plugins.operate.replicas.records import OtherReplica
 from hud_mcp.plugins.operate.replicas.route import HEADER, Arrival, failure
 from hud_mcp.plugins.operate.replicas.signature import FORWARDED, Secret
 

@@ -1,66 +1,18 @@
 """What replicas of one server know of each other, in the store that they share."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.plugins.operate import sql
+from hud_mcp.plugins.operate.replicas.known import IDLE_S, KnownConnection, OtherReplica, Route
 from hud_mcp.plugins.operate.replicas.message import Announced
 from hud_mcp.store.database import Database
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-__all__ = ["IDLE_S", "KnownConnection", "OtherReplica", "ReplicaRecords", "Route"]
-
-
-@dataclass(frozen=True, slots=True)
-class OtherReplica:
-    """A replica that calls may be forwarded to.
-
-    Attributes:
-        server_id: The name of its process in the store.
-        advertised: The address at which it is reached.
-        is_draining: Whether it begins no sessions any more, and ends soon.
-    """
-
-    server_id: str
-    advertised: str
-    is_draining: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """Who runs a session.
-
-    Attributes:
-        key: The hash of the session's id.
-        is_over: Whether it has ended.
-        owner: The process that runs it, or ended it; None where it waits in its record.
-        replica: The same where it is a replica; None where it is not, or has left.
-    """
-
-    key: str
-    is_over: bool
-    owner: str | None
-    replica: OtherReplica | None
-
-
-@dataclass(frozen=True, slots=True)
-class KnownConnection:
-    """A connection of the 2025-11-25 era.
-
-    Attributes:
-        caller: The hash of whose it is.
-        introduction: The parameters of its `initialize`.
-    """
-
-    caller: str
-    introduction: Mapping[str, Any]
-
-
-IDLE_S = 3600.0
-"""After so long without a request, a connection of the 2025-11-25 era is forgotten."""
+__all__ = ["ReplicaRecords"]
 
 
 class ReplicaRecords:

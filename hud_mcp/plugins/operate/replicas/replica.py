@@ -22,8 +22,9 @@ from hud_mcp.plugins.operate.replicas.forwarding import (
     Forwarding,
     Outcome,
 )
+from hud_mcp.plugins.operate.replicas.known import OtherReplica
 from hud_mcp.plugins.operate.replicas.message import Announced, Message, read_message
-from hud_mcp.plugins.operate.replicas.records import OtherReplica, ReplicaRecords
+from hud_mcp.plugins.operate.replicas.records import ReplicaRecords
 from hud_mcp.plugins.operate.replicas.route import (
     HEADER,
     HERE,

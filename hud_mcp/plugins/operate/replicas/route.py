@@ -15,8 +15,9 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as Event
 
+from hud_mcp.plugins.operate.replicas.known import OtherReplica
 from hud_mcp.plugins.operate.replicas.message import Message
-from hud_mcp.plugins.operate.replicas.records import OtherReplica, ReplicaRecords
+from hud_mcp.plugins.operate.replicas.records import ReplicaRecords
 from hud_mcp.session.caller import CONNECTION, Caller
 from hud_mcp.session.receipts import digest
 from hud_mcp.session.registry import Sessions

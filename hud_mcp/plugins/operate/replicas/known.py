@@ -1,0 +1,52 @@
+"""Other replicas, their sessions and their connections, as values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["KnownConnection", "OtherReplica", "Route"]
+
+
+@dataclass(frozen=True, slots=True)
+class OtherReplica:
+    """A replica that calls may be forwarded to.
+
+    Attributes:
+        server_id: The name of its process in the store.
+        advertised: The address at which it is reached.
+        is_draining: Whether it begins no sessions any more, and ends soon.
+    """
+
+    server_id: str
+    advertised: str
+    is_draining: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Who runs a session.
+
+    Attributes:
+        key: The hash of the session's id.
+        is_over: Whether it has ended.
+        owner: The process that runs it, or ended it; None where it waits in its record.
+        replica: The same where it is a replica; None where it is not, or has left.
+    """
+
+    key: str
+    is_over: bool
+    owner: str | None
+    replica: OtherReplica | None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownConnection:
+    """A connection of the 2025-11-25 era.
+
+    Attributes:
+        caller: The hash of whose it is.
+        introduction: The parameters of its `initialize`.
+    """
+
+    caller: str
+    introduction: Mapping[str, Any]

@@ -5,14 +5,17 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hud_mcp.plugins.operate import sql
-from hud_mcp.plugins.operate.replicas.known import IDLE_S, KnownConnection, OtherReplica, Route
+from hud_mcp.plugins.operate.replicas.known import KnownConnection, OtherReplica, Route
 from hud_mcp.plugins.operate.replicas.message import Announced
 from hud_mcp.store.database import Database
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-__all__ = ["ReplicaRecords"]
+__all__ = ["IDLE_S", "ReplicaRecords"]
+
+IDLE_S = 3600.0
+"""After so long without a request, a connection of the 2025-11-25 era is forgotten."""
 
 
 class ReplicaRecords:

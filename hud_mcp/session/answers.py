@@ -1,4 +1,4 @@
-"""How an answer is submitted: recorded with a look at the world, and only then handed over."""
+"""The submission of an answer: recorded with a look at the world, and only then handed over."""
 
 from hud_mcp.errors import EnvironmentFailed, LimitReached, StoreFailed
 from hud_mcp.record.trajectory import utc_now
@@ -12,16 +12,16 @@ from hud_mcp.values.observation import Look
 __all__ = ["check_answer", "look_at_answer", "respond", "take_answer"]
 
 _LOOK_S = 5.0
-"""How long a world may take to be looked at as it is answered: the answer does not wait longer."""
+"""The longest look at a world as it is answered; the answer waits no longer."""
 _KEEP_S = 20.0
-"""The same for its snapshot, which the grade does not need."""
+"""The longest snapshot as a world is answered; the grade does not need it."""
 
 
 def check_answer(life: Life, answer: str, max_bytes: int | None = None) -> None:
-    """Refuse an answer that is too long: longer than arguments may be, by default.
+    """Refuse an answer that is longer than `max_bytes`, by default than arguments may be.
 
     Raises:
-        LimitReached: Saying how long it may be.
+        LimitReached: The answer is too long; the text names the limit.
     """
     most = life.spec.limits.argument_bytes if max_bytes is None else max_bytes
     if (size := len(answer.encode())) > most:
@@ -31,7 +31,7 @@ def check_answer(life: Life, answer: str, max_bytes: int | None = None) -> None:
 
 
 async def respond(life: Life, answer: str) -> None:
-    """Submit an answer, with what the world looks like, if it shows that.
+    """Submit an answer, together with a look at the world if it shows itself.
 
     Raises:
         StoreFailed: It could not be recorded, and was not submitted.
@@ -44,14 +44,14 @@ async def respond(life: Life, answer: str) -> None:
 
 
 async def look_at_answer(life: Life, draft: Draft, look: Look, *, deliver_image: bool) -> bool:
-    """Look at the world as it is answered, and keep its state: neither may stop the answer.
+    """Look at the world as it is answered, and keep its state. Neither may stop the answer.
 
     Returns:
         Whether the world is dead.
 
     Raises:
-        EnvironmentFailed: It died of what this call did before the answer, and it is better
-            undone than answered.
+        EnvironmentFailed: The world died of what this call did before the answer, and undoing the
+            call is better than answering.
     """
     world = life.world
     if world.opens_nothing:
@@ -82,9 +82,9 @@ async def take_answer(life: Life, answer: str, draft: Draft, *, died: bool) -> N
     """Take the answer that ends a step: submit it, or keep it for the operator who grades.
 
     Args:
-        life: In which life of the session.
+        life: The life of the session in which the answer came.
         answer: What the template receives.
-        draft: The step, whose next action it is.
+        draft: The step; the answer is its next action.
         died: Whether the world is dead.
 
     Raises:
@@ -128,5 +128,4 @@ async def _submit(life: Life, answer: str, draft: Draft, *, died: bool) -> None:
 
 
 def _add_to_history(life: Life, draft: Draft) -> None:
-    """Add the answer to what functions may ask for."""
     life.measuring.note_actions(draft.actions[draft.performed - 1 : draft.performed])

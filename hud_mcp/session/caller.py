@@ -1,9 +1,9 @@
-"""Who makes a call, and the tokens of one session.
+"""Callers, and the tokens that open one session each.
 
-A session token opens one session and nothing else; whoever holds a token derives it, for an agent.
-It is the digest of the session's id and its HMAC under the token that it was made from. So a
-server that knows that token knows every session token of it, whatever process it is and whenever
-it was started, and keeps none. A session token makes no other one.
+A session token opens one session and nothing else; the holder of a token derives it for an agent.
+It is the digest of the session's id and its HMAC under the parent token. A server that knows the
+parent token verifies every session token of it, in any process and at any time, and stores none. A
+session token makes no other one.
 """
 
 import hashlib
@@ -34,43 +34,50 @@ __all__ = [
 ]
 
 LOCAL = "local:"
-"""Begins the name of a connection that is the server's only one: on stdio, and in memory."""
+"""The start of the name of a server's only connection: on stdio, and in memory."""
 
 HTTP = "http:"
-"""Begins the name of a connection of the 2025-11-25 era over HTTP, before its Mcp-Session-Id."""
+"""The start of the name of a 2025-11-25 connection over HTTP, before its Mcp-Session-Id."""
 
 CONNECTION = "hud_mcp.opened_connection"
-"""In the scope of an HTTP request: the Mcp-Session-Id as its client knows it, if this process knows
-the connection by another one."""
+"""In the scope of an HTTP request: the client's own Mcp-Session-Id, if this process knows the
+connection by another one.
+"""
 
 OPERATOR = "#operator"
-"""The principal of whoever runs agents and grades them; no token can name it."""
+"""The principal that runs agents and grades them; no token can name it."""
 
 CREDENTIAL = "hud-mcp/operator"
-"""Under this name the operator's token comes with a call: in the `_meta` of a tool call, among
-the parameters of a channel's request."""
+"""The key of the operator's token: in the `_meta` of a tool call, and among the parameters of a
+request on the channel.
+"""
 
 ONLY = "hud-mcp/only"
-"""In the `_meta` of a request: the id of the only session that it may be about. Whoever speaks for
-an agent on a connection of its own sends it, and needs no credential to give some of it up."""
+"""In the `_meta` of a request: the id of the only session that it may be about. A program that
+speaks for an agent on a connection of its own gives up its other rights by it, and needs no
+credential.
+"""
 
 LOOK = "hud-mcp/look"
-"""In the `_meta` of a step: `text` or `image`, of the two the only one that the reply is to have.
-Without a screen it has the text in any case."""
+"""In the `_meta` of a step: `text` or `image`, the only one of both that the reply is to have.
+Without a screen the reply has text in any case.
+"""
 
 CHOSEN_SESSION = "hud-mcp/session"
-"""In the `_meta` of a start_task: the id that a program has chosen for the session."""
+"""In the `_meta` of a start_task: the session id that a program has chosen."""
 
 NAMED_JOB = "hud-mcp/job"
-"""In the `_meta` of a start_task: the name of its caller's own job that the session belongs to."""
+"""In the `_meta` of a start_task: the name of the caller's own job that the session joins."""
 
 CALLED = "hud-mcp/called"
-"""In the `_meta` of a task_status, to whoever runs an agent: the agent itself has called a tool."""
+"""In the `_meta` of a task_status to the program that runs an agent: the agent has called a tool.
+"""
 
 REASON = "hud-mcp/reason"
 CAUSE = "hud-mcp/cause"
-"""In the `_meta` of a cancel_task of whoever runs an agent, or among the parameters of a channel's
-`tasks.cancel`: why, and whose doing it is."""
+"""In the `_meta` of an operator's cancel_task, or among the parameters of `tasks.cancel`: the
+reason and the cause of the end.
+"""
 
 STOPPING = "hud-mcp/stopping"
 """In the `_meta` of an error: the server is being stopped, and another one takes the call."""
@@ -85,7 +92,7 @@ _PURPOSE = b"hud-mcp session token\0"
 
 
 def digest_token(token: str) -> str:
-    """What is kept of a token, to know its sessions by."""
+    """Return the digest of a token. It is stored in the token's place, to know its sessions by."""
     return hashlib.sha256(f"hud-mcp caller\0{token}".encode()).hexdigest()
 
 
@@ -101,14 +108,14 @@ def session_token(token: str, session: str) -> str:
 
 
 def read_session_token(given: object, tokens: Iterable[str]) -> tuple[str, str] | None:
-    """Tell which session a token opens; None where it is not a session token of these.
+    """Return a token's parent and its session; None if none of `tokens` made it.
 
     Args:
         given: What a caller sent.
-        tokens: From which it may have been made.
+        tokens: The possible parent tokens.
 
     Returns:
-        The token that it was made from, and the digest of the session's id.
+        The parent token, and the digest of the session's id.
     """
     found = _FORM.fullmatch(given) if isinstance(given, str) else None
     if found is None:
@@ -126,17 +133,17 @@ def _mac(token: str, named: str) -> str:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who makes a call.
+    """The caller of a tool or of a request.
 
     Attributes:
-        principal: Whom authentication named; None without it. A session started under a
+        principal: The name that authentication gave; None without it. A session started under a
             principal answers to no other.
-        connection: What identifies the caller's connection, where something does: the
-            process on stdio, the session header on 2025-era HTTP. None otherwise.
-        session: The digest of the only session that it may work on, as an agent that a run
-            starts; None for every session of its principal's, and for new ones.
-        token_digest: Of the token that it has sent: two servers on one store may call their
-            callers by the same name. None without one.
+        connection: The identity of the caller's connection: the process on stdio, the session
+            header on 2025-era HTTP; else None.
+        session: The digest of the only session that the caller may work on, for an agent of a run.
+            None for every session of the principal's, and for new ones.
+        token_digest: The digest of the caller's token; None without one. Two servers on one store
+            may give their callers the same name.
     """
 
     principal: str | None = None
@@ -146,30 +153,30 @@ class Caller:
 
     @property
     def is_known(self) -> bool:
-        """Whether it is told from everybody else: by its token, or as who started the server."""
+        """Whether the caller is told from all others: by its token, or as the server's owner."""
         is_local = self.connection is not None and self.connection.startswith(LOCAL)
         return self.token_digest is not None or is_local
 
     @property
     def is_agent(self) -> bool:
-        """Whether it has one session to work on, and may begin none."""
+        """Whether the caller has one session to work on, and may begin none."""
         return self.session is not None
 
     @property
     def has_session_token(self) -> bool:
-        """Whether it is an agent in a process of its own, and not a program that runs one."""
+        """Whether the caller is an agent in a process of its own, and no program that runs one."""
         return self.is_agent and self.principal is not None and self.token_digest is None
 
     def only(self, session: str) -> "Caller":
-        """The same caller with one session alone; one that has one already keeps it."""
+        """Return the same caller, limited to one session. A caller that has a session keeps it."""
         return self if self.is_agent else replace(self, session=session)
 
     def sees(self, session: str) -> bool:
-        """Whether it may work on a session, by the digest of its id, as far as that says."""
+        """Whether the caller's own session, if it has one, is this one; by the digest of its id."""
         return self.session is None or self.session == session
 
     def is_same(self, other: "Caller") -> bool:
-        """Whether both are known to be one: by principal where there is one, else by connection."""
+        """Whether both are surely one caller: by principal if there is one, else by connection."""
         if self.principal is not None or other.principal is not None:
             return self.principal == other.principal
         return self.connection is not None and self.connection == other.connection

@@ -1,4 +1,4 @@
-"""Whether one more session may start: how often a task, how many at once, which goes first."""
+"""Room for one more session: the count of a task's starts, the limits, and the order of leaving."""
 
 import asyncio
 import hashlib
@@ -29,29 +29,29 @@ __all__ = ["Capacity", "Count", "Leaving", "Lifecycle", "OpenEndpoints", "Progra
 logger = logging.getLogger(__name__)
 
 _CLOSE_S = 1.5
-"""How long closing takes at the most: hosts kill a server some 2 s after they have left it."""
+"""The longest closing: hosts kill a server some 2 s after they have left it."""
 _END_S = 1.0
-"""How much of it the sessions have to end, and to be recorded."""
+"""The part of it in which sessions end and are recorded."""
 _ABORT_S = 0.7
-"""How much of that a template has that is cancelled; one that ignores it is abandoned."""
+"""The part of that for a cancelled template; one that ignores its cancellation is abandoned."""
 _FINISH_S = 0.5
-"""How much of that what runs has to come to its own end, before it is cut off."""
+"""The part of that in which running calls finish by themselves, before they are cut off."""
 _REST_S = 0.15
-"""How much what the worlds share has at least; then its processes are killed."""
+"""The least time for the worlds' shared services; then their processes are killed."""
 _STORE_S = 0.2
-"""How much the store has at least."""
+"""The least time for the store."""
 
 
 class OpenEndpoints(Protocol):
-    """What leads to worlds beside the calls of their sessions."""
+    """Ways into worlds beside the calls of their sessions."""
 
     async def close(self) -> None:
-        """Listen no more, and drop every connection. Again is not an error."""
+        """Stop listening, and drop every connection. Closing again is not an error."""
         ...
 
 
 class Lifecycle:
-    """Runs the initialize hooks of environments, and at the end the shutdown hooks of the same."""
+    """The initialize hooks of environments, and their shutdown hooks at the end."""
 
     def __init__(self) -> None:
         self._starting = anyio.Lock()
@@ -61,7 +61,7 @@ class Lifecycle:
         """Run an environment's initialize hooks, if they have not run.
 
         Raises:
-            EnvironmentFailed: One failed; the next call begins with the first again.
+            EnvironmentFailed: A hook failed; the next call begins with the first again.
         """
         if id(environment) in self._started:
             return
@@ -91,10 +91,10 @@ class Lifecycle:
 
 
 class Program:
-    """The task by which sessions know that their whole event loop is being ended.
+    """The task whose cancellation tells sessions that their whole event loop ends.
 
     Args:
-        roster: Who is here.
+        roster: The sessions of this process.
     """
 
     def __init__(self, roster: Roster) -> None:
@@ -103,13 +103,13 @@ class Program:
         self._stopping = asyncio.Event()
 
     def watch(self) -> "asyncio.Task[None]":
-        """Return the task, which only the end of the event loop cancels."""
+        """Return the task. Only the end of the event loop cancels it."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._wait(), name="program")
         return self._task
 
     def stop(self) -> None:
-        """End the task. It is not cancelled: by that, sessions would know the end of the loop."""
+        """End the task without a cancellation, which would mean the loop's end to sessions."""
         self._stopping.set()
         self._task = None
 
@@ -124,13 +124,13 @@ class Program:
 
 
 class Leaving:
-    """Closes what a process has, in order: endpoints, sessions, what worlds share, the store.
+    """The end of a process, in order: endpoints, sessions, shared services, the store.
 
     Args:
-        roster: Who is here.
-        shared: What the worlds share.
-        lifecycle: Runs the shutdown hooks.
-        store: Where all is recorded.
+        roster: The sessions of this process.
+        shared: The services that worlds share.
+        lifecycle: The hooks of the environments.
+        store: The record of everything.
     """
 
     def __init__(self, roster: Roster, shared: Shared, lifecycle: Lifecycle, store: Store) -> None:
@@ -165,9 +165,9 @@ class Leaving:
             await self._store.close(within_s=max(_STORE_S, deadline - anyio.current_time()))
 
     async def move(self, session: Session) -> bool:
-        """Leave a session to another server, where it can go on there; whether it does.
+        """Leave a session to another server if it can go on there. Return whether it does.
 
-        Its caller sees to it that no call of it is under way, and that none begins.
+        The caller ensures that no call of the session is under way, and that none begins.
         """
         with anyio.move_on_after(_FINISH_S):
             await session.catch_up()
@@ -187,7 +187,7 @@ class Leaving:
 
 
 async def _leave(session: Session) -> None:
-    """Let a session go on in another process, where it can; else end it as lost."""
+    """Let a session go on in another process if it can; else end it as lost."""
     if session.state.shown not in ("starting", "resuming"):
         with anyio.move_on_after(_FINISH_S):
             while session.is_busy and not session.state.is_over:  # noqa: ASYNC110  # half a second, once
@@ -203,7 +203,7 @@ async def _leave(session: Session) -> None:
 
 
 async def _cut_off(session: Session, end: SessionEnd) -> None:
-    """End it as given; where its template listens to nobody, without its template."""
+    """End a session as given, and without its template if that does not listen."""
     with anyio.move_on_after(_ABORT_S):
         await session.finish(end, abort=True)
         return
@@ -212,7 +212,7 @@ async def _cut_off(session: Session, end: SessionEnd) -> None:
 
 
 def _end_of(session: Session) -> SessionEnd:
-    """How a session ends here whose server stops."""
+    """Return the end of a session whose server stops."""
     if session.state.provisional:
         told = "The server was stopped before anybody acted on it."
         return SessionEnd(Outcome.EXPIRED, told=told, cause=Cause.OPERATOR)
@@ -228,7 +228,7 @@ def _end_of(session: Session) -> SessionEnd:
 
 
 async def _flush_end(session: Session) -> None:
-    """Write an end that could not be written when it came; it is tried again later."""
+    """Write an end that could not be written when it came. A failure is tried again later."""
     try:
         await session.flush_end()
     except (StoreFailed, SessionTaken) as exc:
@@ -237,11 +237,11 @@ async def _flush_end(session: Session) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """By what the starts of a task are counted.
+    """The key under which the starts of a task are counted.
 
     Attributes:
-        key: The same for all that count together.
-        tries: How many there may be; None for any number.
+        key: The same for all starts that count together.
+        tries: The most starts; None for any number.
     """
 
     key: str
@@ -249,15 +249,17 @@ class Count:
 
 
 class Capacity:
-    """Makes room for sessions, within the limits.
+    """Room for sessions, within the limits.
 
     Args:
-        roster: Who is here.
-        store: Where the starts of a task are counted.
-        lifecycle: Runs the hooks of environments before their first session.
-        limits: How many there may be.
-        tasks: Those that are listed; a start of one counts as its own, whatever it is called.
-        tries: How often one principal may start the same task; None for any number.
+        roster: The sessions of this process.
+        store: The count of a task's starts.
+        lifecycle: The hooks of environments, which run before their first session.
+        limits: The most sessions.
+        tasks: The listed tasks; a start of one counts as that task, under whatever name it is
+            called.
+        tries: The most starts of one task by one principal; None for any number.
+        is_closed: Whether no more sessions may start.
 
     Attributes:
         is_closed: Whether it makes room for none any more.
@@ -282,19 +284,19 @@ class Capacity:
         self.is_closed = False
 
     def list(self, tasks: Iterable[Task]) -> None:
-        """Count starts of these as their own from now on."""
+        """Count the starts of these tasks as their own from now on."""
         asked = {task.id: task.asked() for task in tasks}
         self._listed = asked | {each: each for each in asked.values()}
 
     def close(self) -> None:
-        """Make room for none any more."""
+        """Let no more sessions start."""
         self.is_closed = True
 
     def _key(self, principal: str | None, job_id: str | None, task: Task) -> str:
-        """By what starts are counted: whose they are, in which job, and what is asked.
+        """Return the key of a start's count: the principal, the job, and the task.
 
-        A listed row is itself, under whatever context and seed. Of what a caller makes from a
-        template these are left out, so that another seed does not make it another task.
+        A listed row counts as itself, under any context and seed. A task that a caller makes from a
+        template counts without these, so that another seed makes no other task.
         """
         listed = self._listed
         known = (listed.get(task.asked()) or listed.get(task.id)) if listed else None
@@ -302,10 +304,10 @@ class Capacity:
         return hashlib.sha256(orjson.dumps([principal, job_id, asked])).hexdigest()
 
     async def count(self, task: Task, caller: Caller, job_id: str | None) -> Count:
-        """By what a start is counted, if it is not one too many. It is counted when it is recorded.
+        """Return the count that a start belongs to. The start is counted when it is recorded.
 
         Raises:
-            LimitReached: As many have begun as there may be.
+            LimitReached: The task has had its last start.
             StoreFailed: They cannot be counted.
         """
         key = self._key(caller.principal, job_id, task)
@@ -327,10 +329,10 @@ class Capacity:
             await untouched.finish(SessionEnd(Outcome.EXPIRED, told=told, cause=Cause.OPERATOR))
 
     def _next_to_go(self, caller: Caller) -> Session | None:
-        """The session that must go first; None where there is room.
+        """Return the session that must leave first; None if there is room.
 
         Raises:
-            LimitReached: There is no room, and none may go.
+            LimitReached: There is no room, and no session may leave.
         """
         if self.is_closed:
             raise LimitReached("The server is shutting down; nothing was started.")

@@ -1,4 +1,4 @@
-"""The effects of what happens to a session: one function carries each of them out."""
+"""The effects of a session's events: one function carries out each of them."""
 
 import asyncio
 import logging
@@ -38,7 +38,7 @@ __all__ = ["EFFECTS", "resume_life"]
 
 
 class _NewLife(Protocol):
-    """A session whose life is new, and not yet begun."""
+    """A session whose new life has not begun."""
 
     spec: SessionSpec
     state: State
@@ -52,18 +52,18 @@ class _NewLife(Protocol):
         ...
 
     def touch(self) -> None:
-        """Note that somebody attends to it."""
+        """Note that a caller attends to the session."""
         ...
 
     def post(self, event: Event) -> State:
-        """Say that something has happened."""
+        """Report an event to the session."""
         ...
 
 
 async def resume_life(session: _NewLife, stored: StoredSession) -> None:
     """Run the template to its prompt, and repeat or restore what the record has.
 
-    Whether that succeeds or fails, the session is told how.
+    The session hears of success and of failure by an event.
     """
     number = session.state.life
     began_s = time.monotonic()
@@ -125,7 +125,7 @@ async def _repeat_steps(session: _NewLife, stored: StoredSession) -> None:
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
-"""How long an end waits that could not be written."""
+"""The wait before an end is written again that could not be written."""
 
 
 # The template.
@@ -206,7 +206,6 @@ def _examine(task: HeldTask, effect: ev.Examine) -> Rest:
 
 
 async def _look_whether_dead(task: HeldTask, reason: str | None) -> None:
-    """Look whether the world is dead whose grader failed."""
     life, died = task.life, None
     facts = task.stored.facts if task.stored is not None else SessionFacts()
     try:
@@ -241,7 +240,7 @@ def _record(task: HeldTask, effect: ev.Record) -> Rest:
 
 
 async def _record_end(task: HeldTask, effect: ev.Record) -> None:
-    """Write how it ends; whatever fails, everybody who waits is told."""
+    """Write the end of a session. Whatever fails, every waiting caller hears of the end."""
     receipt, end = None, effect.end
     try:
         if (rest := take_rest(task.journal.log)) is not None:
@@ -258,11 +257,11 @@ async def _record_end(task: HeldTask, effect: ev.Record) -> None:
 
 
 async def _write_end(task: HeldTask, end: SessionEnd) -> Receipt | None:
-    """Write a session's receipt; where that cannot be written, it is owed.
+    """Write a session's receipt. A receipt that cannot be written now is written later.
 
     Returns:
-        The receipt that stands, or is owed; None where its beginning cannot be recorded: nobody
-        was told of it then, and nothing is to be ended.
+        The receipt that stands or is still to be written. None if the session's beginning cannot be
+        recorded: no caller knows of the session then, so nothing has to end.
     """
     spec, journal, answer = task.spec, task.journal, task.state.answer
     try:
@@ -295,7 +294,7 @@ async def _write_end(task: HeldTask, end: SessionEnd) -> Receipt | None:
 
 
 def _retry_later(task: HeldTask) -> None:
-    """Try again in a moment to write an end that is owed."""
+    """Try to write a missing end again in a moment."""
     loop = asyncio.get_running_loop()
     task.retry = loop.call_later(
         _RETRY_S, lambda: loop.create_task(_flush_again(task), name="flush an end")
@@ -395,4 +394,4 @@ EFFECTS: Mapping[type, Callable[[HeldTask, Any], Rest | None]] = {
     ev.WriteLog: _write_log,
     ev.Resume: _resume,
 }
-"""What does of each effect what can be done at once, and returns the rest, or None."""
+"""The function of each effect. It does at once what can be done, and returns the rest, or None."""

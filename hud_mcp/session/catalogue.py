@@ -1,4 +1,4 @@
-"""What can be started: environments, their templates, and listed tasks."""
+"""The environments, templates and listed tasks that can be started."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,8 +16,10 @@ class Catalogue:
     """The environments of a process and the tasks that it lists, all checked.
 
     Args:
-        environments: In order.
-        tasksets: Whose tasks are listed.
+        environments: By name.
+        tasksets: The sets whose tasks are listed.
+        tasks: All listed tasks, in one set.
+        former: Versions that `become` has replaced, by name and digest. Their sessions go on.
 
     Attributes:
         environments: By name.
@@ -37,7 +39,7 @@ class Catalogue:
         self.tasks = self._join(tasksets)
 
     def become(self, other: "Catalogue") -> None:
-        """Have what another one has from now on; its mappings stay the same objects."""
+        """Take over another catalogue's environments and tasks; the mappings stay the same."""
         self.former |= {(e.name, e.digest): e for e in self.environments.values()}
         served = dict(other.environments)
         self.environments.clear()
@@ -48,7 +50,7 @@ class Catalogue:
         """Return an environment; None means the only one.
 
         Raises:
-            InvalidTask: There is none of that name, or there are several to choose from.
+            InvalidTask: No environment has that name, or several are there to choose from.
         """
         known = ", ".join(self.environments)
         if name is None:
@@ -61,10 +63,10 @@ class Catalogue:
         return self.environments[name]
 
     def environment_of(self, task: Task) -> Environment:
-        """Return the environment that a task is of.
+        """Return the environment of a task.
 
         Raises:
-            InvalidTask: There is none; the text lists those that there are.
+            InvalidTask: The environment is not there; the text lists those that are.
         """
         remote = None if task.env in self.environments else why_remote(task.gym)
         if remote is not None:
@@ -75,7 +77,7 @@ class Catalogue:
             raise InvalidTask(f"gym: {exc}" if task.prompt is not None else str(exc)) from None
 
     def notes(self, environment: str | None = None) -> list[str]:
-        """What agents are told of the environments, or of one, beside templates and tools."""
+        """Return the agents' notes on the environments, or on one, beside templates and tools."""
         return [
             f"{e.name}: {note}"
             for e in self.environments.values()
@@ -84,10 +86,10 @@ class Catalogue:
         ]
 
     def resolve_template(self, template: str, environment: str | None) -> Environment:
-        """Return the environment that has a template; its name may be left out if only one has.
+        """Return the environment that has a template. The name may be left out if only one has it.
 
         Raises:
-            InvalidTask: None has it, or several have.
+            InvalidTask: No environment has the template, or several have.
         """
         if environment is not None:
             found = self.find_environment(environment)
@@ -132,10 +134,10 @@ class Catalogue:
         return task.model_copy(update={"context": dict(context or {}), "seed": seed})
 
     def check(self, task: Task) -> Task:
-        """A task as its environment reads it, if an agent can be started on it and graded.
+        """Return a task as its environment reads it, if an agent can be started on it and graded.
 
         Raises:
-            InvalidTask: Saying what is wrong with it; nothing ran.
+            InvalidTask: The task is wrong; the text says how. Nothing ran.
             InvalidContext: Its context is not one of its environment's.
         """
         bound = self.environment_of(task).bind(task)
@@ -148,10 +150,10 @@ class Catalogue:
         return bound
 
     def _join(self, tasksets: Iterable[Taskset]) -> Taskset:
-        """The tasks of all sets, checked.
+        """Return the checked tasks of all sets in one.
 
         Raises:
-            InvalidTask: Naming the task, its file and line, and what is wrong with it.
+            InvalidTask: A task is wrong; the text names it, its file and line, and the fault.
         """
         rows: dict[str, Task] = {}
         places: dict[str, str | None] = {}

@@ -1,4 +1,4 @@
-"""Who is to be told that a session's record or picture has changed."""
+"""Listeners to changes of a session's record or picture."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -8,13 +8,13 @@ __all__ = ["Changes", "Listener"]
 logger = logging.getLogger(__name__)
 
 Listener = Callable[[], None]
-"""Called in the turn of what changed: it is short, and raises nothing."""
+"""Runs in the turn of the change, so it must be short and raise nothing."""
 
 
 class Changes:
     """The listeners of one process, by the digest of a session's id.
 
-    One that listens to a session hears of it also once the session was let go of and resumed.
+    A listener to a session goes on listening after the session was released and resumed.
     """
 
     def __init__(self) -> None:
@@ -23,10 +23,10 @@ class Changes:
         self._at_replacement: list[Listener] = []
 
     def watch(self, secret_digest: str, listener: Listener) -> Callable[[], None]:
-        """Have a listener called whenever a step or the end of a session is recorded.
+        """Call a listener whenever a step or the end of a session is recorded.
 
         Returns:
-            What ends that; calling it twice is not an error.
+            A function that ends the listening; calling it twice is not an error.
         """
         key = object()
         self._listeners.setdefault(secret_digest, {})[key] = listener
@@ -40,19 +40,19 @@ class Changes:
         return leave
 
     def at_end(self, listener: Listener) -> None:
-        """Have a listener called once, when the process begins to leave its sessions."""
+        """Call a listener once, when the process begins to leave its sessions."""
         self._at_end.append(listener)
 
     def at_replacement(self, listener: Listener) -> None:
-        """Have a listener called each time that other versions of environments are served.
+        """Call a listener each time that other versions of environments are served.
 
         Args:
-            listener: It may refuse them by raising a `HudMcpError`.
+            listener: May refuse the new versions by raising a `HudMcpError`.
         """
         self._at_replacement.append(listener)
 
     def tell_replaced(self) -> None:
-        """Say that other versions of environments are served.
+        """Report that other versions of environments are served.
 
         Raises:
             HudMcpError: A listener refuses them.
@@ -61,12 +61,12 @@ class Changes:
             listener()
 
     def tell(self, secret_digest: str) -> None:
-        """Say that something of a session is recorded."""
+        """Report that a step or the end of a session is recorded."""
         if secret_digest in self._listeners:
             _call(self._listeners[secret_digest].values())
 
     def close(self) -> None:
-        """Say that the process leaves its sessions; nobody listens any more."""
+        """Report that the process leaves its sessions. No listener is called afterwards."""
         ending, self._at_end = self._at_end, []
         self._listeners.clear()
         _call(ending)

@@ -1,4 +1,4 @@
-"""What is done in a session's world by other ways than its calls, as over ssh.
+"""Uses of a session's world beside its calls, such as ssh.
 
 A replay cannot do it again, so it is durable that the record is behind the world before
 anything is done, and a snapshot that is taken once nothing goes on makes that good. A server
@@ -27,17 +27,17 @@ from hud_mcp.values.observation import Observation
 __all__ = ["Access", "DirectAccess", "DirectlyUsed", "access"]
 
 _QUICK_S = 0.5
-"""The end of an access waits for its snapshot where the last one took no longer than this."""
+"""The longest snapshot that the end of an access waits for, by the duration of the one before."""
 _QUIET = 2.0
-"""Else it is taken when nothing was done for so many times as long as the last one took."""
+"""A longer snapshot waits until nothing was done for this many times its duration."""
 _WORDS_CHARS = 200
 
 
 class DirectlyUsed(Protocol):
-    """A session whose world is used directly."""
+    """A session with direct access to its world."""
 
     def direct_world(self) -> World:
-        """The world, while it may be used; else it raises."""
+        """Return the world while it may be used; else raise."""
         ...
 
     async def in_turn(
@@ -48,7 +48,7 @@ class DirectlyUsed(Protocol):
         detached: bool = False,
         refuses: bool = True,
     ) -> None:
-        """Do something in the order of the session's calls."""
+        """Run something in the order of the session's calls."""
         ...
 
 
@@ -56,9 +56,9 @@ class Access:
     """One use of a world, such as a command over ssh.
 
     Args:
-        session: Whose world it is.
-        protocol: What it is used over.
-        what: What is done, for the record.
+        session: The session of the world.
+        protocol: The protocol of the use.
+        what: The action, for the record.
     """
 
     def __init__(self, session: DirectlyUsed, protocol: str, what: Mapping[str, Any]) -> None:
@@ -71,18 +71,18 @@ class Access:
         """The world.
 
         Raises:
-            SessionEnded, AlreadyAnswered: It may not be used any more.
+            SessionEnded, AlreadyAnswered: The world may not be used any more.
         """
         return self._session.direct_world()
 
     def tell(self, text: str, **info: Any) -> None:
-        """Say what came of it, for the record."""
+        """Note the outcome, for the record."""
         self.draft.observation = Observation(text=text)
         self.draft.info |= info
 
     @property
     def words(self) -> str:
-        """What is done, in a few words."""
+        """Describe the access in a few words."""
         args = self.draft.actions[0]["args"]
         said = str(args.get("command") or ", ".join(args))
         short = said if len(said) <= _WORDS_CHARS else f"{said[: _WORDS_CHARS - 1]}…"
@@ -93,12 +93,12 @@ class DirectAccess:
     """Direct access to one life of a session's world: what goes on, and what the record lacks.
 
     Args:
-        journal: Writes it down.
+        journal: The record of the session.
         world: The world.
-        post: Is told when nothing was done for a while.
-        life: Which life it is.
+        post: Receives an event if nothing was done for a while.
+        life: The number of the life.
         log: Takes a line for the session's log.
-        limit_s: How long a snapshot may take.
+        limit_s: The longest snapshot.
 
     Attributes:
         limit_s: The same.
@@ -135,16 +135,16 @@ class DirectAccess:
 
     @property
     def under_way(self) -> int:
-        """How many go on now."""
+        """The number of accesses that go on now."""
         return len(self._open)
 
     @property
     def is_behind(self) -> bool:
-        """Whether the record is behind the world, and nothing goes on that keeps it so."""
+        """Whether the record is behind the world, and no access goes on that keeps it so."""
         return self._journal.is_behind and not self._open
 
     def close(self) -> None:
-        """Say in the log what was done, and take no snapshot any more. Again is not an error."""
+        """Log the accesses, and take no more snapshots. Closing again is not an error."""
         if self._closed:
             return
         self._closed = True
@@ -157,12 +157,12 @@ class DirectAccess:
             self._log(f"its agent used its world directly over {protocol}, {times}{last}")
 
     def add(self, one: Access) -> None:
-        """Count one as under way."""
+        """Count an access as under way."""
         self._open.append(one)
         self._begun += 1
 
     def remove(self, one: Access) -> None:
-        """Count one as over."""
+        """Count an access as over."""
         self._open.remove(one)
 
     async def begin(self, one: Access, session: DirectlyUsed) -> None:
@@ -196,7 +196,7 @@ class DirectAccess:
             )
 
     async def take(self) -> bytes | None:
-        """A snapshot of the world that nobody disturbs; None where there is none."""
+        """Return a snapshot of the undisturbed world; None if it gives none."""
         if self._open or self._world.replays:
             return None
         begun, began_s = self._begun, time.monotonic()
@@ -213,7 +213,7 @@ class DirectAccess:
             await self._journal.catch_up(data)
 
     async def try_to_catch_up(self) -> None:
-        """Do the same where nobody waits for it; what fails, the next direct access takes."""
+        """Catch up in the background. If it fails, the next direct access takes the snapshot."""
         try:
             await self.catch_up()
         except EnvironmentFailed:
@@ -223,7 +223,7 @@ class DirectAccess:
 
     async def _fall_behind(self, one: Access, session: DirectlyUsed) -> None:
         session.direct_world()
-        if self._journal.is_behind:  # another one that began at the same time has seen to it
+        if self._journal.is_behind:  # Another access that began at the same time has recorded it.
             return
         if not self._counts:
             self._log(f"its agent begins to use its world directly, over {one.protocol}")
@@ -251,17 +251,17 @@ async def access(
 ) -> AsyncGenerator[Access]:
     """Use a session's world while the body runs; its end is durable when this returns.
 
+    If the body is cancelled, what it had done is recorded.
+
     Args:
-        direct: What the session knows of direct access.
+        direct: The direct access to this life of the world.
         session: The session.
-        protocol: What its world is used over.
-        what: What is done, for the record.
+        protocol: The protocol of the use.
+        what: The action, for the record.
 
     Raises:
         SessionEnded, AlreadyAnswered: The world may not be used. Nothing was done.
         StoreFailed: It cannot be recorded; the text says whether anything was done.
-
-    If the body is cancelled, what it had done is recorded.
     """
     one = Access(session, protocol, what)
     session.direct_world()

@@ -1,4 +1,4 @@
-"""A step while it is made, and as its agent sees it."""
+"""A step: its draft while it is made, and its view for the agent."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 StepKind = Literal["step", "act", "screenshot", "tool", "direct", "response", "evaluate", "reset"]
-"""How the record names a call."""
+"""The kinds of calls, by their names in the record."""
 
 _PLAIN = Look()
 
@@ -38,11 +38,16 @@ class Draft:
     """A step while it is made.
 
     Args:
-        kind: How the record names the call.
-        actions: What the agent sent.
-        scale: How many of the world's pixels are one of the picture that the agent was shown.
-        look: What is observed then.
+        kind: The call's name in the record.
+        actions: The actions that the agent sent.
+        scale: The world's pixels for each pixel of the picture that the agent saw.
+        look: The observation to make afterwards.
         was_dead: Whether the world had died before the call began.
+        performed: The number of actions that were done.
+        observation: The observation afterwards.
+        snapshot: The state of the world afterwards, if the world gave one.
+        error: The reason why the call was not completed; None if it was.
+        info: Further facts for the record.
 
     Attributes:
         performed: How many of the actions were done.
@@ -109,27 +114,22 @@ class Draft:
         self.snapshot: bytes | None = None
 
     def fail(self, error: str, *, interrupted: bool) -> None:
-        """Note why the call did not come to its end.
-
-        Args:
-            error: The reason.
-            interrupted: Whether something else than the call's own failure ended it.
-        """
+        """Note the reason why the call was not completed."""
         self.error = error
         self.interrupted = interrupted
 
     def undo(self) -> None:
-        """Note that the world died, and is resumed: nothing of the call stands."""
+        """Note that the world died and is resumed: nothing of the call stands."""
         self.performed, self.reward, self.places, self.targets = 0, None, [], []
         self.terminated = self.truncated = self.interrupted = False
         self.snapshot = self.observation = None
         self.info = {UNDONE: "before" if self.was_dead else "during"}
 
     def add(self, effect: ActionEffect) -> None:
-        """Add what one action did.
+        """Add the effect of one action.
 
-        Of its info, a list is put after that of the actions before it, as each one's rewards
-        are; anything else is the last one's, but for the number of the first step.
+        In its info, a list is appended to that of the actions before, as with rewards. Any other
+        value replaces the earlier one, except the number of the first step.
         """
         self.performed += 1
         self.places.append(effect.place)
@@ -148,11 +148,11 @@ class Draft:
                 self.info[name] = value
 
     def step(self, index: int, of_snapshot: Mapping[str, Any] | None = None) -> TrajectoryStep:
-        """The step as the record keeps it.
+        """Return the step for the record.
 
         Args:
             index: Its index.
-            of_snapshot: What is to be said of the snapshot after it, if anything.
+            of_snapshot: The note on the snapshot after it, if any.
         """
         seen, look = self.observation, self.look
         info = {**self.info, TARGETS: self.targets} if any(self.targets) else self.info
@@ -184,16 +184,16 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """What a call on the world gave.
+    """The result of a call on the world.
 
     Attributes:
-        result: What the agent sees, and what the world said of ends.
-        performed: How many of the actions were performed.
-        error: Why the next one was not, or None.
-        notes: What single actions said.
+        result: The observation for the agent, and the world's word on ends.
+        performed: The number of actions that were performed.
+        error: The reason why the next action was not performed, or None.
+        notes: Texts of single actions.
         answered: Whether a response action submitted the answer.
-        is_repeat: Whether it was done before, and is told from the record.
-        reward: What the world rewards it with, where the agent is told; else None.
+        is_repeat: Whether the call was done before, and this is read from the record.
+        reward: The world's reward for the step, if the agent may see it; else None.
     """
 
     result: TaskResult
@@ -208,12 +208,12 @@ class Stepped:
 def as_shown(
     draft: Draft, *, deliver_image: bool, rewards_shown: bool, answered: bool = False
 ) -> Stepped:
-    """A step as the agent sees it.
+    """Return a step for the agent.
 
     Args:
         draft: The step.
-        deliver_image: Whether it is shown the picture.
-        rewards_shown: Whether it is told the reward.
+        deliver_image: Whether the agent sees the picture.
+        rewards_shown: Whether the agent sees the reward.
         answered: Whether a response action submitted the answer.
     """
     seen = draft.observation or Observation()
@@ -235,25 +235,25 @@ def as_shown(
 
 
 def why(exc: Exception) -> str:
-    """What is said of a failure that stops nothing."""
+    """The text of a failure that stops nothing."""
     known = isinstance(exc, HudMcpError | TimeoutError)
     return str(exc) if known else f"{type(exc).__name__}: {exc}"
 
 
 def as_actions(calls: Sequence[FunctionConfig]) -> list[dict[str, Any]]:
-    """Calls as a step's actions: each as a tool's is."""
+    """Return calls as a step's actions, in the form of tool calls."""
     return [{"tool": call.function, "args": list(call.args)} for call in calls]
 
 
 def why_stopped(exc: BaseException, where: str) -> str:
-    """What the record says of a call that did not come to its end."""
+    """Return the record's text for a call that was not completed."""
     if isinstance(exc, asyncio.CancelledError):
         return f"stopped {where}"
     return str(exc) if isinstance(exc, HudMcpError) else f"{type(exc).__name__}: {exc}"
 
 
 def which_failed(actions: Sequence[Action], performed: int, exc: Exception) -> str:
-    """Which of the actions was refused, and why."""
+    """Name the refused action, and the reason."""
     failed = actions[performed]
     if len(actions) == 1:
         return f"{failed.type} failed: {exc}"
@@ -263,7 +263,7 @@ def which_failed(actions: Sequence[Action], performed: int, exc: Exception) -> s
 
 
 def tool_observation(value: Any, look: Look) -> Observation:
-    """What a tool returned, within the budget of an observation."""
+    """Return a tool's result, within the budget of an observation."""
     if isinstance(value, Screenshot):
         value = Observation(image=value)
     if not isinstance(value, Observation):

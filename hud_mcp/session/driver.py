@@ -1,13 +1,12 @@
 """The one task that owns a session's generator, from its world's opening to its last statement.
 
-A template is suspended across requests. Whatever it holds across its yields (timeouts,
-task groups) belongs to the task that resumes it, so that is always this one, and no scope
-of ours lies around the generator: a bound on its setup or its grading cancels the task
-from outside. What becomes of the session is decided elsewhere: this task says what the
-template has done, and is told how to resume it.
+A template is suspended across requests. Timeouts and task groups that it holds across its yields
+belong to the task that resumes it. So that is always this task, and no scope of ours lies around
+the generator: a bound on setup or grading cancels the task from outside. The session's rules are
+elsewhere. This task reports what the template has done, and receives orders to resume it.
 
-asyncio is used directly here: only its tasks can be cancelled once and then clean up, and
-started in a context of their own.
+The module uses asyncio directly. Only its tasks can be cancelled once and then clean up, and can
+start in a context of their own.
 """
 
 import asyncio
@@ -45,33 +44,34 @@ __all__ = ["Driver"]
 logger = logging.getLogger(__name__)
 
 _ABORT_S = 1.0
-"""How long one that is aborted may take: a process that stops waits no longer."""
+"""The longest wait for an aborted template: a process that stops waits no longer."""
 _CANCEL_TRIES = 5
-"""A task that swallows its cancellation is cancelled again, once a second, this often."""
+"""The most cancellations, one a second, of a task that swallows them."""
 
 
 _Order: TypeAlias = Callable[
     [Play, asyncio.CancelledError | None], Coroutine[Any, Any, SessionEnd | None]
 ]
-"""How a template that waits for an answer is resumed; with what has ended its wait, if it has."""
+"""An order to resume a waiting template, with the end of its wait, if it has ended."""
 _Orders: TypeAlias = asyncio.Queue[_Order]
 
 
 class Driver:
-    """Runs one template, once.
+    """The one run of a template.
 
     Args:
-        template: What to run.
-        task: With whose arguments.
-        world: What it runs on; it is opened first, in the same task.
-        post: Is told what the template has done.
-        life: In which life of the world.
+        template: The template to run.
+        task: The task, for its arguments.
+        world: The world, which is opened first, in the same task.
+        post: Receives the events of the template.
+        life: The life of the world.
         setup_s: The longest that opening and the way to the prompt may take.
         grade_s: The longest that grading may take.
         name: The session's short name.
-        log: Takes a line for its log.
-        contention: What the machine takes, which is added to both bounds.
-        program: A task that is cancelled with the whole event loop alone; None where none is.
+        log: Takes a line for the session's log.
+        contention: The machine's delays, which are added to both bounds.
+        program: A task that only the end of the event loop cancels; None without one.
+        prompt: The template's question; None if it ended before it asked.
 
     Attributes:
         prompt: What the template asks; None where it ended before it did.
@@ -126,10 +126,10 @@ class Driver:
         self._closing: asyncio.Event | None = None
 
     def start(self, opening: Opening) -> None:
-        """Begin, in a clean context: nothing of the request that starts a session stays in it.
+        """Begin in a clean context, so that nothing of the starting request stays in it.
 
         A template that never waits, on a world that opens nothing, has asked when this returns.
-        It is resumed in the turn of whoever orders that, and has no task.
+        Each order resumes it in the turn of the caller, without a task.
         """
         if self._template.never_waits and self._world.opens_nothing:
             self._context.run(self._prompt_now, opening)
@@ -142,7 +142,7 @@ class Driver:
         self._task.add_done_callback(self._done)
 
     async def wait_for_prompt(self) -> Prompt | None:
-        """What the template asks, once it does; None where it ended before it did."""
+        """Return the template's question, once it asks; None if it ended before."""
         return self.prompt.result() if self.prompt.done() else await asyncio.shield(self.prompt)
 
     def submit(self, raw: str) -> None:
@@ -150,15 +150,15 @@ class Driver:
         self._order_grade(partial(self._grade_answer, raw))
 
     def proceed(self) -> None:
-        """Let the template's own deadline reach it: it may grade without an answer."""
+        """Resume a template whose own deadline ended its wait; it may grade without an answer."""
         self._order_grade(self._grade_unanswered)
 
     def dismiss(self, end: SessionEnd) -> None:
-        """Tell the template that waits for an answer that there is none."""
+        """Tell the waiting template that no answer comes."""
         self._order(partial(self._dismiss, end))
 
     def _order_grade(self, order: _Order) -> None:
-        """Order to grade, as a part of the call that gives the answer."""
+        """Order to grade, within the call that gives the answer."""
         self._order(telemetry.following(order, "grade", environment=self._of.env))
 
     def _order(self, order: _Order) -> None:
@@ -191,9 +191,9 @@ class Driver:
         self._finish(end)
 
     def abort(self, end: SessionEnd) -> None:
-        """End the template now, whatever it does; what it does then is cancelled.
+        """End the template now. Its cleanup is cancelled too if it takes too long.
 
-        One that has not begun opens nothing any more.
+        A template that has not begun opens nothing.
         """
         if self._aborted is None:
             self._aborted = end
@@ -208,7 +208,7 @@ class Driver:
         asyncio.get_running_loop().call_later(_ABORT_S, self.abandon)
 
     def abandon(self) -> None:
-        """Let the session end without the task, if that still runs and listens to nobody."""
+        """Let the session end without the task, if that still runs and ignores its cancellation."""
         if not self._has_finished:
             logger.error("a template ignores that it was cancelled; it is abandoned")
             self._finish(self._interrupted())
@@ -242,11 +242,11 @@ class Driver:
 
     @property
     def _is_left(self) -> bool:
-        """Whether the event loop is being ended, which cancels every task of it at once."""
+        """Whether the event loop ends, which cancels all of its tasks at once."""
         return self._program is not None and self._program.cancelling() > 0
 
     async def _converse(self, play: Play, orders: _Orders) -> SessionEnd | None:
-        """Wait for an order, and resume the template with it."""
+        """Wait for orders, and resume the template with each."""
         overdue: asyncio.CancelledError | None = None
         while True:
             try:
@@ -301,13 +301,13 @@ class Driver:
         return await self._run_out(play) or self._decided
 
     def _is_cut_short(self, exc: BaseException) -> bool:
-        """Whether it was aborted: what the template makes of that is not a failure of it."""
+        """Whether the run was aborted. What the template raises then is not its failure."""
         if self._aborted is not None:
             self._log(f"while it was cut off: {describe_failure(exc, self._where)}")
         return self._aborted is not None
 
     def _break_off(self, exc: BaseException) -> SessionEnd:
-        """How it ends where the template raised while it graded."""
+        """Return the end of a session whose template raised while it graded."""
         end = broke_in_grading(exc, self._where)
         if end.outcome is Outcome.GRADED:
             self._log(f"graded 0, by the agent's own doing: {end.error}")
@@ -335,7 +335,7 @@ class Driver:
     async def _dismiss(
         self, end: SessionEnd, play: Play, _overdue: asyncio.CancelledError | None
     ) -> None:
-        """Tell a waiting template that it is over, and let it clean up.
+        """Tell a waiting template that the session is over, and let it clean up.
 
         An ordinary exception is thrown: closing the generator would raise GeneratorExit,
         which leaves a task group as a BaseExceptionGroup.
@@ -350,7 +350,7 @@ class Driver:
                 self._log(f"while it was told to end: {describe_failure(exc, self._where)}")
 
     def _finish(self, end: SessionEnd | None) -> None:
-        """Say that the template runs no more, once."""
+        """Report once that the template runs no more."""
         if self._has_finished:
             return
         self._has_finished = True

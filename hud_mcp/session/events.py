@@ -1,7 +1,8 @@
-"""What a session may be, what may happen to it, and what is then to be done.
+"""The phases of a session, the events that happen to it, and the effects that follow.
 
-An event says a fact; what only I/O knows comes inside it, and `life` says in which life of the
-world. An effect is one order to one part of the session. `decide` leads from one to the other.
+An event states a fact. Facts that only I/O knows come inside it, and `life` names the life of the
+world that it comes from. An effect is one order to one part of the session. `decide` leads from one
+to the other.
 """
 
 from collections.abc import Callable, Mapping
@@ -58,43 +59,43 @@ __all__ = [
 ]
 
 SessionState = Literal["starting", "resuming", "open", "grading", "parked", "ended"]
-"""What callers are told of a phase."""
+"""The names of phases for callers."""
 
 
 class Phase(StrEnum):
-    """What a session is doing."""
+    """The phase of a session."""
 
     STARTING = "starting"
-    """Its world is opened, and its template runs to the prompt."""
+    """The world is opened, and the template runs to its prompt."""
     RESUMING = "resuming"
-    """The same, and then its world is brought to the last recorded step."""
+    """The world is opened again, and brought to the last recorded step."""
     OPEN = "open"
-    """It is acted on."""
+    """Callers act on it."""
     GRADING = "grading"
-    """Its template has the answer, or has ended the wait for one."""
+    """The template has the answer, or has ended the wait for one."""
     LAID_DOWN = "laid down"
-    """Its world died. What is left of it is closed, before it is resumed."""
+    """The world died. Its remains are closed before it is resumed."""
     EXAMINING = "examining"
-    """Its grader could not use the world. Somebody looks whether that is dead."""
+    """The grader could not use the world. The session looks whether the world is dead."""
     ENDING = "ending"
-    """How it ends is decided; its template cleans up, and the end is written."""
+    """The end is decided. The template cleans up, and the end is written."""
     PARKED = "parked"
-    """It is over here, and waits in its record, or another server process has it."""
+    """The session is over here. It waits in its record, or another server process has it."""
     ENDED = "ended"
-    """It is over."""
+    """The session is over."""
 
 
 class Meets(StrEnum):
-    """What a call meets that would reach a session's world."""
+    """The obstacle that a call for the world meets."""
 
     WORLD = "world"
-    """The world: it is done, in its turn."""
+    """None: the call is made in its turn."""
     START = "start"
     """A start that is not over."""
     RESUMING = "resuming"
-    """A world that is not yet what the record says."""
+    """A world that is not yet at its last recorded step."""
     ANSWER = "answer"
-    """An answer that was submitted before, or a template that has ended the wait for one."""
+    """An earlier answer, or a template that has ended the wait for one."""
     END = "end"
     """The end of the session."""
 
@@ -110,29 +111,29 @@ SHOWN: Mapping[Phase, SessionState] = {
     Phase.PARKED: "parked",
     Phase.ENDED: "ended",
 }
-"""What callers are told, where nothing else is known of it."""
+"""The callers' name of each phase, if no other fact decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """All that its template needs is made."""
+    """The template's needs are ready."""
 
     life: int
 
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """Its prompt is durable."""
+    """The prompt is durable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """This server process has it, which another one began."""
+    """This server process has a session that another one began."""
 
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """Somebody acts on it."""
+    """A caller acts on the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +141,10 @@ class Answered:
     """A step that submits the answer is durable.
 
     Attributes:
-        answer: What was submitted.
-        at: When.
-        died: What the world had died of by then; None where it lives.
-        can_resume: Whether it can be resumed from its record.
+        answer: The submitted answer.
+        at: The time of the submission.
+        died: The cause of the world's death by then; None if it lives.
+        can_resume: Whether the world can be resumed from its record.
     """
 
     life: int
@@ -162,12 +163,12 @@ class EndedItself:
 
 @dataclass(frozen=True, slots=True)
 class EndWanted:
-    """Somebody has it end: a caller, a limit, or the server that stops.
+    """A caller, a limit, or a stopping server wants the session's end.
 
     Attributes:
-        end: How.
-        abort: Whether that is at once, also where it is being graded.
-        answer: What counts as its answer, where its operator ends it.
+        end: The wanted end.
+        abort: Whether to end at once, even while the session is graded.
+        answer: The answer that counts, if the operator ends the session.
     """
 
     end: SessionEnd
@@ -177,16 +178,16 @@ class EndWanted:
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """A write was refused: another server process has it."""
+    """The store refused a write: another server process has the session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broke:
-    """Its world died in a call.
+    """The world died in a call.
 
     Attributes:
-        reason: What it died of.
-        end: How the session ends by that; None where its world comes back.
+        reason: The cause of the death.
+        end: The session's end that follows; None if the world comes back.
     """
 
     life: int
@@ -196,17 +197,17 @@ class Broke:
 
 @dataclass(frozen=True, slots=True)
 class Rested:
-    """Nothing was done in its world directly for a while, and its record is behind."""
+    """The world was not used directly for a while, and its record is behind."""
 
     life: int
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Its template runs no more.
+    """The template runs no more.
 
     Attributes:
-        end: How the session ends by that; None where the template was told to end.
+        end: The session's end that follows; None if the template was told to end.
     """
 
     life: int
@@ -215,13 +216,13 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """Somebody has looked whether the world lives whose grader failed.
+    """The world of a failed grader was looked at.
 
     Attributes:
-        died: What it died of; None where it lives.
+        died: The cause of its death; None if it lives.
         died_before: Whether it had died under a grader in another server process.
         failed_before: Whether its grading had failed in another server process.
-        has_changed: Whether anything was done in it.
+        has_changed: Whether any action was done in it.
         can_resume: Whether it can be resumed from its record.
     """
 
@@ -235,11 +236,11 @@ class Examined:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Its end is written, or is owed.
+    """The end is written, or will be written later.
 
     Attributes:
-        receipt: How it ended; None where it has no record, or is left to it.
-        taken: Whether another server process had it by then.
+        receipt: The receipt; None if the session has no record, or is left to it.
+        taken: Whether another server process had the session by then.
     """
 
     receipt: Receipt | None
@@ -248,17 +249,17 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """What was left of a life is closed, and its log is written."""
+    """The remains of a life are closed, and its log is written."""
 
     life: int
 
 
 @dataclass(frozen=True, slots=True)
 class NotBack:
-    """It could not be resumed.
+    """The session could not be resumed.
 
     Attributes:
-        end: How it ends by that.
+        end: The end that follows.
     """
 
     life: int
@@ -267,11 +268,11 @@ class NotBack:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """Its world is what its record says.
+    """The world is at its last recorded step.
 
     Attributes:
-        answer: The answer that its record has, to be graded again; None without one.
-        at: When it was submitted.
+        answer: The recorded answer, to be graded again; None without one.
+        at: The time of its submission.
     """
 
     life: int
@@ -299,7 +300,7 @@ Event: TypeAlias = (
 )
 
 Post: TypeAlias = Callable[[Event], object]
-"""Says that something has happened to a session."""
+"""A function that reports an event to a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,49 +317,49 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class Proceed:
-    """Let the template go on whose own deadline has ended its wait: it may grade."""
+    """Resume a template whose own deadline has ended its wait: it may grade."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dismiss:
-    """Throw into the template that waits for an answer: there will be none."""
+    """Throw into the template that waits for an answer: no answer comes."""
 
     end: SessionEnd
 
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """Cancel the template, whatever it does."""
+    """Cancel the template, even while it cleans up."""
 
     end: SessionEnd
 
 
 @dataclass(frozen=True, slots=True)
 class StartCommands:
-    """Perform the calls that wait, and those that come."""
+    """Perform the waiting calls, and those that come."""
 
 
 @dataclass(frozen=True, slots=True)
 class CutOff:
-    """Cut the running call off, and wait for nothing."""
+    """Cut the running call off, without waiting for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopCommands:
-    """Cut the running call off, let it let go of the world, and end direct access to it."""
+    """Cut the running call off, wait until it has left the world, and end direct access."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatchUp:
-    """Take the snapshot that the record is behind by."""
+    """Take the snapshot that the record lacks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examine:
-    """Look whether the world lives whose grader failed.
+    """Look whether the world of a failed grader lives.
 
     Attributes:
-        reason: What the grader said of it.
+        reason: The grader's error.
     """
 
     reason: str | None
@@ -366,7 +367,7 @@ class Examine:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Have the session's record say that something is so which decides how it goes on.
+    """Record a fact that decides how the session goes on.
 
     Attributes:
         fact: A field of `SessionFacts`.
@@ -387,8 +388,8 @@ class Record:
     """Write the end.
 
     Attributes:
-        end: How it ends.
-        was_stopped: Whether it waits in its record, as its server was stopped.
+        end: The end.
+        was_stopped: Whether the session waits in its record because its server was stopped.
     """
 
     end: SessionEnd
@@ -397,15 +398,15 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Tell everybody who waits for the end."""
+    """Tell all callers that wait for the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefuseWaiting:
-    """Refuse the calls that wait.
+    """Refuse the waiting calls.
 
     Attributes:
-        died: What the world died of that comes back; None where the session is over.
+        died: The cause of the death of a world that comes back; None if the session is over.
     """
 
     died: str | None = None
@@ -418,10 +419,10 @@ class CloseWorld:
 
 @dataclass(frozen=True, slots=True)
 class WriteLog:
-    """Write what was logged since the last step, which closes this life.
+    """Write the log lines since the last step, which closes this life.
 
     Attributes:
-        release: Whether another server process may have the session then.
+        release: Whether another server process may have the session afterwards.
     """
 
     release: bool = False

@@ -1,9 +1,9 @@
-"""How a caller finds its session: here, or in the record, from where it is resumed first.
+"""The search for a caller's session: here, or in the record, from which it is resumed first.
 
-Ids are secrets, and the store has digests of them alone. So a list of a caller's own sessions has
-the ids of records. They open a session for the very caller that started it, and for nobody else:
-for whoever sends the same token; or, over stdio, for the same connection. Without a token, HTTP
-tells nobody from another, and nothing is listed or found by them.
+Ids are secrets, and the store has only their digests. So a list of a caller's own sessions has the
+ids of records. A record's id opens a session for the caller that started it alone: the same token,
+or the same connection over stdio. Without a token, HTTP cannot tell callers apart, so nothing is
+listed or found by these ids.
 """
 
 from dataclasses import replace
@@ -26,10 +26,10 @@ from hud_mcp.store.stored_session import OwnSession
 __all__ = ["MOST", "Finding", "SharedConnections"]
 
 _RECORD = "traj-"
-"""Begins a record's id."""
+"""The start of a record's id."""
 
 MOST = 50
-"""Sessions in one list."""
+"""The most sessions in one list."""
 
 
 class SharedConnections(Protocol):
@@ -47,12 +47,12 @@ class SharedConnections(Protocol):
 
 
 class Finding:
-    """Finds sessions for those who may have them.
+    """The search for a session that its caller may have.
 
     Args:
-        roster: Who is here.
-        store: Who is not.
-        resumption: Resumes a session, and looks after the others that earlier servers left.
+        roster: The sessions of this process.
+        store: All other sessions.
+        resumption: Resumes a session, and cares for those that earlier servers left.
     """
 
     def __init__(self, roster: Roster, store: Store, resumption: Resumption) -> None:
@@ -63,14 +63,14 @@ class Finding:
         self._connections: SharedConnections | None = None
 
     def share_connections(self, connections: SharedConnections) -> None:
-        """Look there for the sessions of a connection over HTTP."""
+        """Search the sessions of a connection over HTTP there too."""
         self._connections = connections
 
     async def add_to_connection(self, session: Session, caller: Caller) -> None:
-        """Record on which connection a session was started, where other processes serve it too.
+        """Record the connection on which a session was started, if other processes serve it too.
 
         Raises:
-            StoreFailed: It is not recorded.
+            StoreFailed: The connection is not recorded.
         """
         if self._connections is not None and (name := _over_http(caller)) is not None:
             await self._connections.add_to_connection(digest(name), session.trajectory_id)
@@ -105,9 +105,9 @@ class Finding:
         return session
 
     async def key_of(self, session_id: str, caller: Caller) -> str | None:
-        """The digest of the id of a caller's session, which is not resumed for that.
+        """Return the digest of the id of a caller's session, without resuming it.
 
-        None where the caller has no such session, whether another one has or nobody.
+        None if the caller has no such session. The result does not tell whether another caller has.
 
         Raises:
             StoreFailed: The store cannot be read.
@@ -122,7 +122,7 @@ class Finding:
         return key if await self._store.find_session(key, principal=caller.principal) else None
 
     async def current(self, session: Session) -> Session | Receipt:
-        """Return what goes on in a session's place; raises as `Sessions.current` does."""
+        """Return the session that goes on in another's place; raises as `Sessions.current`."""
         key, caller = session.secret_digest, session.caller
         here = self._usable(key, caller)
         if here is not None:
@@ -141,10 +141,10 @@ class Finding:
         return found
 
     async def list_own(self, caller: Caller) -> list[tuple[OwnSession, Session | None]]:
-        """The newest sessions of a caller, newest first; each with what is here of it, if it is.
+        """Return the newest sessions of a caller, newest first, each with its session here, if any.
 
         Raises:
-            InvalidTask: The caller is not told from others.
+            InvalidTask: The caller cannot be told from others.
             StoreFailed: The store cannot be read.
         """
         if caller.is_agent:
@@ -167,7 +167,7 @@ class Finding:
         ]
 
     async def find_own(self, trajectory_id: str, caller: Caller) -> str | None:
-        """The digest of the id of a caller's session, by its record's id; None where it has none.
+        """Return the digest of the id of a caller's session, by its record's id; None without one.
 
         Raises:
             StoreFailed: The store cannot be read.
@@ -180,7 +180,7 @@ class Finding:
         return here.secret_digest if here is not None and here.caller.is_same(caller) else None
 
     async def _only(self, caller: Caller) -> str:
-        """The digest of the id of the session of a caller that names none; raises as `find`."""
+        """Return the digest of the only session of a caller that names none; raises as `find`."""
         if self._connections is not None and (name := _over_http(caller)) is not None:
             found = await self._connections.list_of_connection(
                 digest(name), principal=caller.principal
@@ -193,12 +193,12 @@ class Finding:
         return self._roster.only(caller).secret_digest
 
     def _usable(self, key: str, caller: Caller) -> Session | None:
-        """A session that can be used at once; None where it must be waited for, or is not here."""
+        """Return a session that can be used at once; None if it is not ready, or not here."""
         session = self._roster.get(key)
         if session is None or session.caller.principal != caller.principal:
             return None
         if session.state.phase is Phase.OPEN:
-            # Nobody overtakes those who wait for it.
+            # Nobody overtakes the callers that wait for the session.
             return None if self._work.is_under_way((key, caller.principal)) else session
         if session.state.is_let_go:
             return session if self._resumption.is_stopped else None
@@ -241,7 +241,7 @@ def _has_ended(own: OwnSession, here: Session | None) -> bool:
 
 
 def _over_http(caller: Caller) -> str | None:
-    """The Mcp-Session-Id of a caller; None where it has none."""
+    """The Mcp-Session-Id of a caller; None without one."""
     connection = caller.connection or ""
     return connection.removeprefix(HTTP) if connection.startswith(HTTP) else None
 

@@ -1,7 +1,7 @@
-"""A held task: its spec, its state, the life of its world and its journal; one way to change it.
+"""A held task: its spec, state, life and journal, and the one way to change it.
 
-Whoever sees something happen posts an event. `decide` gives the next state and the effects, which
-are carried out in their order.
+Every part posts its events here. `decide` gives the next state and the effects, which are carried
+out in their order.
 """
 
 import asyncio
@@ -47,26 +47,34 @@ Rest: TypeAlias = Callable[[], Awaitable[object]]
 """The part of an effect that has to be waited for."""
 
 _IN_TURN = (ev.StopCommands, ev.Examine, ev.Record, ev.CloseWorld, ev.WriteLog, ev.Resume)
-"""Effects that may have to wait, and that overtake nothing. All others are done at once."""
+"""Effects that may have to wait, and so keep their order. All others are done at once."""
 
 
 class HeldTask:
-    """One session as it is here, without what its callers do.
+    """One session in this process, without the calls on it.
 
-    Effects that need not wait are carried out in the turn of whoever posts the event. From the
-    first that has to, a task of the session does the rest in order, and is gone then: there is
-    never more than one. An order to the template overtakes what waits.
+    Effects that need not wait are carried out in the turn of the event. From the first that has to
+    wait, a task of the session does the rest in order, and is gone then: there is never more than
+    one. An order to the template overtakes the waiting effects.
 
     Args:
         spec: The parts of the session.
-        effects: Does of each effect what can be done at once, and returns the rest.
-        store: Where it is recorded.
+        effects: Does the immediate part of an effect, and returns the rest.
+        store: The store of its record.
         shared: The process's shared services.
-        stored: Its record, where another server process began it.
-        provisional: Whether it expires early until somebody acts on it.
-        program: A task that is cancelled with the whole event loop alone; None where none is.
-        changes: Is told what is recorded.
-        on_over: Is told once nothing can be done with it here any more.
+        stored: The record, if another server process began the session.
+        provisional: Whether the session expires early until a caller acts on it.
+        program: A task that only the end of the event loop cancels; None without one.
+        changes: The listeners to its record.
+        on_over: Called once the session is over here.
+        state: The present state.
+        journal: The writer of its record.
+        strain: The effects of the machine's load on it.
+        prompt: The template's question; None before.
+        expiry: The timer of the next look at its expiry.
+        failure: The reason why it could not be resumed, if its record could not be written.
+        touched_s: The time of the last use, by `time.monotonic`.
+        waited_at_touch_s: The machine's delays of the process until then.
 
     Attributes:
         spec: The same.
@@ -166,18 +174,18 @@ class HeldTask:
         )
 
     def touch(self) -> None:
-        """Note that somebody acts on it, or attends to it: it is not idle until now."""
+        """Note a use of the session: its idle time begins anew."""
         self.touched_s = time.monotonic()
         self.waited_at_touch_s = self.shared.contention.waited_s
 
     def waited_since(self, waited_s: float) -> float:
-        """Seconds that this machine has let the process wait since an earlier reading of them."""
+        """Seconds that the machine has delayed the process since an earlier reading."""
         return self.shared.contention.waited_s - waited_s
 
     # Events and effects.
 
     def post(self, event: ev.Event) -> State:
-        """Say that something has happened; return what the session is then."""
+        """Report an event, and return the state that follows."""
         self._events.append(event)
         if self._deciding:
             return self.state
@@ -186,7 +194,7 @@ class HeldTask:
         return self._decide_all()
 
     async def until(self, holds: Callable[[State], bool]) -> State:
-        """Wait until something holds of the state, and return that."""
+        """Wait until a condition holds of the state, and return the state."""
         while not holds(self.state):
             changed = asyncio.get_running_loop().create_future()
             self._waiting.append(changed)
@@ -194,7 +202,7 @@ class HeldTask:
         return self.state
 
     def _decide_all(self) -> State:
-        """Decide on all that has happened, and begin what follows."""
+        """Decide on all reported events, and begin what follows."""
         self._deciding = True
         try:
             while self._events:
@@ -226,7 +234,7 @@ class HeldTask:
                 return
 
     def _begin(self, effect: ev.Effect) -> Rest | None:
-        """Do what of an effect can be done at once; return the rest, or None."""
+        """Do the immediate part of an effect; return the rest, or None."""
         try:
             return self._functions[type(effect)](self, effect)
         except Exception:  # what comes after it, is done nevertheless
@@ -234,7 +242,7 @@ class HeldTask:
             return None
 
     async def _run(self) -> None:
-        """Do what waits. Only the end of the event loop cancels it: then it goes on too."""
+        """Do the waiting effects, also after the event loop's end has cancelled this task."""
         while self._effects:
             effect = self._effects.pop(0)
             rest = effect if callable(effect) else self._begin(effect)
@@ -248,21 +256,21 @@ class HeldTask:
         self._task = None
 
     def tell_change(self) -> None:
-        """Tell whoever listens that something of it is recorded."""
+        """Tell the listeners that something of the session is recorded."""
         self.changes.tell(self.spec.secret_digest)
 
     # Calls on the world.
 
     async def over(self) -> None:
-        """Wait until its end may be read."""
+        """Wait until the end may be read."""
         await self.until(lambda state: state.is_over)
 
     async def closed(self) -> None:
-        """Wait until the world is closed, for good."""
+        """Wait until the world is closed for good."""
         await self.until(lambda state: state.is_closed)
 
     async def back(self) -> None:
-        """Wait until the world has been resumed, where it has died."""
+        """Wait until a world that has died is resumed."""
         if self.state.is_coming_back:
             await self.until(lambda state: not state.is_coming_back)
 
@@ -271,12 +279,12 @@ class HeldTask:
     ) -> T:
         """Make a call on the world after those that wait, within a limit; return its result.
 
-        A detached call goes on where its caller is cancelled. One that does not refuse looks
-        by itself, in its turn, whether it meets the world.
+        A detached call goes on if its caller is cancelled. A call that does not refuse must look in
+        its turn whether it meets the world.
 
         Raises:
-            SessionEnded, SessionResuming, AlreadyAnswered, SessionBusy: It was not made.
-            WorldDied: It was undone: the world died of it, and is resumed.
+            SessionEnded, SessionResuming, AlreadyAnswered, SessionBusy: The call was not made.
+            WorldDied: The call was undone: the world died of it, and is resumed.
             EnvironmentFailed: The world broke, and the session has ended without a grade.
         """
         if self.state.phase is not ev.Phase.OPEN:
@@ -304,7 +312,7 @@ class HeldTask:
                 self.strain.note_refusal(waited_s, self.touched_s - began_s)
 
     async def _as_told(self, exc: EnvironmentFailed, life: int) -> HudMcpError:
-        """What a call is told that found its world broken, once it is known what follows."""
+        """Return the error for a call that found its world broken, once the sequel is known."""
         reason, deaths = self.state.died or str(exc), self.journal.deaths
         if self.state.is_coming_back or self.state.life != life:
             was_dead = bool(deaths) and deaths[-1].info.get(UNDONE) == "before"
@@ -323,7 +331,7 @@ class HeldTask:
         """Refuse a call that would not meet the world.
 
         Raises:
-            SessionEnded, SessionResuming, AlreadyAnswered: Saying what it meets instead.
+            SessionEnded, SessionResuming, AlreadyAnswered: The obstacle that the call meets.
         """
         match self.state.meets:
             case ev.Meets.END:
@@ -338,7 +346,7 @@ class HeldTask:
     # Its world and its record.
 
     def stage(self) -> None:
-        """Make what the world is opened with.
+        """Make the opening of the world.
 
         Raises:
             InvalidContext: The context is not one of the environment's.
@@ -346,10 +354,10 @@ class HeldTask:
         self.opening = self.spec.opening(self.shared, self.journal.log, self.stored)
 
     async def flush_end(self) -> None:
-        """Write the end that the record does not have yet.
+        """Write an end that the record lacks.
 
         Raises:
-            StoreFailed: It still cannot be written.
+            StoreFailed: The end still cannot be written.
             SessionTaken: Another server runs the session; its end is decided there.
         """
         stands = await self.journal.flush_end()
@@ -357,7 +365,7 @@ class HeldTask:
             self.post(ev.Recorded(stands))
 
     def stop_timers(self) -> None:
-        """Do nothing by itself any more: its process ends."""
+        """Stop all timers, for the end of the process."""
         for timer in (self.retry, self.expiry):
             if timer is not None:
                 timer.cancel()

@@ -1,8 +1,8 @@
-"""Deaths of a session's world, as its record has them, and whose doing they are.
+"""A session's history by its record: steps that stand, deaths of its world, measurements.
 
-A call in whose course the world died is a step that is undone: no replay repeats it, and it says
-so in the record, where every server that resumes the session counts it. One death may be
-anybody's. The same again after the world was resumed is the agent's.
+If the world dies in a call, the call's step is undone: no replay repeats it. The record says so,
+and every server that resumes the session counts it. One death may have any cause. The same death
+after the world was resumed is the agent's doing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ __all__ = [
 
 
 _MOST_IN_A_ROW = 3
-"""So many calls in a row whose world died, whatever they were, are the agent's doing too."""
+"""Calls in a row, of any kind, whose deaths of the world are the agent's doing."""
 
 
 class DiedAgain(EnvironmentFailed):
@@ -35,12 +35,12 @@ class DiedAgain(EnvironmentFailed):
 
 
 def standing(steps: Sequence[TrajectoryStep]) -> list[TrajectoryStep]:
-    """The steps that stand: those that no death of the world has undone."""
+    """The steps that stand, which no death of the world has undone."""
     return [step for step in steps if not step.undone]
 
 
 def trail(steps: Sequence[TrajectoryStep]) -> list[TrajectoryStep]:
-    """The calls since the last one that stands, each of which met a dead world."""
+    """The calls since the last step that stands; each met a dead world."""
     found: list[TrajectoryStep] = []
     for step in reversed(steps):
         if not step.undone:
@@ -50,17 +50,17 @@ def trail(steps: Sequence[TrajectoryStep]) -> list[TrajectoryStep]:
 
 
 def whose_doing(deaths: Sequence[TrajectoryStep], *, has_acted: bool) -> Cause | None:
-    """Whose doing the newest of the deaths since the last step that stands is.
+    """Return the cause of the newest death since the last step that stands.
 
-    One that had happened before its call began, as of a browser that was killed between two
-    calls, is held against nobody, and neither is what a world dies of that is only looked at.
+    Nobody is to blame for a death before its call began, such as a browser that was killed between
+    two calls. Nobody is to blame for a world that dies of a look either.
 
     Args:
-        deaths: What `trail` gives.
-        has_acted: Whether anything was done in the world before.
+        deaths: The result of `trail`.
+        has_acted: Whether any action was done in the world before.
 
     Returns:
-        None where the world may come back, and nobody is to blame.
+        None if nobody is to blame, so that the world may come back.
     """
     during = [step for step in deaths if step.info.get(UNDONE) == "during"]
     if not during or deaths[-1] is not during[-1]:
@@ -73,24 +73,32 @@ def whose_doing(deaths: Sequence[TrajectoryStep], *, has_acted: bool) -> Cause |
 
 
 def _is_same(one: TrajectoryStep, other: TrajectoryStep) -> bool:
-    """Whether two calls were the same, and both had a world that lived when they began."""
+    """Whether two calls were the same, and each began with a living world."""
     return (one.kind, one.actions) == (other.kind, other.actions) and one.info.get(
         UNDONE
     ) == other.info.get(UNDONE) == "during"
 
 
 FINAL_RESPONSE = "hud-mcp/final_response"
-"""In a step's `info`: the answer that is kept for the operator's `evaluate`, and not graded yet."""
+"""In a step's `info`: the answer, kept for the operator's `evaluate` and not graded yet."""
 
 BY_AGENT = "hud-mcp/by_agent"
-"""In a measurement's `info`: that the agent's own doing kept it from looking."""
+"""In a measurement's `info`: the agent's own doing prevented the measurement."""
 
 
 class Measuring:
-    """One session's history and measurements.
+    """One session's history and measurements, read back from its record after a restart.
+
+    An operator may measure at any time. The last measurement by the task's own `evaluate` is the
+    grade when the operator closes the session.
 
     Args:
-        keeps_history: Whether a function may ask what the agent did.
+        keeps_history: Whether a function may read the agent's actions.
+        final_response: The agent's last answer, if an operator grades.
+        grade: The last measurement by the task's own `evaluate`; None without one, or without a
+            number in it.
+        failure: The reason why the last `evaluate` gave none; None if it gave one.
+        is_agents: Whether that was the agent's own doing.
 
     Attributes:
         final_response: What the agent submitted last, where an operator grades.
@@ -118,13 +126,13 @@ class Measuring:
 
     @property
     def history(self) -> History:
-        """Each action that was performed, as the agent sent it, with what it hit."""
+        """The performed actions, as the agent sent them, each with its target."""
         return History(self._actions, self._targets)
 
     def note_actions(
         self, actions: Sequence[Mapping[str, Any]], targets: Sequence[str | None] = ()
     ) -> None:
-        """Add what was performed, and what each of it hit, as far as that is known."""
+        """Add performed actions, and their known targets."""
         if self._keeps_history:
             self._actions.extend(actions)
             self._targets.extend([*targets, *[None] * len(actions)][: len(actions)])
@@ -134,25 +142,25 @@ class Measuring:
         self.grade, self.is_done, self.failure = measured.grade, True, None
 
     def fail(self, why: str | None, *, by_agent: bool = False) -> None:
-        """Note that the task's own `evaluate` gave nothing: why, or None where it was cut off."""
+        """Note that the task's own `evaluate` gave nothing, and why; None if it was cut off."""
         self.grade, self.is_done, self.failure, self.is_agents = None, False, why, by_agent
 
     def forget(self) -> None:
-        """Forget what was measured and said: the task begins anew."""
+        """Forget all measurements and answers: the task begins anew."""
         self.grade, self.is_done, self.failure, self.final_response = None, False, None, None
         self.forget_history()
 
     def forget_history(self) -> None:
-        """Forget what the agent did."""
+        """Forget the agent's actions."""
         self._actions.clear()
         self._targets.clear()
 
     def end(self, *, reason: str | None = None, cause: Cause = Cause.OPERATOR) -> SessionEnd:
-        """How the session ends when its operator closes it now.
+        """Return the end of the session if its operator closes it now.
 
         Args:
-            reason: Why nothing was measured, for the record.
-            cause: Whose doing that is.
+            reason: The reason why nothing was measured, for the record.
+            cause: The cause of that.
         """
         if self.failure is not None and self.is_agents:
             return SessionEnd.by_agent(self.failure)
@@ -168,7 +176,7 @@ class Measuring:
         return SessionEnd(Outcome.GRADED, grade=self.grade)
 
     def restore(self, steps: Sequence[TrajectoryStep]) -> None:
-        """Read it back from the record."""
+        """Read the history back from the record."""
         for step in standing(steps):
             if step.kind == "reset":
                 self.forget()

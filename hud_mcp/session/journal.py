@@ -1,7 +1,7 @@
 """One session's record: its beginning, its steps and its log, its snapshots, its end.
 
-A step is owed from the moment that it is numbered. What could not be written is made good with the
-next write: a full disk loses nothing.
+A numbered step stays in memory until it is written. If a write fails, the next one includes it: a
+full disk loses nothing.
 """
 
 import asyncio
@@ -29,15 +29,23 @@ logger = logging.getLogger(__name__)
 
 
 class Journal:
-    """Writes one session's beginning, steps, log and end, each once and in order.
+    """The writer of one session's beginning, steps, log and end, each once and in order.
 
     Args:
-        store: Where to.
+        store: The store of the record.
         trajectory_id: The record's id.
-        post: Is told where another server has taken the session over.
-        log_lines: How many lines of log are kept.
-        stored: The record, where another server process began it.
-        on_written: Called whenever steps have been written.
+        post: Receives an event if another server has taken the session over.
+        log_lines: The most lines of the log.
+        stored: The record, if another server process began the session.
+        on_written: Called after steps were written.
+        attempt: The number of this start among those of its task, if known.
+        snapshots: Notes on the session's snapshots, recorded with the steps.
+        count: The number of steps, written or not.
+        changed: The number of steps up to the last that may have changed the world.
+        deaths: The calls since the last step that stands; each met a dead world.
+        snapshot_step: The step of the last snapshot; None without one.
+        is_behind: Whether an access may have done what no step and no snapshot has.
+        taken: Whether another server has taken the session over: this one writes nothing more.
 
     Attributes:
         attempt: The how manieth start of its task it is, once that is known.
@@ -72,7 +80,7 @@ class Journal:
         self._id = trajectory_id
         self._post = post
         self._on_written = on_written
-        self._lock = asyncio.Lock()  # of whoever writes what is owed
+        self._lock = asyncio.Lock()  # held by the writer of what is pending
         self._beginning: asyncio.Future[int] | None = None
         self._writing: asyncio.Future[None] | None = None
         self._steps: list[NewStep] = []
@@ -101,12 +109,12 @@ class Journal:
 
     @property
     def is_written(self) -> bool:
-        """Whether nothing is left to be written: no step, no line, no fact and no end."""
+        """Whether nothing is left to write: no step, no line, no fact and no end."""
         return not (self._steps or self._lines or self._facts or self._receipt)
 
     @property
     def owes(self) -> bool:
-        """Whether the end is known and not written."""
+        """Whether the end is known and not yet written."""
         return self._receipt is not None
 
     def log(self, line: str) -> None:
@@ -117,7 +125,7 @@ class Journal:
             self._lines.append((utc_now(), line + more))
 
     def mark(self, **facts: bool | int) -> None:
-        """Owe facts of `SessionFacts`; nothing follows from them once it has ended."""
+        """Note facts of `SessionFacts` for the next write; after the end they change nothing."""
         if not self._has_ended:
             self._facts.update(facts)
 
@@ -135,18 +143,18 @@ class Journal:
         self.count += 1
 
     def withdraw(self) -> None:
-        """Take the last step back, if it is not written yet: what it says was not done."""
+        """Take the last step back if it is not written yet, because its call was not performed."""
         if self._steps:
             self._steps.pop()
             self.count -= 1
             self.changed, self.deaths, self.snapshot_step, self.is_behind = self._before
 
     def restore(self, snapshot_step: int | None) -> None:
-        """Say after which step the snapshot was taken that the world was restored from."""
+        """Note the step of the snapshot from which the world was restored."""
         self.snapshot_step = snapshot_step
 
     def give_up(self) -> None:
-        """Write nothing any more: what is owed here is not the truth of the record."""
+        """Write nothing more: the unwritten rest is not the truth of the record."""
         self.taken = True
         self._steps.clear()
         self._lines.clear()
@@ -158,16 +166,16 @@ class Journal:
     # The beginning.
 
     async def begin(self, spec: SessionSpec, prompt: str | None = None) -> None:
-        """Record the beginning, once: what a second call is given changes nothing.
+        """Record the beginning once; a second call changes nothing.
 
-        It happens even if the wait is cancelled.
+        The beginning is recorded even if the wait is cancelled.
 
         Args:
             spec: The parts of the session.
-            prompt: What it asks, where that is known by then.
+            prompt: The prompt, if known by then.
 
         Raises:
-            LimitReached: It is a start too many. It was not written, and will not be.
+            LimitReached: The task has had its last start. Nothing was written, and nothing will be.
             StoreFailed: The same, for another reason.
         """
         begun = self._beginning
@@ -186,25 +194,25 @@ class Journal:
         self.attempt = begun.result() if begun.done() else await asyncio.shield(begun)
 
     async def save_prompt(self, prompt: str) -> None:
-        """Record what the session asks.
+        """Record the prompt.
 
         Raises:
-            StoreFailed: It was not written.
-            SessionTaken: The same; another server runs the session.
+            StoreFailed: The prompt was not written.
+            SessionTaken: The prompt was not written; another server runs the session.
         """
         await self._store.set_prompt(self._id, prompt)
 
     async def keep_handle(self, handle: bytes) -> None:
-        """Record what the world is found by; raises as `save_prompt` does."""
+        """Record the address of a remote world; raises as `save_prompt` does."""
         await self._store.set_handle(self._id, handle)
 
     # Steps and the log.
 
     async def add(self, draft: Draft) -> None:
-        """Record a step: it survives the death of the process when this returns.
+        """Record a step. It survives the death of the process when this returns.
 
         Raises:
-            StoreFailed: It was not written; it is kept, and written with the next one.
+            StoreFailed: The step was not written. The next write includes it.
             SessionTaken: Another server runs the session; nothing is written here any more.
         """
         self.owe(draft)
@@ -224,24 +232,24 @@ class Journal:
             ) from exc
 
     async def keep(self, draft: Draft) -> None:
-        """Record a step whose call has failed; where that fails too, with the next one."""
+        """Record the step of a failed call. If this fails too, the next write includes the step."""
         try:
             await self.add(draft)
         except (StoreFailed, SessionTaken) as exc:
             logger.warning("%s", exc)
 
     async def flush(self) -> None:
-        """Write what is owed of steps, facts and the log, without a step more.
+        """Write pending steps, facts and log lines, without another step.
 
         Raises:
-            StoreFailed: It was not written; it is kept, and written with the next step.
+            StoreFailed: They were not written. The next write includes them.
             SessionTaken: Another server runs the session.
         """
         if self._steps or self._lines or self._facts or self._writing is not None:
             await self._flush(whole=True)
 
     def _commit(self) -> bool:
-        """Commit the one step that is owed, without a wait; return whether that was done."""
+        """Commit the one pending step without waiting; return whether it was done."""
         if len(self._steps) != 1 or self._lines or self._facts or self._lock.locked():
             return False
         if self._writing is not None or self.taken:
@@ -252,13 +260,12 @@ class Journal:
         return True
 
     async def _flush(self, *, whole: bool) -> None:
-        """Write every step, then the facts and the log; also where the wait is cancelled.
+        """Write every step, then the facts and the log, even if the wait is cancelled.
 
         Args:
-            whole: Whether a log that cannot be written is an error: a recorded step stands
-                without it.
+            whole: Whether an unwritten log is an error. A recorded step stands without it.
         """
-        # Shielded: what was performed is recorded, also where its request was cancelled.
+        # Shielded: a performed action is recorded even if its request was cancelled.
         with anyio.CancelScope(shield=True):
             async with self._lock:
                 while self._steps or self._writing is not None:
@@ -270,14 +277,14 @@ class Journal:
                         raise  # else it is kept, and the next write tries again
 
     def _write_steps(self) -> "asyncio.Future[None]":
-        """Write the steps that are owed, after those that are being written.
+        """Write the pending steps, after those that are being written.
 
-        A task that is cancelled without a scope leaves this while it is under way.
+        If the task is cancelled without a scope, it leaves while the write is under way.
         """
         if self._writing is None:
             steps = tuple(self._steps)
             self._writing = writing = self._store.write_steps(self._id, steps)
-            if writing.done():  # what is called back would come too late for who waits
+            if writing.done():  # the callback would run too late for the waiting caller
                 self._conclude_steps(len(steps), writing)
             else:
                 writing.add_done_callback(partial(self._conclude_steps, len(steps)))
@@ -293,7 +300,7 @@ class Journal:
             self._drop(count)
 
     async def _write_words(self) -> None:
-        """Write the facts and the lines of the log that are owed."""
+        """Write the pending facts and log lines."""
         if facts := dict(self._facts):
             await self._store.mark(self._id, facts)
             self._facts = {name: v for name, v in self._facts.items() if facts.get(name) != v}
@@ -303,17 +310,17 @@ class Journal:
             self._first_line += len(lines)
 
     def _drop(self, count: int) -> None:
-        """Forget the first steps that are owed: they are written."""
+        """Forget the first pending steps, which are written."""
         del self._steps[:count]
         self._on_written()
 
     # Snapshots without a step.
 
     async def fall_behind(self) -> None:
-        """Record that something is about to be done that no step will repeat.
+        """Record that an access is about to do what no step will repeat.
 
         Raises:
-            StoreFailed: It was not written, so nothing may be done.
+            StoreFailed: The record was not written, so the access may do nothing.
             SessionTaken: Another server runs the session.
         """
         await self.flush()
@@ -321,14 +328,14 @@ class Journal:
         self.snapshot_step, self.is_behind = None, True
 
     async def catch_up(self, snapshot: bytes) -> None:
-        """Record a snapshot that was taken after the last step, and has all that was done.
+        """Record a snapshot that was taken after the last step, and has all accesses in it.
 
         Raises:
-            StoreFailed: It was not written.
+            StoreFailed: The snapshot was not written.
             SessionTaken: Another server runs the session.
         """
         await self.flush()
-        self.is_behind = False  # before the wait: what begins meanwhile says so anew
+        self.is_behind = False  # before the wait: an access that begins meanwhile sets it again
         try:
             await self._put_snapshot(self.count - 1, snapshot)
         except BaseException:
@@ -347,14 +354,14 @@ class Journal:
     # The end.
 
     async def end(self, receipt: Receipt) -> Receipt | None:
-        """Record the end, with everything that is still owed.
+        """Record the end, with everything that is still pending.
 
         Returns:
-            The receipt that stands: another server may have ended the session before. None where
-            another one has taken it over.
+            The receipt that stands: another server may have ended the session before. None if
+            another one has taken the session over.
 
         Raises:
-            StoreFailed: It was not written; `flush_end` tries again.
+            StoreFailed: The end was not written; `flush_end` tries again.
         """
         if self.taken:
             return None
@@ -362,13 +369,13 @@ class Journal:
         return await self.flush_end()
 
     async def flush_end(self) -> Receipt | None:
-        """Write the end, if it is still owed.
+        """Write the end if it is still pending.
 
         Returns:
-            The receipt that stands; None where nothing was owed.
+            The receipt that stands; None if nothing was pending.
 
         Raises:
-            StoreFailed: It still cannot be written.
+            StoreFailed: The end still cannot be written.
             SessionTaken: Another server runs the session; its end is decided there.
         """
         receipt = self._receipt
@@ -390,10 +397,10 @@ class Journal:
         return stands
 
     async def leave(self) -> None:
-        """Write what was logged after the end, and what is still owed.
+        """Write the log lines after the end, and everything that is still pending.
 
         Raises:
-            StoreFailed: It was not written.
+            StoreFailed: They were not written.
         """
         try:
             await self.flush_end()
@@ -402,10 +409,10 @@ class Journal:
             logger.debug("the end of the log is the other server's")
 
     async def release(self) -> None:
-        """Let go of the session, so that another server can resume it, if none does already.
+        """Release the session, so that another server can resume it, if none has it already.
 
         Raises:
-            StoreFailed: It is still this server's.
+            StoreFailed: This server still holds the session.
         """
         if not self.taken:
             await self._store.release_session(self._id, flushed=self.is_complete)

@@ -1,4 +1,4 @@
-"""One life of a session's world: the parts that are made anew for each, and used for one alone."""
+"""One life of a session's world: the parts that are made anew for each life."""
 
 import asyncio
 from typing import Any
@@ -25,12 +25,18 @@ class Life:
     """One life: a world, the template that runs on it, and the calls that use it.
 
     Args:
-        number: How many there were before.
+        number: The number of lives before.
         spec: The parts of the session.
-        journal: Takes every step.
-        post: Is told what happens in it.
+        journal: The writer of its steps.
+        post: Receives the events of this life.
         shared: The process's shared services.
-        program: A task that is cancelled with the whole event loop alone; None where none is.
+        program: A task that only the end of the event loop cancels; None without one.
+        measuring: The agent's history, and the measurements.
+        template: The template, which asks and grades.
+        world: The world.
+        direct: Uses of the world beside calls.
+        turn: The order of calls: one at a time uses the world.
+        driver: The run of the template.
 
     Attributes:
         number, spec, journal, post: The same.
@@ -100,7 +106,7 @@ class Life:
 
     @property
     def can_resume(self) -> bool:
-        """Whether the world, if it dies now, can be resumed from what is recorded."""
+        """Whether a world that dies now can be resumed from its record."""
         journal = self.journal
         return (
             journal.is_complete
@@ -116,12 +122,12 @@ class Life:
         return Draft(kind, actions, scale=world.scale, look=look, was_dead=was_dead)
 
     def fail(self, draft: Draft, exc: BaseException, where: str, *, interrupted: bool) -> None:
-        """Say in its step why a call failed; where the world died and comes back, nothing stands.
+        """Note in the step why its call failed. If the world died and comes back, nothing stands.
 
         Args:
-            draft: The step. What no replay repeats of it is not taken into account yet.
-            exc: What was raised.
-            where: How far it had come.
+            draft: The step. Effects that no replay repeats are not noted in it yet.
+            exc: The exception.
+            where: The progress of the call.
             interrupted: Whether something else than the call's own failure ended it.
         """
         draft.fail(why_stopped(exc, where), interrupted=interrupted)
@@ -130,7 +136,7 @@ class Life:
             draft.fail(self.world.died or str(exc), interrupted=False)
 
     def tell_broken(self, exc: EnvironmentFailed) -> None:
-        """Say that a call found the world broken, and whose doing that is."""
+        """Report that a call found the world broken, and the cause."""
         reason, deaths = self.world.died or str(exc), self.journal.deaths
         undone = bool(deaths) and deaths[-1].index == self.journal.count - 1
         cause = whose_doing(deaths, has_acted=self.journal.changed > 0) if undone else None
@@ -143,6 +149,6 @@ class Life:
         self.post(Broke(self.number, reason, end))
 
     def forget(self) -> None:
-        """Forget what only a session that goes on has a use for: its world is closed."""
+        """Forget the parts that only a living session needs, because the world is closed."""
         self.world.latest = None
         self.measuring.forget_history()

@@ -1,4 +1,4 @@
-"""The bounds of a server and of each session; reaching one is an error that names it."""
+"""The bounds of a server, of each session, and of waits. Reaching one is an error that names it."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PATIENCE_S = 5.0
-"""How long a template or a world may take to clean up."""
+"""The longest cleanup of a template or a world."""
 _CANCELLED_S = 1.0
 _LET_GO_S = 0.5
 
@@ -45,12 +45,12 @@ _LET_GO_S = 0.5
 async def in_patience(
     work: Callable[[], Awaitable[None]], what: str, log: Callable[[str], None]
 ) -> None:
-    """Wait for cleanup, for a while, whatever cancels this task.
+    """Wait a bounded time for cleanup, even if this task is cancelled.
 
     Args:
-        work: Cleans up.
-        what: What it is, for the log.
-        log: Takes a line for the session's log, where it fails or is given up.
+        work: The cleanup.
+        what: Its name for the log.
+        log: Takes a line for the session's log if the cleanup fails or is given up.
     """
     task = asyncio.ensure_future(work())
     try:
@@ -65,10 +65,10 @@ async def in_patience(
 
 
 async def within(seconds: float, work: Awaitable[T]) -> T:
-    """Wait for work so long, and let go of it then, whether or not it lets itself be cancelled.
+    """Wait for work a bounded time, then leave it, even if it ignores its cancellation.
 
     Raises:
-        TimeoutError: It took longer.
+        TimeoutError: The work took longer.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -85,16 +85,16 @@ async def within(seconds: float, work: Awaitable[T]) -> T:
 
 
 def _see(task: "asyncio.Future[Any]") -> None:
-    """Take note of how work ended that nobody waits for any more."""
+    """Retrieve the exception of abandoned work, which asyncio would log otherwise."""
     if not task.cancelled() and (exc := task.exception()) is not None:
         logger.debug("what was let go of failed: %s", exc)
 
 
 def done_now(work: Coroutine[Any, Any, T]) -> T:
-    """Do work that waits for nothing, in the running task.
+    """Run a coroutine that never waits, in the running task.
 
     Raises:
-        RuntimeError: It waits for something; it is closed.
+        RuntimeError: The coroutine waits. It is closed.
     """
     try:
         work.send(None)

@@ -1,7 +1,6 @@
 """A session's world: opened once, acted on and observed in turn, and resumed elsewhere.
 
-Places are given to it, and told by it, in pixels of the picture that the agent was shown last,
-whatever the world's own are.
+Places come and go in pixels of the picture that the agent saw last, in every world.
 """
 
 import asyncio
@@ -35,9 +34,9 @@ __all__ = ["LiveWorld", "Play"]
 logger = logging.getLogger(__name__)
 
 _CLOSE_S = 2.0
-"""How long what the tools opened may take to close, all together."""
+"""The longest closing of the tools' services, all together."""
 _ASK_S = 5.0
-"""How long a world may take to show whether it lives."""
+"""The longest wait for a world's word that it lives."""
 _RECORD_QUALITY = 60
 """JPEG quality of pictures that only the record keeps."""
 
@@ -46,7 +45,7 @@ Play: TypeAlias = AsyncGenerator[Any, Any]
 
 
 class _ClosedWorld(World):
-    """Stands where no world is open."""
+    """The world while none is open."""
 
     async def act(self, action: Action) -> ActionEffect:
         del action
@@ -80,10 +79,14 @@ class LiveWorld:
     """The world of one session, from its opening to its closing.
 
     Args:
-        environment: Whose world it is.
+        environment: The environment of the world.
         replayable: Whether the same actions and looks give the same state again.
         log: Takes a line for the session's log.
-        snapshots: Takes what is known of its snapshots.
+        snapshots: Takes notes on its snapshots.
+        scale: The world's pixels for each pixel of the picture that the agent saw.
+        services: The services that the session's tools have opened, by name; closed with the world.
+        pointer: The last place of the pointer.
+        group_setup: The setup that the world shares with its group, or None.
 
     Attributes:
         scale: How many of the world's pixels are one of the picture that the agent was shown.
@@ -120,10 +123,10 @@ class LiveWorld:
         self.group_setup: GroupSetup | None = None
 
     async def play(self, template: Template, task: Task, opening: Opening) -> Play:
-        """Open it, once, and make the generator of the template that uses it.
+        """Open the world, once, and return the generator of the template on it.
 
         Raises:
-            EnvironmentFailed: It cannot be opened.
+            EnvironmentFailed: The world cannot be opened.
         """
         world = await self._open(opening)
         if self.group_setup is not None and isinstance(template, CallTemplate):
@@ -156,17 +159,17 @@ class LiveWorld:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is one."""
+        """Whether a world is open."""
         return self._world is not _CLOSED
 
     def drop(self) -> bool:
-        """Forget a world of which nothing is open; return whether that is so."""
+        """Forget a world that holds nothing open; return whether that is so."""
         if self._environment.world.opens_nothing and not self.services:
             self._world = _CLOSED
         return not self.is_open
 
     async def close(self) -> None:
-        """Close it, if it is open. It may be called twice."""
+        """Close the world if it is open. Closing again is not an error."""
         world, self._world = self._world, _CLOSED
         services, self.services = list(self.services.values()), {}
         if services:
@@ -175,7 +178,7 @@ class LiveWorld:
         await world.close()
 
     async def handle(self) -> bytes | None:
-        """Return what a world that lives elsewhere is found by; None for any other."""
+        """Return the address of a remote world; None for a local one."""
         return await self._world.handle()
 
     @property
@@ -183,13 +186,13 @@ class LiveWorld:
         """The author's own world, for templates, tools and functions.
 
         Raises:
-            SessionEnded: It is not open.
+            SessionEnded: The world is not open.
         """
         return self._world.unwrapped
 
     @property
     def died(self) -> str | None:
-        """Why it is broken, where it says so without being asked to do anything."""
+        """The reason why the world is broken, if it says so unasked."""
         return self._world.died
 
     @property
@@ -201,18 +204,18 @@ class LiveWorld:
         return None if size is None else fitted_size(*size, Look().max_edge_px)
 
     async def measure_screen(self) -> None:
-        """Have it find out how large its screen is, where it can; else that stays unknown."""
+        """Have the world measure its screen if it can; else the size stays unknown."""
         try:
             await self._world.measure_screen()
-        except HudMcpError as exc:  # raised from here, it would end the session
+        except HudMcpError as exc:  # An error from here would end the session.
             logger.info("a screen is not measured: %s", exc)
 
     def explain(self, prompt: str) -> str:
-        """What the world tells of its rules before a look; empty where it tells nothing."""
+        """The world's rules, for the time before a look; empty if the world tells none."""
         return self._world.explain(prompt)
 
     async def is_dead(self) -> bool:
-        """Whether it can be used no more. One that does not say in time counts as alive."""
+        """Whether the world is dead. A world that does not say in time counts as alive."""
         asked = asyncio.ensure_future(self._world.is_dead())
         try:
             done, _ = await asyncio.wait({asked}, timeout=_ASK_S)
@@ -224,22 +227,22 @@ class LiveWorld:
         return not asked.cancelled() and asked.exception() is None and asked.result()
 
     async def stop_agent(self) -> None:
-        """Stop what the agent left running, before grading; an answer is taken in any case."""
+        """Stop the agent's programs before grading. The answer is taken in any case."""
         try:
             await self._world.stop_agent()
         except HudMcpError as exc:
             self._log(f"what the agent left running was not stopped: {exc}")
 
     async def act(self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]) -> None:
-        """Perform actions until the episode ends, in one go where the world can.
+        """Perform actions until the episode ends, in one go if the world can.
 
         Args:
-            actions: None of them an answer.
-            keep: Called with what each one did.
+            actions: Actions without an answer among them.
+            keep: Called with the effect of each action.
 
         Raises:
             ActionFailed: The next one was refused.
-            EnvironmentFailed: The world broke. What was kept before, was done.
+            EnvironmentFailed: The world broke. Every effect that was kept before was done.
         """
         world, scale = self._world, self.scale
         given = actions if scale == 1 else [action.scaled(scale) for action in actions]
@@ -247,7 +250,7 @@ class LiveWorld:
             done: list[ActionEffect] = []
             try:
                 refusal = await world.act_all(given, done.append)
-            finally:  # what was done before it broke or was cancelled, is recorded
+            finally:  # The effects before a failure or a cancellation are recorded too.
                 for effect in tuple(done):
                     keep(in_picture_pixels(effect, scale))
             if refusal is not None:
@@ -267,8 +270,8 @@ class LiveWorld:
         """Observe, with a picture for the record too, fitted into the budget.
 
         Args:
-            look: What to observe.
-            deliver_image: Whether the agent is shown the picture.
+            look: The wanted observation.
+            deliver_image: Whether the agent sees the picture.
 
         Raises:
             EnvironmentFailed: The world broke.
@@ -291,7 +294,7 @@ class LiveWorld:
         return Observation(text=text, image=image, values=seen.values)
 
     def _recorded(self, look: Look) -> Look:
-        """A look with the picture that the record has, where there is a screen."""
+        """A look that also takes the record's picture, if there is a screen."""
         if self._has_screen == (look.image is not None):
             return look
         if not self._has_screen:
@@ -299,9 +302,9 @@ class LiveWorld:
         return look.model_copy(update={"image": "jpeg", "quality": _RECORD_QUALITY})
 
     async def snapshot(self, after: int) -> bytes | None:
-        """Return the state, if a replay could not give it again; None where it could, or it fails.
+        """Return the state if no replay can give it again; None if one can, or on failure.
 
-        Where it fails, the session goes on, and its record says what a restart would cost.
+        After a failure the session goes on, and its record says what a restart would cost.
 
         Args:
             after: The index of the step that is being recorded.
@@ -335,29 +338,29 @@ class LiveWorld:
         return self._replayable and self._tools_replay
 
     def note_tool(self, tool: Tool) -> None:
-        """Take into account that a tool is called: some must not be called again in a replay."""
+        """Note that a tool is called. A replay must not call some tools again."""
         self._tools_replay &= tool.replayable
 
     def note_direct(self) -> None:
-        """Take into account that it is used directly: no replay does that again."""
+        """Note that the world is used directly, which no replay repeats."""
         self._tools_replay = False
 
     def can_resume(self, steps: int, snapshot_step: int | None) -> bool:
-        """Whether another server process could bring it to where it is now.
+        """Whether another server process could bring the world to its present state.
 
         Args:
-            steps: How many steps were recorded, up to the last that may have changed it.
-            snapshot_step: After which of them the last snapshot was taken; None without one.
+            steps: The number of recorded steps, up to the last that may have changed it.
+            snapshot_step: The step of the last snapshot; None without one.
         """
         return can_resume(
             steps, snapshot_step, replayable=self._replayable, tools_replay=self._tools_replay
         )
 
     async def resume(self, stored: StoredSession) -> None:
-        """Bring it, freshly opened and after the template's setup, to its last recorded step.
+        """Bring a fresh world, after the template's setup, to its last recorded step.
 
         Raises:
-            WorldLost: It cannot be.
+            WorldLost: The world cannot be brought there.
             EnvironmentFailed: The world broke.
         """
         steps = await rebuild(self._world, stored, self._environment, self.pointer)

@@ -1,7 +1,7 @@
-"""Where lines of a log go: to stderr, one line each, and to the session that they belong to.
+"""The ways of log lines: to stderr, one line each, and to their sessions.
 
-What a template prints, and what its libraries log while it runs, is part of its session's
-record; none of it may reach standard output, which belongs to the protocol.
+A template's prints, and its libraries' logs while it runs, are part of its session's record. None
+of them may reach standard output, which belongs to the protocol.
 """
 
 import contextvars
@@ -27,11 +27,11 @@ __all__ = [
 ]
 
 current_log: ContextVar[Callable[[str], None] | None] = ContextVar("current_log", default=None)
-"""Takes a line for the session that the running task works for; None outside of sessions."""
+"""Takes a line for the running task's session; None outside of sessions."""
 
 
 def clean_context(name: str, log: Callable[[str], None]) -> contextvars.Context:
-    """A context in which a session's own task runs: nothing of a request stays in it.
+    """Return a context for a session's own task, free of everything of the request.
 
     Args:
         name: The session's short name.
@@ -44,10 +44,10 @@ def clean_context(name: str, log: Callable[[str], None]) -> contextvars.Context:
 
 
 def callback_context() -> contextvars.Context:
-    """A copy of this context, in which AnyIO knows its loop outside of tasks too.
+    """Return a copy of this context, in which AnyIO knows its loop outside of tasks too.
 
-    Where `sniffio` is installed, AnyIO asks that alone, which finds asyncio in tasks and not in
-    callbacks; libraries of models bring it.
+    If `sniffio` is installed, AnyIO asks it alone, and it finds asyncio in tasks but not in
+    callbacks. Libraries of models install it.
     """
     context = contextvars.copy_context()
     sniffio = sys.modules.get("sniffio")
@@ -61,7 +61,7 @@ _COPIED = "hud_mcp_copied"
 
 
 class _SessionLines(logging.Handler):
-    """Copies log records to the session that they belong to."""
+    """The handler that copies log records to their sessions."""
 
     def emit(self, record: logging.LogRecord) -> None:
         take = current_log.get()
@@ -79,15 +79,15 @@ def configure_logging(level: str = "info", *, form: LogFormat = "text") -> None:
     """Send all logging to stderr, one line a record, and to the sessions' records.
 
     Args:
-        level: The least that is logged.
-        form: How a line is written: for people, or as JSON.
+        level: The lowest level that is logged.
+        form: The form of a line: for people, or as JSON.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter(form))
     root = logging.getLogger()
     root.handlers[:] = [handler, _SessionLines()]
     root.setLevel(level.upper())
-    # The SDK's also logs the ids of its HTTP sessions, which are secrets.
+    # The SDK's transport also logs the ids of its HTTP sessions, which are secrets.
     for noisy in (
         "httpx",
         "httpcore",
@@ -105,7 +105,7 @@ def configure_logging(level: str = "info", *, form: LogFormat = "text") -> None:
 
 
 def pass_on(line: str) -> None:
-    """Print a line for the running session, whose log has it too, wherever output goes."""
+    """Print a line for the running session. Its log has the line too, wherever output goes."""
     is_taken = isinstance(sys.stdout, LineStream | _ProgramsOutput)
     if not is_taken and (take := current_log.get()) is not None:
         take(line[:MOST_CHARS])
@@ -113,9 +113,9 @@ def pass_on(line: str) -> None:
 
 
 _unfinished: WeakKeyDictionary[object, str] = WeakKeyDictionary()
-"""The half line that each session has printed last, by the owner of its log.
+"""The unfinished line that each session has printed, by the owner of its log.
 
-Short names of two sessions can be the same. A session that prints after its end is not kept by it.
+Two sessions can have the same short name. The weak keys let an ended session go.
 """
 
 
@@ -124,21 +124,21 @@ def _owner(log: Callable[[str], None]) -> object:
 
 
 def take_rest(log: Callable[[str], None]) -> str | None:
-    """Return what a session has printed since its last line's end, and forget it.
+    """Return and forget the text that a session has printed since its last line's end.
 
     Args:
-        log: The session's, as `clean_context` was given it.
+        log: The session's log function, as given to `clean_context`.
     """
     return _unfinished.pop(_owner(log), None)
 
 
 class LineStream(io.TextIOBase):
-    """A text stream for what is printed: it gives whole lines to the running session's log.
+    """A text stream for prints, which gives whole lines to the running session's log.
 
     Args:
-        target: Where everything goes too, such as stderr; a session's lines with the time and
-            the session's short name.
-        form: How a line is written there.
+        target: Receives everything too, such as stderr; a session's lines get the time and the
+            session's short name.
+        form: The form of a line there.
     """
 
     def __init__(self, target: TextIO, *, form: LogFormat = "text") -> None:
@@ -147,7 +147,7 @@ class LineStream(io.TextIOBase):
         self._unfinished = ""
 
     def writable(self) -> bool:
-        """It can be written to."""
+        """Whether the stream can be written to: always."""
         return True
 
     def write(self, text: str) -> int:
@@ -174,16 +174,16 @@ class LineStream(io.TextIOBase):
         self._target.write(f"{printed(line, self._form)}\n")
 
     def flush(self) -> None:
-        """Flush what everything is passed on to."""
+        """Flush the target."""
         self._target.flush()
 
 
 class _ProgramsOutput:
-    """The standard output of a program that runs sessions itself: what they print is not in it.
+    """The standard output of a program that runs sessions, without their prints.
 
     Attributes:
-        stream: Where everything else goes: it is the program's own.
-        users: How many registries of sessions need it.
+        stream: The program's own output, for everything else.
+        users: The number of registries of sessions that need this.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -197,7 +197,7 @@ class _ProgramsOutput:
         return (self.stream if current_log.get() is None else self._sessions).write(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write each."""
+        """Write each line."""
         for line in lines:
             self.write(line)
 
@@ -205,13 +205,13 @@ class _ProgramsOutput:
         return getattr(self.stream, name)
 
     def make_record(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
-        """Make a record of a log, and copy it to the session that it belongs to."""
+        """Make a log record, and copy it to its session."""
         record = self._made(*args, **kwargs)
         _session_lines.emit(record)
         return record
 
     def end(self) -> None:
-        """Give the program its output back, once nobody needs this; another one's stays."""
+        """Give the program its output back after the last user. Another replacement stays."""
         self.users -= 1
         if self.users:
             return
@@ -225,13 +225,13 @@ _session_lines = _SessionLines()
 
 
 def keep_prints() -> Callable[[], None]:
-    """Have what sessions print and log in their records, in whatever program they run.
+    """Have sessions' prints and logs in their records, in any program.
 
-    A server's output is taken for that already. A program's own handlers and levels of logging
-    stay as they are: a handler at the root would make `logging.basicConfig` do nothing.
+    A server redirects its output already. A program's own log handlers and levels stay: a handler
+    at the root would make `logging.basicConfig` do nothing.
 
     Returns:
-        What ends it.
+        A function that ends it.
     """
     taken = sys.stdout
     if isinstance(taken, LineStream):

@@ -1,4 +1,4 @@
-"""Where a session's pointer was put last: what a click that names no place is aimed at."""
+"""The last place of a session's pointer, which a click without a place aims at."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -14,24 +14,24 @@ class Pointer:
     """The pointer's last place, in the world's pixels.
 
     Attributes:
-        placed: Whether it was put anywhere.
+        placed: Whether the pointer was placed yet.
     """
 
     __slots__ = ("_at", "placed")
 
     def __init__(self) -> None:
         self.placed = False
-        self._at: Point | None = None  # None where an element was meant that is out of view now
+        self._at: Point | None = None  # None: it was on an element that is out of view now
 
     def check(self, actions: Sequence[Action], *, follows: bool) -> None:
-        """Refuse a click that names no place, before anything has put the pointer anywhere.
+        """Refuse a click without a place while the pointer was never placed.
 
         Args:
-            actions: What is to be performed.
+            actions: The actions of the call.
             follows: Whether such a click may mean the pointer's place at all.
 
         Raises:
-            InvalidAction: None of the actions may be performed.
+            InvalidAction: Such a click is among the actions; none of them may be performed.
         """
         placed = follows and self.placed
         for i, action in enumerate(actions):
@@ -41,17 +41,17 @@ class Pointer:
             placed |= follows and action.moves_pointer
 
     async def act(self, action: Action, world: World) -> ActionEffect:
-        """Perform an action that is aimed at the pointer, or that moves it.
+        """Perform an action that aims at the pointer, or moves it.
 
         Args:
             action: In the world's pixels.
-            world: The world; it is asked where its pointer is, where that is not known here.
+            world: The world. It is asked for its pointer's place if that is unknown here.
 
         Returns:
-            The effect; it says where an action went that named no place.
+            The effect, with the place of an action that named none.
 
         Raises:
-            ActionFailed: Nobody knows where the pointer is; or as for `World.act`.
+            ActionFailed: The pointer's place is unknown, or `World.act` raised this.
         """
         aimed = action
         if action.is_aimless:
@@ -72,18 +72,18 @@ class Pointer:
         return at
 
     def note(self, action: Action, place: Point | None) -> None:
-        """Follow an action that was performed.
+        """Follow a performed action.
 
         Args:
             action: In the world's pixels.
-            place: Where what it named was, as its effect says.
+            place: The place of its target, by its effect.
         """
         if action.moves_pointer:
             self.placed, self._at = True, action.pointer_after(self._at, place)
 
 
 def in_picture_pixels(effect: ActionEffect, scale: float) -> ActionEffect:
-    """Say a place in pixels of the picture that the agent was shown."""
+    """Return an effect with its place in pixels of the agent's picture."""
     point = effect.info.get("point")
     if scale == 1 or not isinstance(point, dict):
         return effect

@@ -1,4 +1,4 @@
-"""How a session ended: the receipt that is stored, and what is told of it afterwards."""
+"""The receipt of a session's end, and its texts for callers."""
 
 import hashlib
 from datetime import datetime
@@ -40,19 +40,19 @@ __all__ = [
 
 
 NEXT = "start_task begins another."
-"""What a caller does after the end."""
+"""The caller's next step after the end."""
 
 DONE = "Nothing is left to do."
-"""The same for an agent that has this session alone."""
+"""The same for an agent with this session alone."""
 
 
 def next_step(caller: Caller) -> str:
-    """What a caller can do after the end of a session."""
+    """Return the caller's next step after the end of a session."""
     return DONE if caller.is_agent else NEXT
 
 
 def told_to(caller: Caller, text: str) -> str:
-    """The text of an error as a caller can act on it."""
+    """Return an error's text with the steps that its caller can take."""
     return text.replace(NEXT, DONE) if caller.is_agent else text
 
 
@@ -60,23 +60,26 @@ RESUMING = (
     "The session is being resumed after its server ended, which takes a while. Nothing was "
     "done; call again in some seconds with its id."
 )
-"""What a caller is told who does not wait for that any longer."""
+"""The text for a caller that does not wait for the grade any longer."""
 
 NOTHING_DONE = "Nothing of this call was done"
-"""Of a call that found its world dead: what a program reads to make the same call again."""
+"""The text of a call that met a dead world. Programs look for it before they call again."""
 
 _LEAST_S = 0.5
 _LEAST_SHARE = 0.2
-"""A call that is refused is laid to the load where it took so much of it, and so many seconds."""
+"""The least share of a refused call's time, and the least seconds, that load must have taken to be
+its cause.
+"""
 
 
 class Strain:
-    """What a session has suffered from the machine's load.
+    """The effects of the machine's load on a session.
 
     Args:
-        contention: What the machine takes.
-        journal: Takes a line for the session's log, and how many calls were refused so far.
-        earlier: How many were refused before, where another server began it.
+        contention: The machine's delays.
+        journal: Takes a line for the session's log, and the count of refused calls.
+        earlier: The count of refused calls before, if another server began the session.
+        refused: The calls that the overloaded machine refused.
 
     Attributes:
         refused: How many of its calls the overloaded machine refused.
@@ -96,11 +99,11 @@ class Strain:
         return round(self._contention.waited_s - self._began_s, 1)
 
     def note_refusal(self, waited_s: float, took_s: float) -> None:
-        """Take note of a call that was refused.
+        """Note a refused call.
 
         Args:
-            waited_s: How much of it the machine took.
-            took_s: How long it took.
+            waited_s: The part of its time that the machine took.
+            took_s: Its whole time.
         """
         if waited_s >= max(_LEAST_S, _LEAST_SHARE * took_s):
             self.refused += 1
@@ -109,7 +112,7 @@ class Strain:
             self._journal.log(f"refused while the machine was overloaded, {load}")
 
     def notes(self) -> tuple[str, ...]:
-        """What a receipt says of it; nothing where nothing was refused."""
+        """The receipt's notes on the load; empty if no call was refused."""
         if not self.refused:
             return ()
         calls = "1 call was" if self.refused == 1 else f"{self.refused} calls were"
@@ -182,12 +185,12 @@ def receipt_of_stored(stored: StoredSession, end: SessionEnd) -> Receipt:
 
 
 def died_text(reason: str, *, was_dead: bool = False, is_back: bool = True) -> str:
-    """What a call is told whose world died, and comes back.
+    """Return the text for a call whose world died, and comes back.
 
     Args:
-        reason: What it died of.
-        was_dead: Whether that was before the call, which then did nothing.
-        is_back: Whether it is there again already.
+        reason: The cause of the death.
+        was_dead: Whether the world died before the call, which then did nothing.
+        is_back: Whether the world is back already.
     """
     what = NOTHING_DONE if was_dead else "What this call did is undone"
     said = reason if reason.endswith((".", "!", "?")) else f"{reason}."
@@ -204,14 +207,14 @@ def digest(text: str) -> str:
 
 
 def ended_text(receipt: Receipt | None, told: str | None = None) -> str:
-    """Say how a session ended, when, and what to do next; nothing of its reward."""
+    """Return how a session ended, when, and the next step, without its reward."""
     if receipt is None:
         return f"This session is over{_because(told)} {NEXT}"
     return f"This session {ended_how(receipt, told)} {NEXT}"
 
 
 def ended_how(receipt: Receipt, told: str | None = None) -> str:
-    """The rest of a sentence that says how a session ended, when, and why."""
+    """Return the rest of a sentence with the end's outcome, time and reason."""
     at = f"at {receipt.ended_at:%H:%M:%S} UTC"
     how = receipt.outcome.ended.format(at=at)
     told = told or receipt.told
@@ -223,14 +226,14 @@ def ended_how(receipt: Receipt, told: str | None = None) -> str:
 
 
 def _because(told: str | None) -> str:
-    """The rest of a sentence, which a reason ends whether or not it is one itself."""
+    """Return the rest of a sentence with a reason, which may be a sentence itself."""
     if not told:
         return "."
     return f": {told}" if told.endswith((".", "!", "?")) else f": {told}."
 
 
 def answered_text(state: State) -> str:
-    """What a call is told that comes after the answer, or after the end of the wait for one."""
+    """Return the text for a call after the answer, or after the end of the wait for one."""
     if not state.is_graded:
         return ended_text(state.receipt, state.told)
     if state.answered_at is None:
@@ -239,7 +242,7 @@ def answered_text(state: State) -> str:
 
 
 def over_text(state: State) -> str:
-    """What a call is told that comes after the end of the session here."""
+    """Return the text for a call after the end of the session here."""
     if state.taken:
         return (
             "This server does not run this session any more: another one took it over, or it "

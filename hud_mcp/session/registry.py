@@ -1,4 +1,4 @@
-"""All sessions of a process: how one is found, started, expired, and closed at the end."""
+"""All sessions of a process: how they are found, started, expired, and closed at the end."""
 
 from collections.abc import Iterable
 
@@ -28,20 +28,22 @@ class Sessions:
     """The registry. It belongs to the process, not to a connection or a server's lifespan.
 
     Args:
-        environments: What can be started.
-        store: Where everything is recorded.
+        environments: The environments that can be started.
+        store: The record of everything.
         tasksets: Tasks that can be started by id.
-        limits: What bounds it all.
+        limits: The bounds of all sessions.
         reward_policy: Who sees rewards; None for the templates' and environments' own
             defaults, then `on_submit`.
         job_id: The job that every session belongs to, or None.
-        tries: How often one principal may start the same task, in a job or in none; None for any
-            number. The operator may as often as it likes.
-        resumes: Whether it grades or ends, unasked, what other servers on this store left; where
-            not, only sessions that are asked for are resumed.
+        tries: The most starts of the same task by one principal, in a job or in none; None for any
+            number. The operator's starts have no bound.
+        resumes: Whether to grade or end, unasked, the sessions that other servers on this store
+            left. If not, only requested sessions are resumed.
         local_hosts: Hosts that the row of any task may open, of this machine and of private
             networks too; a row that is not the user's own may name no others of those.
-        reloads: Whether `replace` is going to be called: clients are told that lists change.
+        reloads: Whether `replace` is going to be called, so that clients learn of changed lists.
+        roster: The sessions of this process.
+        changes: The listeners to records.
 
     Attributes:
         environments, tasks, find_environment, environment_of, notes, mint, resolve_template: The
@@ -122,16 +124,16 @@ class Sessions:
         self.move = self._leaving.move
 
     def begin(self) -> None:
-        """Soon grade or end what earlier servers on this store left without either.
+        """Begin to grade or end the sessions that earlier servers on this store left.
 
-        Without it, that begins with the first session.
+        Without this call, the first session begins it.
         """
         self._resumption.begin()
 
     def replace(
         self, environments: Iterable[Environment], tasksets: Iterable[Taskset] = ()
     ) -> None:
-        """Serve these from now on; a session goes on in the version that it began with.
+        """Serve these environments from now on. A session goes on in its first version.
 
         Raises:
             InvalidTask: As for a new registry; nothing has changed.
@@ -153,19 +155,19 @@ class Sessions:
 
     @property
     def takes_new(self) -> bool:
-        """Whether it starts sessions: not once it is being left, or closed."""
+        """Whether new sessions may start: not once the server is being left, or closed."""
         return not (self._is_left or self._capacity.is_closed)
 
     @property
     def live_base(self) -> str | None:
-        """Where the live pages of sessions are served, or None."""
+        """The address of the live pages of sessions, or None."""
         return self._live_base
 
     def serve_live_at(self, base: str) -> None:
-        """Say where the live pages of sessions are served from now on.
+        """Set the address of the live pages of sessions.
 
         Args:
-            base: The address that they begin with.
+            base: The start of their addresses.
         """
         self._live_base = base
 
@@ -173,7 +175,7 @@ class Sessions:
         """Run an environment's initialize hooks, once in the life of the process.
 
         Raises:
-            EnvironmentFailed: One failed; the next call begins with the first again.
+            EnvironmentFailed: A hook failed; the next call begins with the first again.
         """
         await self._lifecycle.start(environment, self.limits.setup_s)
 
@@ -191,19 +193,21 @@ class Sessions:
     ) -> Session:
         """Start a session and return it with its prompt.
 
+        If this call is cancelled, the half-made session ends as cancelled; where its caller chose
+        the id, the start goes on, and the same call again returns the session.
+
         Args:
-            task: What is asked.
-            caller: Who starts it.
-            provisional: Whether it expires early, and goes first when a limit is
-                reached, until somebody acts on it.
-            session_id: An id that the caller chose, so that the same call again, after a reply
-                that was lost, returns the session that the first one began; of several at once,
-                one begins it.
-            drawn: Whether that id was drawn for this call alone: nobody can ask for it again.
-            job_id: The job that it belongs to, in place of the registry's.
-            named_job_id: The same, of a job that its caller has named: it is no other place to
-                try a task in once more.
-            environment: The task's, where it is none of the catalogue's.
+            task: The task.
+            caller: The caller who starts it.
+            provisional: Whether the session expires early until a caller acts on it, and leaves
+                first at a limit.
+            session_id: An id that the caller chose. The same call again, after a lost reply,
+                returns the session that the first one began. Of several calls at once, one begins
+                it.
+            drawn: Whether that id was drawn for this call alone, so that no caller can ask again.
+            job_id: The session's job, in place of the registry's.
+            named_job_id: A job that the caller has named. It gives no further try of a task.
+            environment: The task's environment, if the catalogue lacks it.
 
         Raises:
             InvalidTask, InvalidContext: The task does not fit its environment, or another id is
@@ -213,9 +217,6 @@ class Sessions:
             LimitReached: Too many sessions are open, or the task was started as often as it may be.
             EnvironmentFailed: The setup failed; that is recorded.
             StoreFailed: Nothing can be recorded, so nothing was started.
-
-        If this call is cancelled, the half-made session ends as cancelled; where its caller chose
-        the id, the start goes on, and the same call again returns the session.
         """
         if caller.is_agent:
             raise InvalidTask("This credential is for one session, and cannot start another.")
@@ -240,32 +241,32 @@ class Sessions:
     async def find(
         self, session_id: str | None, caller: Caller, *, wait_s: float | None = None
     ) -> Session | Receipt:
-        """Return a caller's session, whose world is what its record says.
+        """Return a caller's session, with its world at the last recorded step.
 
-        One that waits in its record is resumed first. Callers who ask meanwhile wait for
+        A session that waits in its record is resumed first. Callers that ask meanwhile wait for
         that, and go on in the order in which they asked.
 
+        If this call is cancelled, it is resumed nevertheless.
+
         Args:
-            session_id: Its id; None or empty where the caller holds exactly one.
-            caller: Who asks.
-            wait_s: How long to wait until it is resumed; None for as long as that takes.
+            session_id: The id; None or empty if the caller has exactly one session.
+            caller: The caller.
+            wait_s: The longest wait for its resumption; None for no bound.
 
         Returns:
-            The session; or its receipt where it ended before this process began.
+            The session, or its receipt if it ended before this process began.
 
         Raises:
             SessionNotFound: No session of this caller has the id. An unknown id and
                 another caller's give the same text.
-            SessionBusy: Another server process runs it.
-            SessionResuming: It is still being resumed.
-            SessionEnded: Its server has ended, and it could not be resumed.
-
-        If this call is cancelled, it is resumed nevertheless.
+            SessionBusy: Another server process runs the session.
+            SessionResuming: The session is still being resumed.
+            SessionEnded: The session's server has ended, and it could not be resumed.
         """
         return await self._finding.find(session_id, caller, wait_s=wait_s)
 
     def share_connections(self, connections: SharedConnections) -> None:
-        """Look there for what a connection holds, as other processes serve it too."""
+        """Search the sessions of a connection there, because other processes serve it too."""
         self._finding.share_connections(connections)
         self._resumption.wait_to_take(LEASE_S + 5.0)
 
@@ -275,17 +276,17 @@ class Sessions:
         self._resumption.stop_looking()
 
     def kill(self) -> None:
-        """End the processes that worlds share at once, from any thread; nothing is recorded."""
+        """Kill the worlds' shared processes at once, from any thread, without a record."""
         self._shared.kill()
 
     async def close(self, endpoints: Iterable[OpenEndpoints] = ()) -> None:
-        """Leave every session to the next server, within a bound, then close what worlds share.
+        """Leave every session to the next server, within a bound, then close shared services.
 
-        What runs has a moment to come to its end. A session that no other process could bring
-        back ends as lost; one that was only offered, and never acted on, as expired.
+        Running calls have a moment to finish. A session that no other process could resume ends as
+        lost. A session that was only offered, and never acted on, expires.
 
         Args:
-            endpoints: What leads to the worlds beside the calls of their sessions: closed first.
+            endpoints: Ways into the worlds beside calls, closed first.
         """
         self.changes.close()
         self._capacity.close()

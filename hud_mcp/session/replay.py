@@ -1,8 +1,8 @@
-"""Bringing a world back to where its record is, in a server that did not begin the session.
+"""The way of a world back to its record, in a server that did not begin the session.
 
-A world that is replayable repeats the recorded calls; one that can be restored takes its
-last snapshot. Either way the template has run to its prompt on it before. What cannot be
-resumed for certain is not: grading another state would be worse than none.
+A replayable world repeats the recorded calls. A restorable world takes its last snapshot. In both
+cases the template has run to its prompt before. A world that surely differs or may differ is not
+resumed: a grade of another state would be worse than none.
 """
 
 import logging
@@ -31,7 +31,7 @@ __all__ = ["WorldLost", "can_resume", "rebuild", "submitted_answer"]
 logger = logging.getLogger(__name__)
 
 _SETTLE_S = 3.0
-"""How long a replayed world may take to look as it was recorded."""
+"""The longest wait for a replayed world to look as it was recorded."""
 _POLL_S = 0.1
 
 
@@ -45,10 +45,10 @@ def can_resume(
     """Whether a world can be resumed from its record.
 
     Args:
-        steps: How many steps were recorded, up to the last that may have changed it.
-        snapshot_step: After which of them the last snapshot was taken; None without one.
+        steps: The number of recorded steps, up to the last that may have changed it.
+        snapshot_step: The step of the last snapshot; None without one.
         replayable: Whether the same actions and looks give the same state again.
-        tools_replay: Whether every tool that was called may be called again.
+        tools_replay: Whether every called tool may be called again.
     """
     if replayable and tools_replay:
         return True
@@ -60,21 +60,21 @@ def can_resume(
 async def rebuild(
     world: World, stored: StoredSession, environment: Environment, pointer: Pointer
 ) -> Sequence[TrajectoryStep]:
-    """Rebuild a world from its record, once it is freshly opened and its template has set it up.
+    """Rebuild a freshly opened and set-up world from its record.
 
     Args:
         world: The world.
         stored: The record, and the last snapshot.
-        environment: The environment; it has the tools and the functions that were called.
-        pointer: Follows what is done.
+        environment: The environment, with the tools and functions that were called.
+        pointer: Follows the repeated actions.
 
     Returns:
         The steps that stand.
 
     Raises:
-        WorldLost: It cannot be, or it differs from its record.
+        WorldLost: The world cannot be rebuilt, or differs from its record.
         EnvironmentFailed: The world broke.
-        DiedAgain: It did so as the last of what changed it was repeated.
+        DiedAgain: The world broke as the last of its changes was repeated.
     """
     if stored.snapshot_step == BEHIND:
         raise WorldLost(
@@ -168,7 +168,7 @@ async def _act_again(world: World, step: TrajectoryStep, pointer: Pointer) -> No
 
 
 def _follow(steps: Sequence[TrajectoryStep], pointer: Pointer) -> None:
-    """Have the pointer where the last of some steps left it, without performing them."""
+    """Put the pointer where the last step left it, without performing the steps."""
     for step in steps:
         if step.kind not in ("step", "act"):
             continue
@@ -222,9 +222,9 @@ async def _set_up_again(
 
 
 async def _check(world: World, step: TrajectoryStep, seen: str | None) -> None:
-    """Compare what is seen now with what was recorded; a page may still be settling."""
+    """Compare the present look with the recorded one. A page may need time to settle."""
     look = Look.model_validate(step.look).model_copy(update={"image": None})
-    # Told with the first look, or by the start before it: it says nothing of where the world is.
+    # The rules come with the first look, or with the start: they tell nothing of the state.
     rules = frozenset(world.explain("").splitlines())
     recorded = _without(rules, step.observation_text or "")
 
@@ -247,7 +247,7 @@ def _without(lines: Collection[str], text: str) -> str:
 
 
 def _difference(before: str, now: str) -> str:
-    """The first line that differs."""
+    """Return the first line that differs."""
     old, new = before.splitlines(), now.splitlines()
     for i in range(max(len(old), len(new))):
         was = old[i].strip() if i < len(old) else "nothing"

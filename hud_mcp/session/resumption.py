@@ -1,7 +1,7 @@
 """The sessions that other server processes began and left.
 
-One that is asked for is resumed, and one that was answered is graded. One that nobody resumes, or
-can, is ended. Each is claimed in the store before anything is done with it.
+A requested session is resumed, and an answered one is graded. A session that nobody resumes, or
+that cannot be resumed, is ended. Each is claimed in the store before anything is done with it.
 """
 
 import asyncio
@@ -36,31 +36,31 @@ __all__ = ["Resumption"]
 logger = logging.getLogger(__name__)
 
 _TAKE_S = 5.0
-"""How long to wait for another server to let go of a session: one that stops takes 2 s."""
+"""The longest wait for another server to release a session; a stopping server takes 2 s."""
 _LOOK_S = 10.0
-"""How often to look for sessions that no server runs any more."""
+"""The time between two looks for sessions without a server."""
 _FIRST_LOOK_S = 3.0
-"""When to look first: the database loads after the first requests are answered."""
+"""The time before the first look: the database loads after the first replies."""
 _GRADINGS = 3
-"""How often an answer's grading may end with its server before that is its outcome."""
+"""The most gradings of one answer that end with their server; then the grading has failed."""
 
 _MAY_LACK_STEPS = (
     "Its machine or its server went down; the last steps may be missing from its record."
 )
-"""Why a session is lost that was not answered."""
+"""The reason of a session that is lost without an answer."""
 
 
 class Resumption:
-    """Resumes what other server processes left on a store.
+    """The resumption of sessions that other server processes left on a store.
 
     Args:
-        store: Where they are recorded.
+        store: The store of their records.
         catalogue: The environments that this process serves, and has served.
-        capacity: Makes room for the session, or raises.
+        capacity: Makes room for a session, or raises.
         make_again: Makes the session that goes on.
-        roster: Who is here already.
-        limits: How long a session may wait, and be open.
-        is_wanted: Whether this process looks for what nobody asks for.
+        roster: The sessions of this process.
+        limits: The longest wait and life of a session.
+        is_wanted: Whether to care for sessions that nobody asks for.
     """
 
     def __init__(
@@ -87,22 +87,22 @@ class Resumption:
         self._take_s = _TAKE_S
 
     async def resume(self, trajectory_id: str, *, connection: str | None) -> Session | Receipt:
-        """Resume a session that waits in its record; callers at once share one attempt.
+        """Resume a session that waits in its record. Callers at once share one attempt.
 
-        Another process began it, or this one has let go of it. One that goes on here, or is
-        being graded here, is returned as it is. What is begun goes on where its caller is
-        cancelled: who calls again finds it further on.
+        Another process began it, or this one has released it. A session that goes on or is graded
+        here is returned unchanged. A resumption that has begun goes on if its caller is cancelled,
+        and the next call finds it further on.
 
         Args:
-            trajectory_id: Its record's id.
-            connection: What identifies the connection of the caller, where something does.
+            trajectory_id: The id of its record.
+            connection: The identity of the caller's connection, if it has one.
 
         Returns:
-            The session; or its receipt where it has ended.
+            The session, or its receipt if it has ended.
 
         Raises:
-            SessionBusy: Another server process runs it.
-            SessionEnded: It cannot come back, or this server is stopping.
+            SessionBusy: Another server process runs the session.
+            SessionEnded: The session cannot come back, or this server is stopping.
         """
         return await self._share(
             trajectory_id, lambda: self._resume_waiting(trajectory_id, connection)
@@ -111,7 +111,7 @@ class Resumption:
     async def _share(
         self, trajectory_id: str, work: Callable[[], Coroutine[Any, Any, Session | Receipt]]
     ) -> Session | Receipt:
-        """Do one thing at a time with a session; whoever comes meanwhile is given what it gives."""
+        """Do one thing at a time with a session. Callers meanwhile share its result."""
         stopping = "This server is stopping; call again with the session's id."
         if self._stopped and not self._work.is_under_way(trajectory_id):
             raise SessionEnded(stopping)
@@ -124,24 +124,24 @@ class Resumption:
             raise SessionEnded(stopping) from None
 
     async def end(self, trajectory_id: str, outcome: Outcome, reason: str) -> None:
-        """End a session that no server runs, if none has resumed it by now.
+        """End a session without a server, if none has resumed it by now.
 
         Raises:
-            SessionBusy: Another server process has.
+            SessionBusy: Another server process has resumed it.
         """
         await self._share(trajectory_id, lambda: self._end_waiting(trajectory_id, outcome, reason))
 
     def wait_to_take(self, seconds: float) -> None:
-        """Wait so long for another server to let go of a session."""
+        """Wait for another server to release a session."""
         self._take_s = seconds
 
     @property
     def is_stopped(self) -> bool:
-        """Whether nothing more is begun."""
+        """Whether nothing more begins."""
         return self._stopped
 
     def stop(self) -> None:
-        """Give up what is under way, and begin nothing more."""
+        """Give up the running attempts, and begin nothing more."""
         self._stopped = True
         self._work.cancel()
         self.stop_looking()
@@ -149,15 +149,15 @@ class Resumption:
     # What nobody asks for.
 
     def begin(self) -> None:
-        """Look soon for what earlier servers left, if there is a record by now."""
+        """Look soon for sessions that earlier servers left, if there is a record by now."""
         if self._store.exists:
             self.watch(_FIRST_LOOK_S)
 
     def watch(self, first_s: float = _LOOK_S) -> None:
-        """Look from now on; again is not an error.
+        """Begin to look regularly; beginning again is not an error.
 
         Args:
-            first_s: When to look first.
+            first_s: The time before the first look.
         """
         if self._is_wanted and self._looking is None and not self._stopped:
             looking = self._look_on(first_s)
@@ -176,7 +176,7 @@ class Resumption:
             pause_s = max(0.0, began_s + _LOOK_S - time.monotonic())
 
     async def _look(self) -> None:
-        """Grade what waits for its grade, and end what nobody will resume."""
+        """Grade the sessions that wait for their grade, and end those that nobody will resume."""
         try:
             waiting = await self._store.waiting_sessions(list(self._catalogue.environments))
         except HudMcpError as exc:
@@ -185,7 +185,7 @@ class Resumption:
         for found in waiting:
             try:
                 await self._look_after(found)
-            except HudMcpError as exc:  # the others are looked after nevertheless
+            except HudMcpError as exc:  # the other sessions are cared for nevertheless
                 logger.info("%s: %s", found.trajectory_id, exc)
 
     async def _look_after(self, found: WaitingSession) -> None:
@@ -194,7 +194,7 @@ class Resumption:
         if found.answered:
             await self.resume(found.trajectory_id, connection=None)
         elif self._roster.of_record(found.trajectory_id) is not None:
-            return  # somebody has resumed it meanwhile
+            return  # another server has resumed it meanwhile
         elif (end := _overdue(found, self._limits)) is not None:
             await self.end(found.trajectory_id, *end)
 
@@ -205,7 +205,7 @@ class Resumption:
     ) -> Session | Receipt:
         here = self._roster.of_record(trajectory_id)
         if here is not None and here.state.is_let_go:
-            await here.closed()  # until then its record is not as it is left
+            await here.closed()  # until then its record is not complete
             connection = here.caller.connection or connection
         elif here is not None:
             return here
@@ -226,7 +226,8 @@ class Resumption:
             )
         caller = Caller(connection=connection)
         try:
-            stored = await self._store.load_session(trajectory_id)  # as its last owner left it
+            # the record that its last owner left
+            stored = await self._store.load_session(trajectory_id)
             caller = replace(caller, principal=stored.principal)
             await self._prepare(environment, stored, caller)
         except BaseException:
@@ -240,7 +241,7 @@ class Resumption:
         return session
 
     def _version_of(self, stored: StoredSession) -> Environment | None:
-        """The version that a session began with, where this process has it; else the one served."""
+        """The version that a session began with, if this process has it; else the present one."""
         name = stored.trajectory.environment
         begun = self._catalogue.former.get((name, stored.environment_digest))
         return begun or self._catalogue.environments.get(name)
@@ -248,10 +249,10 @@ class Resumption:
     async def _prepare(
         self, environment: Environment, stored: StoredSession, caller: Caller
     ) -> None:
-        """See to it that a session of this server can go on in an environment.
+        """Ensure that a session of this server can go on in an environment.
 
         Raises:
-            SessionEnded: It cannot; it has ended as lost.
+            SessionEnded: The session cannot go on, and has ended as lost.
         """
         reason = _changed(environment, stored)
         if reason is not None:
@@ -259,7 +260,7 @@ class Resumption:
         await self._capacity.make_room(environment, caller)
 
     async def _claim(self, trajectory_id: str) -> bool:
-        """Make a session this server's; one that is just being let go of is waited for."""
+        """Claim a session for this server, after a wait if its owner is releasing it."""
         with anyio.move_on_after(self._take_s):
             while not await self._store.claim_session(trajectory_id):
                 stored = await self._store.load_session(trajectory_id)
@@ -270,7 +271,7 @@ class Resumption:
         return False
 
     async def _end_stored(self, stored: StoredSession, outcome: Outcome, reason: str) -> Receipt:
-        """End a session that is this server's and whose world is not open."""
+        """End a session that is this server's, without opening its world."""
         cause = _who_left(stored) if outcome is Outcome.EXPIRED else None
         end = SessionEnd(outcome, error=reason, told=reason, cause=cause)
         receipt = receipt_of_stored(stored, end)
@@ -286,12 +287,12 @@ class Resumption:
 
 
 def _who_left(stored: StoredSession) -> Cause:
-    """Whose doing it is that nobody could reach a session: who stopped its server, or its death."""
+    """Return the cause of a session that nobody could reach: the server's stop, or its death."""
     return Cause.OPERATOR if stored.facts.was_stopped else Cause.MACHINE
 
 
 def _changed(environment: Environment, stored: StoredSession) -> str | None:
-    """Why a session cannot go on in this environment; None where nothing has changed."""
+    """The reason why a session cannot go on in this environment; None if nothing has changed."""
     answer = submitted_answer(stored.trajectory.steps)
     if stored.unflushed and answer is None:
         return _MAY_LACK_STEPS
@@ -311,7 +312,7 @@ def _changed(environment: Environment, stored: StoredSession) -> str | None:
 
 
 def _overdue(found: WaitingSession, limits: Limits) -> tuple[Outcome, str] | None:
-    """How a session ends that no server runs; None while somebody may still resume it."""
+    """The end of a session without a server; None while it may still be resumed."""
     now = utc_now()
     if not found.has_prompt:
         return Outcome.LOST, "Its server ended while it was being prepared."

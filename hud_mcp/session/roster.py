@@ -1,4 +1,4 @@
-"""Who is here: the sessions that this process runs, and those that ended lately."""
+"""The sessions that this process runs, and those that ended lately."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,7 +12,7 @@ from hud_mcp.session.session import Session
 __all__ = ["Roster", "holds_several"]
 
 _REMEMBERED = 1024
-"""Ended sessions that are kept in memory; the store knows them all."""
+"""The most ended sessions in memory; the store has all of them."""
 
 
 class Roster:
@@ -25,63 +25,63 @@ class Roster:
         self._end_prints: Callable[[], None] | None = None
 
     def __iter__(self) -> Iterator[Session]:
-        """All of them, those that could not be started last; others may come meanwhile."""
+        """All sessions, with those that failed to start last. Others may be added meanwhile."""
         return iter([*self._sessions.values(), *self._failed])
 
     def __len__(self) -> int:
-        """How many have begun."""
+        """The number of sessions."""
         return len(self._sessions)
 
     def __contains__(self, key: str) -> bool:
-        """Whether one has this digest."""
+        """Whether a session has this digest."""
         return key in self._sessions
 
     def add(self, session: Session) -> None:
-        """Add one; it takes the place of one that was let go of. What it prints is its own."""
+        """Add a session, in place of a released one. Its prints are its own."""
         self._end_prints = self._end_prints or keep_prints()
         self._sessions[session.secret_digest] = self._living[session.secret_digest] = session
         if len(self._sessions) > 2 * (_REMEMBERED + len(self._living)):
             self._forget()
 
     def drop(self, session: Session) -> None:
-        """Take one out that could not be started; it is kept until it is closed."""
+        """Remove a session that failed to start; it is kept until it is closed."""
         del self._sessions[session.secret_digest]
         self._failed = {s for s in self._failed if s.journal.owes or not s.state.is_closed}
         self._failed.add(session)
         self.leave(session)
 
     def leave(self, session: Session) -> bool:
-        """Note that one is over; return whether none goes on."""
+        """Note that a session is over; return whether none goes on."""
         if self._living.get(session.secret_digest) is session:
             del self._living[session.secret_digest]
         return not self._living
 
     def close(self) -> None:
-        """Give the program back what it prints to; sessions that go on print there."""
+        """Give the program its output back; sessions that go on print there."""
         if self._end_prints is not None:
             self._end_prints()
             self._end_prints = None
 
     def get(self, key: str) -> Session | None:
-        """The session whose id has this digest; None where there is none."""
+        """The session whose id has this digest, or None."""
         return self._sessions.get(key)
 
     def of_record(self, trajectory_id: str) -> Session | None:
-        """The session with this record; None where there is none."""
+        """The session with this record, or None."""
         every = self._sessions.values()
         return next((s for s in every if s.trajectory_id == trajectory_id), None)
 
     @property
     def living_count(self) -> int:
-        """How many are not over."""
+        """The number of sessions that are not over."""
         return len(self._living)
 
     def living(self) -> list[Session]:
-        """Those that are not over, in the order in which they came."""
+        """The sessions that are not over, in the order in which they came."""
         return list(self._living.values())
 
     def living_of(self, caller: Caller) -> list[Session]:
-        """The sessions that this caller can be recognised to have started and that live."""
+        """The living sessions that this caller surely started."""
         return [
             s
             for s in self._living.values()
@@ -97,10 +97,10 @@ class Roster:
         return None
 
     def only(self, caller: Caller) -> Session:
-        """The session of a caller that names none; the last one where all are over.
+        """The session of a caller that names none; the last one if all are over.
 
         Raises:
-            SessionNotFound: It has none or several, or cannot be told from others.
+            SessionNotFound: The caller has none or several, or cannot be told from others.
         """
         if caller.connection is None:
             raise SessionNotFound(
@@ -120,7 +120,7 @@ class Roster:
         raise SessionNotFound("No session yet. Call start_task first.")
 
     def _forget(self) -> None:
-        """Forget those that ended long ago, and whose end is written."""
+        """Forget the sessions that ended long ago, if their end is written."""
         ended = [
             key
             for key, session in self._sessions.items()
@@ -131,5 +131,5 @@ class Roster:
 
 
 def holds_several(count: int) -> str:
-    """What a caller is told that names none of its sessions."""
+    """The text for a caller that names none of its several sessions."""
     return f"You hold {count} sessions; pass `session` to say which one."

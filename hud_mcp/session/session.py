@@ -1,7 +1,7 @@
 """A session: one held task, from its prompt until it is graded, cancelled, expired or lost.
 
-Callers work on it: each call has its turn, is refused where the state says so, and is recorded
-durably before it returns.
+Callers work on it. Each call waits for its turn, is refused if the state says so, and is durable in
+the record before it returns.
 """
 
 import asyncio
@@ -55,23 +55,26 @@ from hud_mcp.values.observation import Look, Screenshot
 __all__ = ["RESUMING", "Caller", "Session", "SessionState", "Stepped"]
 
 _MEASURE_S = 5.0
-"""A start is not held up for longer by a screen that is measured."""
+"""The longest time that a start waits for the measurement of a screen."""
 
 
 class Session(HeldTask):
-    """One held task. Made and started by `Sessions`.
+    """One held task, made and started by `Sessions`.
 
     Args:
         spec: The parts that never change.
-        session_id: Its id; empty where this process has not been told it.
-        caller: Who started it.
-        store: Where it is recorded.
+        session_id: The id; empty while this process does not know it.
+        caller: The caller who started it.
+        store: The store of its record.
         shared: The process's shared services.
-        provisional: Whether it expires early until somebody acts on it.
+        provisional: Whether it expires early until a caller acts on it.
         stored: The record of a session that another server process began, to go on with.
-        program: A task that is cancelled with the whole event loop alone; None where none is.
-        changes: Is told what is recorded.
-        on_over: Is told once nothing can be done with it here any more.
+        program: A task that only the end of the event loop cancels; None without one.
+        changes: The listeners to its record.
+        on_over: Called once the session is over here.
+        id: The id; empty while this process does not know it.
+        begun_s: The time of its beginning, by `time.monotonic`.
+        waited_at_begin_s: The machine's delays of the process until then.
 
     Attributes:
         id: Its id, as far as this process has been told it.
@@ -149,12 +152,12 @@ class Session(HeldTask):
 
     @property
     def receipt(self) -> Receipt | None:
-        """How it ended; None until that is recorded."""
+        """The receipt; None until it is recorded."""
         return self.state.receipt
 
     @property
     def steps(self) -> int:
-        """How many steps there were."""
+        """The number of steps."""
         return self.journal.count
 
     @property
@@ -164,9 +167,9 @@ class Session(HeldTask):
 
     @property
     def screen_size(self) -> tuple[int, int] | None:
-        """Width and height of the agent's pictures, in pixels; None without a screen.
+        """The width and height of the agent's pictures, in pixels; None without a screen.
 
-        None too where that is not known before one is taken.
+        None also if the size is unknown before the first picture.
         """
         shows = self.environment.world.has_screen and not self.state.is_over
         return self.life.world.screen_size if shows else None
@@ -178,7 +181,7 @@ class Session(HeldTask):
 
     @property
     def can_park(self) -> bool:
-        """Whether another server process could resume it."""
+        """Whether another server process could resume the session."""
         journal, world = self.journal, self.life.world
         return self.state.may_be_taken(
             is_behind=journal.is_behind,
@@ -188,7 +191,7 @@ class Session(HeldTask):
     # The calls.
 
     async def measure_screen(self) -> None:
-        """See to it that `screen_size` is known, where its world can find it out soon."""
+        """Have `screen_size` known, if the world can soon measure it."""
         shows = self.environment.world.has_screen and not self.state.is_over
         if shows and self.screen_size is None:
             life = self.life
@@ -196,7 +199,7 @@ class Session(HeldTask):
                 await life.turn.take(life.world.measure_screen, _MEASURE_S)
 
     def explain(self) -> str:
-        """The rules of its world, where that tells them before a look; else empty."""
+        """The rules of the world, if it tells them before a look; else empty."""
         prompt = self.prompt.text if self.prompt else ""
         return "" if self.state.is_over else self.life.world.explain(prompt)
 
@@ -211,25 +214,25 @@ class Session(HeldTask):
     ) -> Stepped:
         """Perform actions in order, then observe.
 
+        If this call is cancelled, what was performed is recorded, and the session lives on.
+
         Args:
             actions: None for a look alone. A response action submits the answer and ends the list.
-            look: What to observe.
-            kind: How the record names the call.
-            deliver_image: Whether the agent is shown the picture. Where not, places that it
-                names go on referring to the picture before.
-            after_step: How many steps the caller has seen. One more that is this very call's is
-                returned as it is recorded, and nothing is done.
+            look: The wanted observation.
+            kind: The call's name in the record.
+            deliver_image: Whether the agent sees the picture. If not, places in its next actions
+                still refer to the picture before.
+            after_step: The number of steps that the caller has seen. If the record has one more,
+                and that is this very call, it is returned, and nothing is done.
 
         Returns:
-            The agent's view; also where an action was refused: `error` says which and why.
+            The agent's view. If an action was refused, `error` names it and the reason.
 
         Raises:
             OutOfStep, InvalidAction, SessionEnded, SessionBusy, AlreadyAnswered: Nothing was done.
-            LimitReached: They are too many, or take too long; the session lives on.
+            LimitReached: The actions are too many, or take too long; the session lives on.
             EnvironmentFailed: The world broke, and the session has ended without a grade.
             StoreFailed: The step was done but not recorded; the text says so.
-
-        If this call is cancelled, what was performed is recorded, and the session lives on.
         """
         if self.state.phase is not Phase.OPEN:
             await self.back()
@@ -242,13 +245,13 @@ class Session(HeldTask):
         return await self._perform_once(asked, after_step)
 
     async def _perform_once(self, asked: RequestedStep, after_step: int) -> Stepped:
-        """Perform a step whose caller says how many it has seen; raises as `step` does."""
+        """Perform a step whose caller names the steps that it has seen; raises as `step` does."""
 
         async def run() -> Stepped:
             if after_step == self.steps:
                 self.refuse_if_over()
                 return await perform(self.life, asked)
-            await self.journal.flush()  # a step that is still owed is one
+            await self.journal.flush()  # a step that is not written yet counts
             return await self._recall(asked, after_step)
 
         try:
@@ -261,10 +264,10 @@ class Session(HeldTask):
             raise
 
     async def _recall(self, asked: RequestedStep, after_step: int) -> Stepped:
-        """What the last step gave, if it is this call's.
+        """Return the result of the last step, if that is this call's.
 
         Raises:
-            OutOfStep: It is not.
+            OutOfStep: The last step is another call's.
         """
         shown = self.spec.rewards_shown
         found = await asked.recall(self.store, self.trajectory_id, after_step, rewards_shown=shown)
@@ -273,10 +276,10 @@ class Session(HeldTask):
         return found
 
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
-        """Call a tool of the environment's own.
+        """Call an own tool of the environment.
 
         Raises:
-            InvalidTask: An argument is wrong. It did not run.
+            InvalidTask: An argument is wrong. The tool did not run.
             ActionFailed: The tool raised; the session lives on.
             SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As
                 for `step`.
@@ -292,22 +295,22 @@ class Session(HeldTask):
     ) -> Receipt | None:
         """Submit the final answer, once, and wait for the grade.
 
+        If this call is cancelled, the answer stays submitted and grading goes on.
+
         Args:
-            answer: What the template receives.
-            wait_s: How long to wait; None for as long as grading may take.
-            max_bytes: How long the answer may be; None for the limit of arguments.
+            answer: The text that the template receives.
+            wait_s: The longest wait; None for the longest grading.
+            max_bytes: The longest answer; None for the limit of arguments.
 
         Returns:
-            The receipt; None where grading goes on after `wait_s`. The same answer again
-            gives the same receipt.
+            The receipt; None if grading goes on after `wait_s`. The same answer again gives the
+            same receipt.
 
         Raises:
             AlreadyAnswered: Another answer was submitted before; its grade stands.
             SessionEnded: The session ended without a grade; the text says how.
             LimitReached: The answer is too long. Nothing was submitted.
-            StoreFailed: It was graded but not recorded. The same answer again tries again.
-
-        If this call is cancelled, the answer stays submitted and grading goes on.
+            StoreFailed: The grade was not recorded. The same answer again writes it again.
         """
         check_answer(self.life, answer, max_bytes)
         if self.state.answer is None:
@@ -342,42 +345,42 @@ class Session(HeldTask):
     async def direct_access(self, protocol: str, what: Mapping[str, Any]) -> AsyncGenerator[Access]:
         """Use the session's live world directly, while the block runs.
 
-        A world that is being resumed is waited for.
+        If the world is being resumed, wait for it.
 
-        What is done there is a step of the record, and durable when the block has been left.
-        That the record is behind meanwhile is durable before the block is entered: where the
-        server dies then, the session ends as lost, and is not graded without that work.
+        The use is a step of the record, and durable when the block has been left. Before the block
+        is entered, the record says durably that it is behind. If the server dies then, the session
+        ends as lost, and is not graded without that work.
 
         Args:
-            protocol: What it is used over, such as `ssh/2`.
-            what: What is done, for the record.
+            protocol: The protocol of the use, such as `ssh/2`.
+            what: The action, for the record.
 
         Raises:
-            SessionBusy: It is being started.
-            SessionEnded, AlreadyAnswered: It is over, or being graded.
-            StoreFailed: It cannot be recorded; before the block was entered, nothing was done.
+            SessionBusy: The session is being started.
+            SessionEnded, AlreadyAnswered: The session is over, or being graded.
+            StoreFailed: The use cannot be recorded; before the block was entered, nothing was done.
         """
         await self.back()
         async with access(self.life.direct, self, protocol, what) as one:
             yield one
 
     def direct_world(self) -> World:
-        """The live world, to be looked at alone; `direct_access` is for whoever acts in it.
+        """Return the live world for looks alone; `direct_access` is for acting in it.
 
         Raises:
-            SessionBusy, SessionEnded, AlreadyAnswered: As for `direct_access`; SessionBusy also
-                while it is being resumed, for which `back` waits.
+            SessionBusy, SessionEnded, AlreadyAnswered: As for `direct_access`. SessionBusy also
+                while the world is being resumed; `back` waits for that.
         """
         try:
             self.refuse_if_over()
-        except SessionEnded as exc:  # whoever is in its world has this session alone
+        except SessionEnded as exc:  # a user of its world has this session alone
             raise SessionEnded(str(exc).replace(NEXT, DONE)) from None
         if self.state.meets is Meets.START:
             raise SessionBusy("The task is being started; wait for its prompt, then try again.")
         return self.life.world.live
 
     async def catch_up(self) -> None:
-        """Take the snapshot that is missing after its world was used directly, if one is."""
+        """Take the snapshot that is missing after a direct use, if one is."""
         direct = self.life.direct
 
         async def run() -> None:
@@ -389,15 +392,15 @@ class Session(HeldTask):
                 await self.in_turn(run, 2 * direct.limit_s, refuses=False)
 
     async def cancel(self, *, reason: str | None = None, cause: Cause = Cause.AGENT) -> None:
-        """End the session without a grade; one that has ended stays as it is.
+        """End the session without a grade. An ended session stays unchanged.
 
         Args:
-            reason: Why, for the record.
-            cause: Whose doing it is.
+            reason: The reason, for the record.
+            cause: The cause.
 
         Raises:
-            SessionBusy: It was answered, and is being graded.
-            SessionEnded: It is over here, and goes on elsewhere.
+            SessionBusy: The session was answered, and is being graded.
+            SessionEnded: The session is over here, and goes on elsewhere.
         """
         if not self.state.is_coming_back and self.state.meets is Meets.RESUMING:
             raise SessionResuming(RESUMING)
@@ -412,7 +415,8 @@ class Session(HeldTask):
     async def finish(self, end: SessionEnd, *, abort: bool = False) -> None:
         """End the session as given, and wait until its world is closed.
 
-        One that is being graded ends with its grade, and is waited for, but for an abort.
+        A session that is being graded ends with its grade, and this waits for it, unless `abort` is
+        set.
         """
         self.post(EndWanted(end, abort=abort))
         await self.closed()

@@ -1,4 +1,4 @@
-"""The ends of a session, also by what its template raises, and what is said of each."""
+"""The ends of a session, also by its template's exceptions, and the text of each."""
 
 import traceback
 from collections.abc import Mapping
@@ -40,15 +40,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SessionEnd:
-    """How a session ends.
+    """The end of a session.
 
     Attributes:
-        outcome: Its class.
-        grade: What the template yielded; only for `graded`.
-        error: For the record: everything that is known, with file and line.
+        outcome: The class of the outcome.
+        grade: The template's grade; only for `graded`.
+        error: For the record: all known facts, with file and line.
         told: For the agent: nothing that an author wrote.
-        parked: Whether it only ends here, and goes on in another server process.
-        cause: Whose doing it is; None for what its outcome is by itself, as `cause_of` has it.
+        parked: Whether the session ends only here, and goes on in another server process.
+        cause: The cause; None for the outcome's own, by `cause_of`.
     """
 
     outcome: Outcome
@@ -60,43 +60,43 @@ class SessionEnd:
 
     @classmethod
     def by_agent(cls, reason: str, *, error: str | None = None, told: str | None = None) -> Self:
-        """How it ends where the agent's own doing has made it impossible to look.
+        """Return the end of a session whose agent has made its grader's look impossible.
 
         Args:
             reason: A sentence that explains the grade.
-            error: For the record, where more is known.
-            told: What the agent is told, where it has not answered.
+            error: Further facts for the record.
+            told: The text for an agent that has not answered.
         """
         grade = Grade(reward=0.0, content=reason)
         return cls(Outcome.GRADED, grade=grade, error=error or reason, told=told, cause=Cause.AGENT)
 
     @classmethod
     def left_to_record(cls, told: str | None = None) -> Self:
-        """How it ends here where it waits in its record for another server process."""
+        """Return the end here of a session that waits in its record for another server process."""
         return cls(Outcome.LOST, told=told, parked=True)
 
     @classmethod
     def lost(cls, why: HudMcpError) -> Self:
-        """How it ends where it cannot go on."""
+        """Return the end of a session that cannot go on."""
         return cls(Outcome.LOST, error=str(why), told=str(why))
 
 
 LEFT_BY_PROGRAM = SessionEnd(Outcome.LOST, told="Its program ended without closing it.")
-"""How a session ends whose event loop is being ended around it."""
+"""The end of a session whose event loop ends around it."""
 
 
 def died_again(reason: str) -> SessionEnd:
-    """How a session ends whose world died, was resumed, and died of the same again."""
+    """Return the end of a session whose world died, was resumed, and died of the same again."""
     text = f"Its world died a second time of the same: {reason}"
     return SessionEnd.by_agent(text, told=text)
 
 
 def not_back(died: str | None, why: str | None) -> SessionEnd:
-    """How a session ends that could not be resumed.
+    """Return the end of a session that could not be resumed.
 
     Args:
-        died: What its world had died of; None where its server had ended.
-        why: Why it is not back.
+        died: The cause of its world's death; None if its server had ended.
+        why: The reason why it is not back.
     """
     if died is not None:
         text = f"Its world died ({died}), and it could not be resumed: {why}"
@@ -106,7 +106,7 @@ def not_back(died: str | None, why: str | None) -> SessionEnd:
 
 
 def unread(exc: HudMcpError) -> SessionEnd:
-    """How a session ends here whose world died, and whose record cannot be read."""
+    """Return the end here of a session whose world died, and whose record cannot be read."""
     if not isinstance(exc, StoreFailed) or isinstance(exc, DamagedRecord):
         return SessionEnd(Outcome.LOST, error=str(exc))
     told = "The world of this session died, and its record cannot be read just now."
@@ -114,18 +114,18 @@ def unread(exc: HudMcpError) -> SessionEnd:
 
 
 PARKED = "parked"
-"""What `SessionOver` says where the session goes on in another server process."""
+"""The text of `SessionOver` if the session goes on in another server process."""
 
 
 class SessionOver(Exception):
-    """Thrown into a template that waits for an answer when there will be none.
+    """Thrown into a template that waits for an answer, because none comes.
 
     Its text is the session's outcome, or `PARKED`.
     """
 
 
 class RaisedApart(Exception):
-    """What a template raised in a process of its own; or the cause of what it raised of ours.
+    """An exception of a template in a process of its own, or the cause of one of ours there.
 
     Attributes:
         kind: The name of the exception's class.
@@ -139,10 +139,10 @@ class RaisedApart(Exception):
 
 
 def describe_failure(exc: BaseException, where: str) -> str:
-    """An exception with the line of the template's file that it passed through.
+    """Describe an exception, with the line of the template's file that it passed through.
 
     Args:
-        exc: What was raised; of a group, such as a task group raises, its first exception.
+        exc: The exception; of a group, such as a task group's, its first one.
         where: The template's file and line.
     """
     while isinstance(exc, BaseExceptionGroup):
@@ -159,7 +159,7 @@ def describe_failure(exc: BaseException, where: str) -> str:
 
 
 def is_only(exc: BaseException, wanted: type[BaseException]) -> bool:
-    """Whether an exception is of one kind; of a group, whether all of it is."""
+    """Whether an exception is of one kind, or a group of that kind alone."""
     if isinstance(exc, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", exc)
         return all(is_only(inner, wanted) for inner in group.exceptions)
@@ -167,7 +167,7 @@ def is_only(exc: BaseException, wanted: type[BaseException]) -> bool:
 
 
 def failed_setup(exc: BaseException, template: Template) -> SessionEnd:
-    """How a session ends whose template raised on the way to its prompt."""
+    """Return the end of a session whose template raised on the way to its prompt."""
     if isinstance(exc, HudMcpError) and not isinstance(exc, InvalidTemplate):
         told = str(exc)
     else:
@@ -178,16 +178,16 @@ def failed_setup(exc: BaseException, template: Template) -> SessionEnd:
 
 
 def ungraded(error: str) -> SessionEnd:
-    """How a session ends whose template did not grade."""
+    """Return the end of a session whose template did not grade."""
     told = "The template failed to grade this task; the server's log and the record say why."
     return SessionEnd(Outcome.GRADING_FAILED, error=error, told=told)
 
 
 def broke_in_grading(exc: BaseException, where: str) -> SessionEnd:
-    """How a session ends whose template raised while it graded: by whom it could not look.
+    """Return the end of a session whose template raised while it graded.
 
     Returns:
-        An end that is graded where the agent's own doing has made it impossible to look.
+        A graded end if the agent's own doing has made the look impossible.
     """
     error = describe_failure(exc, where)
     broken = blame(exc)
@@ -201,7 +201,7 @@ def broke_in_grading(exc: BaseException, where: str) -> SessionEnd:
 
 
 def overran(phase: str, limit_s: float, where: str) -> SessionEnd:
-    """How a session ends whose template took too long for its setup or its grading."""
+    """Return the end of a session whose template's setup or grading took too long."""
     text = f"Its {phase} took longer than {limit_s:g} s and was stopped."
     if phase == "setup":
         return SessionEnd(Outcome.ENVIRONMENT_FAILED, error=text, told=text)
@@ -211,18 +211,18 @@ def overran(phase: str, limit_s: float, where: str) -> SessionEnd:
 async def read_cancellation(
     said: Mapping[str, Any], *, secret_digest: str, store: Store
 ) -> tuple[str | None, Cause]:
-    """The reason and the cause of a cancellation, as its caller says them; an agent says nothing.
+    """Return a cancellation's reason and cause by its caller. An agent may name neither.
 
-    A runner is known by its plan: nobody else writes one. Else an agent could take a run that it
-    has failed out of every figure.
+    The plan proves a runner, because nobody else writes one. Otherwise an agent could remove a run
+    that it has failed from every figure.
 
     Args:
-        said: What came with the call: a reason and a cause, or neither.
-        secret_digest: Of the session's id.
-        store: Where the plan is.
+        said: The reason and the cause that came with the call, or neither.
+        secret_digest: The digest of the session's id.
+        store: The store of the plan.
 
     Returns:
-        Why it ends, for the record, and whose doing that is.
+        The reason of the end, for the record, and its cause.
 
     Raises:
         StoreFailed: The plan cannot be read.

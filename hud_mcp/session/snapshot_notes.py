@@ -1,7 +1,6 @@
-"""What a restart of the server would have cost a session: steps of which no snapshot was kept.
+"""Notes on the steps without a snapshot, whose loss a restart of the server would be.
 
-It is recorded with the steps themselves, so that it is known after a restart too, and told in the
-session's receipt.
+They are recorded with the steps, so that they survive a restart, and stand in the receipt.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ _MOST_CHARS = 300
 
 
 class SnapshotNotes:
-    """What is known of a session's snapshots.
+    """The notes on a session's snapshots.
 
     Args:
         recorded: The steps that its record has already.
@@ -43,11 +42,11 @@ class SnapshotNotes:
         self._of_step[after] = {"failed": why[:_MOST_CHARS]}
 
     def leave_out(self, after: int, names: Sequence[str]) -> None:
-        """Note what a snapshot does not have, such as a socket.
+        """Note the parts that a snapshot lacks, such as a socket.
 
         Args:
-            after: The index of the step after which it was taken.
-            names: What, each with a reason.
+            after: The index of the step before the snapshot.
+            names: The lacking parts, each with a reason.
         """
         self._failed.pop(after, None)
         kept = [name[:_MOST_CHARS] for name in names[:_MOST_NAMED]]
@@ -55,14 +54,14 @@ class SnapshotNotes:
         self._take(kept)
 
     def of_step(self, index: int) -> Mapping[str, Any]:
-        """What the record of a step is to say of its snapshot; empty where nothing is to be said.
+        """Return the notes for the record of a step, often none.
 
-        What it gives once, it forgets: a step is recorded once.
+        They are forgotten then, because a step is recorded once.
         """
         return self._of_step.pop(index, {})
 
     def restore(self, steps: Iterable[TrajectoryStep]) -> None:
-        """Take up what is recorded of some steps."""
+        """Read the notes of some recorded steps back."""
         for step in steps:
             said = step.info.get(SNAPSHOT)
             if not isinstance(said, dict):
@@ -74,7 +73,7 @@ class SnapshotNotes:
                 self._take([str(name) for name in cast("list[Any]", names)])
 
     def notes(self) -> tuple[str, ...]:
-        """What a receipt says of it, in a few lines."""
+        """The receipt's notes, in a few lines."""
         found = [
             f"No snapshot could be taken after step {index}: {why} A restart of the server would "
             "have lost the session then."
@@ -100,7 +99,7 @@ class SnapshotNotes:
 
 
 def snapshot_notes(steps: Iterable[TrajectoryStep]) -> tuple[str, ...]:
-    """What a receipt says of the snapshots of some recorded steps."""
+    """Return the receipt's notes on the snapshots of some recorded steps."""
     notes = SnapshotNotes()
     notes.restore(steps)
     return notes.notes()

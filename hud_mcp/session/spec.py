@@ -17,7 +17,7 @@ __all__ = ["GroupSetup", "GroupSetups", "SessionSpec"]
 
 
 class GroupSetup(Protocol):
-    """The setup of one session, as it is shared with its group."""
+    """The setup of one session, shared with its group."""
 
     def of_session(self, trajectory_id: str) -> Self:
         """Return the same for a session with this record."""
@@ -41,7 +41,7 @@ class GroupSetups(Protocol):
     def of(
         self, task: Task, environment: Environment, principal: str | None, job_id: str | None
     ) -> GroupSetup | None:
-        """Return what a new session shares with its group; None if its setup is not shared."""
+        """Return the shared setup of a new session; None if its setup is not shared."""
         ...
 
 
@@ -50,25 +50,25 @@ class SessionSpec:
     """The parts of a session that never change.
 
     Attributes:
-        environment: Whose world and template it uses.
-        task: What is asked.
-        principal: Who started it; None for a caller without a name.
-        token_digest: Of the token that it was started with; None without one.
-        is_operated: Whether an operator started it: an answer is kept then, and not handed over.
-        limits: What bounds it.
-        reward_policy: Who sees the reward.
-        job_id: The job that it belongs to, or None.
-        trajectory_id: Its record's id.
+        environment: The environment of its world and template.
+        task: The task.
+        principal: The principal that started it; None for a caller without a name.
+        token_digest: The digest of the token that started it; None without one.
+        is_operated: Whether an operator started it. Its answer is kept then, and not handed over.
+        limits: The bounds of the session.
+        reward_policy: The policy on who sees the reward.
+        job_id: The job of the session, or None.
+        trajectory_id: The id of its record.
         secret_digest: The SHA-256 of its own id.
-        live_token: Of its live page.
-        seed: For whatever its world draws at random.
+        live_token: The token of its live page.
+        seed: The seed of all random draws of its world.
         replayable: Whether the same actions and looks give the same state again.
-        started_at: When it began.
-        start_key: By what the starts of its task are counted.
-        tries: How many of them there may be; None for any number.
+        started_at: The time of its beginning.
+        start_key: The key under which the starts of its task are counted.
+        tries: The most of these starts; None for any number.
         local_hosts: Hosts that any row may open, of this machine and of private networks too.
-        name: Its short name: it tells sessions apart, and opens none.
-        group_setup: The setup that it shares with its group; None where it runs its own.
+        name: The short name. It tells sessions apart, and opens none.
+        group_setup: The setup shared with its group; None if the session runs its own.
     """
 
     environment: Environment
@@ -93,11 +93,11 @@ class SessionSpec:
 
     @property
     def rewards_shown(self) -> bool:
-        """Whether the agent is told the reward of a step."""
+        """Whether the agent sees the reward of a step."""
         return self.reward_policy == "per_step" or self.is_operated
 
     def begun(self, prompt: str | None) -> Trajectory:
-        """Its record as it begins; with what it asks, where that is known by then."""
+        """Return the record of the beginning, with the prompt if known by then."""
         return Trajectory(
             id=self.trajectory_id,
             job_id=self.job_id,
@@ -113,10 +113,10 @@ class SessionSpec:
     def opening(
         self, shared: Shared, log: Callable[[str], None], stored: StoredSession | None
     ) -> Opening:
-        """What its world is opened with.
+        """Return the opening of the world.
 
         Raises:
-            InvalidContext: Its context is not one of the environment's.
+            InvalidContext: The context does not belong to the environment's space.
         """
         environment, task = self.environment, self.task
         return Opening(

@@ -29,36 +29,36 @@ T = TypeVar("T")
 
 
 class _Line(Generic[T]):
-    """The callers who wait for one piece of work."""
+    """The callers that wait for one piece of work."""
 
     __slots__ = ("callers", "task", "turn")
 
     def __init__(self, task: "asyncio.Task[T]") -> None:
         self.task = task
-        self.turn = asyncio.Lock()  # fair: who came first is let through first
+        self.turn = asyncio.Lock()  # fair: callers pass in the order in which they came
         self.callers = 0
 
 
 class SharedWork(Generic[T]):
-    """Work by key. It goes on where its callers leave.
+    """Work by key that several callers share. It goes on if its callers leave.
 
-    Until the last of them has gone on, whoever comes later waits behind them: what each does at
-    once with the result happens in the order in which they asked.
+    Until the last of them has gone on, later callers wait behind them. So the next action of each
+    caller happens in the order in which they asked.
     """
 
     def __init__(self) -> None:
         self._lines: dict[Hashable, _Line[T]] = {}
 
     def is_under_way(self, key: Hashable) -> bool:
-        """Whether this work goes on, or somebody has yet to go on with its result."""
+        """Whether this work goes on, or a caller has yet to go on with its result."""
         return key in self._lines
 
     async def take(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Wait for the work of a key, which begins with the first who asks for it.
+        """Wait for the work of a key, which the first caller begins.
 
         Args:
             key: The name of the work.
-            work: Does it. What it raises, is raised to each of the callers.
+            work: Makes the work. Its exception is raised to each of the callers.
         """
         line = self._lines.get(key)
         if line is None:
@@ -75,13 +75,13 @@ class SharedWork(Generic[T]):
                 del self._lines[key]
 
     def cancel(self) -> None:
-        """Cancel all that goes on; its callers are cancelled with it."""
+        """Cancel all work; its callers are cancelled too."""
         for line in self._lines.values():
             line.task.cancel()
 
     def _ended(self, key: Hashable, done: "asyncio.Task[T]") -> None:
-        """Forget work that nobody waits for any more, and look at its failure."""
-        line = self._lines.get(key)  # gone where the last of them left in the turn of its end
+        """Forget work without callers, and retrieve its exception."""
+        line = self._lines.get(key)  # gone if the last caller left in the turn of its end
         left = line is not None and line.task is done and not line.callers
         if left:
             del self._lines[key]
@@ -92,22 +92,22 @@ class SharedWork(Generic[T]):
 
 
 _SOON_S = 0.5
-"""How soon to look again at a session that is at work, or that the machine let wait."""
+"""The time until the next look at a session that is at work, or that the machine delayed."""
 
 
 async def start(session: Session) -> Prompt:
     """Open a session's world and run its template to the prompt.
 
+    If this call is cancelled, the half-made session ends as cancelled.
+
     Returns:
-        What is asked.
+        The prompt.
 
     Raises:
         EnvironmentFailed: The setup failed; the session has ended and is recorded.
-        InvalidContext: The context is not one of the environment's. Nothing was opened.
-        LimitReached: The task was started as often as it may be.
+        InvalidContext: The context does not belong to the environment's space. Nothing was opened.
+        LimitReached: The task has had its last start.
         StoreFailed: The record could not be written. Nothing was opened, or it is closed again.
-
-    If this call is cancelled, the half-made session ends as cancelled.
     """
     session.stage()
     try:
@@ -135,12 +135,12 @@ async def start(session: Session) -> Prompt:
 
 
 def _end_start(session: Session, end: SessionEnd) -> None:
-    """End a session that could not be started; one that has an end by now keeps it."""
+    """End a session that failed to start, unless it has an end by now."""
     session.post(EndWanted(end, abort=True))
 
 
 async def _run_to_prompt(session: Session) -> Prompt:
-    """Run the template to its prompt, with what makes that durable."""
+    """Run the template to its prompt, and make that durable."""
     life, journal = session.life, session.journal
     # Where nothing is opened or awaited on the way, one commit has the row and its prompt.
     at_once = life.template.prompts_at_once and session.environment.world.opens_nothing
@@ -169,19 +169,19 @@ def _why_not_started(session: Session) -> str:
 
 
 async def resume(session: Session) -> None:
-    """Go on with a session that another server process began. It is this process's already.
+    """Go on with a session that another server process began, and that this one has claimed.
 
-    The world is opened anew under the same context and seed, the template is run to its
-    prompt, then the world is brought to the last recorded step. An answer that was
-    submitted is handed to the template again.
+    The world is opened anew under the same context and seed, and the template runs to its prompt.
+    Then the world is brought to the last recorded step. A submitted answer is handed to the
+    template again.
 
-    Until this has returned, nothing else reaches it: its state is `resuming`.
-
-    Raises:
-        SessionEnded: It cannot come back; it has ended as lost, and is recorded.
-        StoreFailed, SessionTaken: Its record cannot be written. It waits there as it was.
+    Until this has returned, the state is `resuming`, and no call reaches the session.
 
     If this call is cancelled, it waits in its record as it was.
+
+    Raises:
+        SessionEnded: The session cannot come back; it has ended as lost, and is recorded.
+        StoreFailed, SessionTaken: The record cannot be written. The session waits there unchanged.
     """
     session.post(Claimed())
     try:
@@ -196,7 +196,7 @@ async def resume(session: Session) -> None:
 
 
 def _expire_later(session: Session) -> None:
-    """Have a session end once it may be open, or idle, no longer."""
+    """Have a session end after its longest life, or its longest idle time."""
     limits = session.limits
     first_s = min(limits.idle_s, limits.total_s)
     if session.state.provisional:
@@ -220,7 +220,7 @@ def _look(session: Session) -> None:
 
 
 def _reason(session: Session) -> tuple[str | None, float]:
-    """Why a session ends now, or None; and in how many seconds it may end at the earliest."""
+    """The reason why a session ends now, or None, and the least seconds until it may end."""
     limits, now = session.limits, time.monotonic()
     idle_s = now - session.touched_s - session.waited_since(session.waited_at_touch_s)
     open_s = now - session.begun_s - session.waited_since(session.waited_at_begin_s)

@@ -1,4 +1,4 @@
-"""The start of sessions: once each, also where their callers chose the ids and ask again."""
+"""The start of sessions, once each, even if a caller that chose the id asks again."""
 
 import asyncio
 import hashlib
@@ -41,21 +41,21 @@ _OTHER_ID = (
     "This session id cannot be used for this start. Choose another one, `sess-` and 32 to 64 hex "
     "digits drawn at random, or leave it out. Nothing was started."
 )
-"""The same whatever is wrong with it: it says nothing of the sessions of others."""
+"""The error for every fault of a chosen id, so that it tells nothing of others' sessions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One start as it is asked for.
+    """A requested start.
 
     Attributes:
-        task: What is asked; bound.
+        task: The bound task.
         environment: Its environment.
-        caller: Who starts it.
-        job_id: The job that it belongs to, or None.
-        counted_in: The job in which it is counted how often its task was started, or None.
-        provisional: Whether it expires early until somebody acts on it.
-        session_id: The id that its caller chose; None where one is to be drawn.
+        caller: The caller who starts it.
+        job_id: The job of the session, or None.
+        counted_in: The job in which the task's starts are counted, or None.
+        provisional: Whether the session expires early until a caller acts on it.
+        session_id: The id that the caller chose; None if one is to be drawn.
     """
 
     task: Task
@@ -68,17 +68,17 @@ class Start:
 
 
 class SessionFactory:
-    """Makes sessions, and enters them among those of the process.
+    """Makes sessions, and adds them to the roster.
 
     Args:
-        roster: Who is here.
-        store: Where they are recorded.
-        shared: What their worlds share.
-        limits: What bounds them.
-        reward_policy: Who sees rewards; None for the templates' and environments' own.
+        roster: The sessions of this process.
+        store: The store of their records.
+        shared: The services that their worlds share.
+        limits: The bounds of the sessions.
+        reward_policy: The policy on rewards; None for the templates' and environments' own.
         local_hosts: Hosts that any row may open, of this machine and of private networks too.
-        changes: Is told what they record.
-        program: Gives a task that is cancelled with the whole event loop alone.
+        changes: The listeners to their records.
+        program: Returns a task that only the end of the event loop cancels.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class SessionFactory:
         """Make a new session.
 
         Raises:
-            IdTaken: Another one here has the id that was chosen.
+            IdTaken: Another session here has the chosen id.
         """
         task, environment, caller = start.task, start.environment, start.caller
         session_id = start.session_id or f"sess-{secrets.token_hex(16)}"
@@ -117,7 +117,7 @@ class SessionFactory:
             raise IdTaken("Another session has this id; nothing was recorded.")
         own = environment.template_of(task).reward
         replayable = environment.replays(task)
-        # Where a replay must give the same, whatever is drawn at random needs a seed.
+        # A replay must give the same random draws, so they need a recorded seed.
         drawn = secrets.token_bytes(28)  # at once: each is a call of the operating system
         seed = int.from_bytes(drawn[:4]) if task.seed is None and replayable else task.seed
         trajectory_id = f"traj-{drawn[4:12].hex()}"
@@ -147,7 +147,7 @@ class SessionFactory:
     def make_again(
         self, environment: Environment, stored: StoredSession, caller: Caller
     ) -> Session:
-        """Make the session that resumes a record, which is this process's now."""
+        """Make the session that resumes a record, which this process has claimed."""
         begun = stored.trajectory
         spec = SessionSpec(
             environment=environment,
@@ -197,7 +197,7 @@ class SessionFactory:
         return session
 
     def _leave(self, session: Session) -> None:
-        """Note that a session is over; an idle server wakes for nothing."""
+        """Note that a session is over. An idle server has no timers then."""
         if self._roster.leave(session):
             self._shared.contention.rest()
 
@@ -207,14 +207,14 @@ def _name(trajectory_id: str) -> str:
 
 
 class Starts:
-    """Starts sessions.
+    """The start of sessions.
 
     Args:
-        roster: Who is here.
+        roster: The sessions of this process.
         capacity: Makes room for them.
         factory: Makes them.
-        finding: Finds those that began before.
-        store: Where they are recorded.
+        finding: Finds sessions that began before.
+        store: The store of their records.
     """
 
     def __init__(
@@ -252,11 +252,11 @@ class Starts:
     async def once(self, start: Start, session_id: str) -> Session:
         """Start a session under an id that its caller chose, or return the one that has begun.
 
-        Callers at once share one start, which goes on where they leave.
+        Callers at once share one start, which goes on if they leave.
 
         Raises:
             InvalidTask: The id is of another form, caller or task.
-            SessionEnded, SessionBusy: It has begun before, and cannot be had here now.
+            SessionEnded, SessionBusy: The session has begun before, and cannot be had here now.
             HudMcpError: As for `begin`.
         """
         if not _CHOSEN_ID.fullmatch(session_id):
@@ -276,7 +276,7 @@ class Starts:
             raise
 
     async def _begun(self, start: Start, session_id: str) -> Session | None:
-        """The session that an earlier start with this id began; None where none has."""
+        """The session that an earlier start with this id began, or None."""
         key = digest(session_id)
         here = self._roster.get(key)
         known = (
@@ -302,17 +302,20 @@ _MOST_CHARS = 200
 
 
 async def join_job(store: Store, name: Any, caller: Caller, *, of_server: str | None) -> str:
-    """Return the id of a caller's job of a name; the first one makes it.
+    """Return the id of the caller's job with a name; the first call makes it.
+
+    A name belongs to its caller: the same name of another token is another job. No name leads to a
+    job of a run, whose plan says what counts. So nobody joins or reads a neighbour's job.
 
     Args:
-        store: Where it is recorded.
-        name: What the caller calls it.
-        caller: Who starts a session in it.
-        of_server: The job that all of the server's sessions belong to, or None.
+        store: The store of the job.
+        name: The caller's name for the job.
+        caller: The caller who starts a session in it.
+        of_server: The job of all the server's sessions, or None.
 
     Raises:
-        InvalidTask: The name is none, or the caller may name no job here. Nothing was started.
-        StoreFailed: It cannot be recorded.
+        InvalidTask: The name is not valid, or the caller may name no job here. Nothing was started.
+        StoreFailed: The job cannot be recorded.
     """
     if not isinstance(name, str) or not name.strip() or len(name) > _MOST_CHARS:
         raise InvalidTask(
@@ -339,7 +342,7 @@ async def join_job(store: Store, name: Any, caller: Caller, *, of_server: str | 
 
 
 def _id(name: str, caller: Caller) -> str:
-    """The same for the same caller and name, on every server of a store."""
+    """Return the same id for the same caller and name, on every server of a store."""
     whose = caller.token_digest or "local"
     named = f"hud-mcp job\0{whose}\0{name}".encode("utf-8", "replace")
     return f"job-{hashlib.sha256(named).hexdigest()[:32]}"

@@ -1,8 +1,8 @@
-"""The whole truth of a session: what it is now, and what happens to it next.
+"""The state of a session, and the one table that changes it.
 
-`decide` is a table without I/O, clock or event loop: a state and what has happened give the next
-state, and what is to be done. Nothing else changes a session. Facts that only I/O knows, such as
-whether a world is dead, come inside the events.
+`decide` is a table without I/O, clock or event loop. A state and an event give the next state and
+the effects. Nothing else changes a session. Facts that only I/O knows, such as the death of a
+world, come inside the events.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,26 +20,26 @@ __all__ = ["Decision", "State", "decide"]
 
 
 class State(NamedTuple):
-    """What a session is.
+    """The state of a session.
 
     Attributes:
-        phase: What it is doing.
-        life: How many worlds it had before this one: what an older one reports is of no account.
-        is_driven: Whether its template runs in this life.
-        is_back: Whether its world is what its record says, or will be as it is started.
-        is_prompted: Whether it was asked: its prompt is durable.
-        provisional: Whether nobody has acted on it, so that it expires early.
-        has_ended_wait: Whether its template's own deadline has ended the wait for an answer.
-        answer: What was submitted; None before.
-        answered_at: When; None where nothing was.
-        wanted: How somebody has it end; None while nobody does.
-        end: How it ends, once that is decided.
-        died: What its world died of, until it is back.
-        died_in_grading: Whether its world died before under its grader.
-        failed: How its grading failed that is made again, from the same answer; None before.
-        taken: Whether another server process has it: nothing is written here any more.
-        receipt: How it ended, once that is written.
-        is_closed: Whether its last world is closed, and its log is written.
+        phase: The phase.
+        life: The number of worlds before this one. Events of an older world are ignored.
+        is_driven: Whether the template runs in this life.
+        is_back: Whether the world is at its last recorded step, or begins there.
+        is_prompted: Whether the prompt is durable.
+        provisional: Whether nobody has acted on the session, so that it expires early.
+        has_ended_wait: Whether the template's own deadline has ended the wait for an answer.
+        answer: The submitted answer; None before.
+        answered_at: The time of the submission; None before.
+        wanted: The end that a caller, a limit or the server wants; None without one.
+        end: The end, once decided.
+        died: The cause of the world's death, until it is back.
+        died_in_grading: Whether the world died before under its grader.
+        failed: The failure of a grading that is made again from the same answer; else None.
+        taken: Whether another server process has the session: nothing is written here then.
+        receipt: The receipt, once written.
+        is_closed: Whether the last world is closed, and the log is written.
     """
 
     phase: Phase = Phase.STARTING
@@ -62,47 +62,47 @@ class State(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can be done with it here any more."""
+        """Whether the session is over here."""
         return self.phase in (Phase.ENDED, Phase.PARKED)
 
     @property
     def is_leaving(self) -> bool:
-        """Whether it ends here alone, and goes on in its record, as far as is known by now."""
+        """Whether the session ends only here, and goes on in its record, as far as known."""
         decided = self.end or self.wanted
         return self.phase is not Phase.ENDED and decided is not None and decided.parked
 
     @property
     def is_let_go(self) -> bool:
-        """Whether it goes on without this process: in its record, or in another server's hands."""
+        """Whether the session goes on without this process, in its record or in another server."""
         return self.phase is Phase.PARKED or self.taken or self.is_leaving
 
     @property
     def is_coming_back(self) -> bool:
-        """Whether its world is resumed here, having died or to be graded: callers wait for it."""
+        """Whether the world is being resumed here, after a death or for a grade: callers wait."""
         again = self.died is not None or self.failed is not None
         return again and self.phase in (Phase.LAID_DOWN, Phase.RESUMING)
 
     @property
     def is_graded(self) -> bool:
-        """Whether its template grades, or will, whatever becomes of its world meanwhile."""
+        """Whether the template grades, or will grade even if its world dies meanwhile."""
         waits = self.answered_at is None and not self.has_ended_wait
         return self.phase is Phase.GRADING or not (waits or self.is_over)
 
     @property
     def is_at_work(self) -> bool:
-        """Whether something goes on in it by itself, which no call waits for."""
+        """Whether the session works by itself, without a call that waits."""
         ends = self.phase in (Phase.GRADING, Phase.EXAMINING, Phase.ENDING)
         return ends or self.is_coming_back
 
     @property
     def told(self) -> str | None:
-        """What is told of its end, or of what is wanted to end it."""
+        """The text of the end, or of the wanted end."""
         decided = self.end or self.wanted
         return None if decided is None else decided.told
 
     @property
     def shown(self) -> SessionState:
-        """What callers are told of what it is doing."""
+        """The phase's name for callers."""
         if self.is_graded and (self.phase is not Phase.RESUMING or self.failed is not None):
             return "grading"
         if self.phase is Phase.ENDING and not (self.is_back and self.is_prompted):
@@ -111,7 +111,7 @@ class State(NamedTuple):
 
     @property
     def meets(self) -> Meets:
-        """What a call meets now that would reach the world."""
+        """The obstacle that a call for the world meets."""
         if self.phase is Phase.OPEN:  # the most frequent: an open one has no answer
             return Meets.WORLD
         if self.is_over:
@@ -123,11 +123,11 @@ class State(NamedTuple):
         return Meets.START if self.phase in (Phase.STARTING, Phase.LAID_DOWN) else Meets.WORLD
 
     def may_be_taken(self, *, is_behind: bool, can_resume: bool) -> bool:
-        """Whether another server process could resume it.
+        """Whether another server process could resume the session.
 
         Args:
-            is_behind: Whether its world was used directly, and no snapshot has that.
-            can_resume: Whether its world can be resumed from what is recorded.
+            is_behind: Whether its world was used directly, and no snapshot has that use.
+            can_resume: Whether the world can be resumed from its record.
         """
         return self.is_prompted and not self.provisional and not is_behind and can_resume
 
@@ -136,11 +136,11 @@ Decision: TypeAlias = tuple[State, tuple[ev.Effect, ...]]
 
 
 def decide(state: State, event: ev.Event) -> Decision:
-    """What a session is after an event, and what is to be done.
+    """Return the state after an event, and the effects.
 
     Args:
-        state: What it is.
-        event: What has happened to it. One of an older life, or after the end, is of no account.
+        state: The present state.
+        event: The event. An event of an older life, or after the end, changes nothing.
 
     Returns:
         The next state, and the effects in their order.
@@ -153,7 +153,7 @@ def decide(state: State, event: ev.Event) -> Decision:
 
 
 def _after_the_end(state: State, event: ev.Event) -> State:
-    """An end is final; its world is closed afterwards, and its record may be another's."""
+    """Note late facts. An end is final, but its world closes later, and its record may move."""
     match event:
         case ev.Closed():
             return state._replace(is_closed=True)
@@ -356,14 +356,14 @@ def _resumed(state: State, event: ev.Resumed) -> Decision:
 
 
 def _lay_down(state: State, reason: str) -> Decision:
-    """Have what is left of the world closed, before it is resumed."""
+    """Have the remains of a dead world closed, before it is resumed."""
     left = ev.Dismiss(SessionEnd.left_to_record())
     after = state._replace(phase=Phase.LAID_DOWN, died=reason)
     return after, (ev.LogLine(f"its world died: {reason}"), ev.StopCommands(), left)
 
 
 def _abort(state: State, end: SessionEnd) -> Decision:
-    """End what is being started or resumed."""
+    """End a session that is being started or resumed."""
     end = _as_it_is(state, end)
     after = state._replace(phase=Phase.ENDING, end=end)
     if state.is_driven:
@@ -372,7 +372,11 @@ def _abort(state: State, end: SessionEnd) -> Decision:
 
 
 def _as_it_is(state: State, end: SessionEnd) -> SessionEnd:
-    """An end by itself while the world is resumed is the end of that; another's, no end."""
+    """Return the end that counts.
+
+    An end of the template's own, while its world is resumed, is the resumption's failure. The end
+    of a session that another server has is no end.
+    """
     if state.taken:
         return SessionEnd.left_to_record()
     by_itself = not end.parked and end.cause is None and state.end is None
@@ -382,7 +386,7 @@ def _as_it_is(state: State, end: SessionEnd) -> SessionEnd:
 
 
 def _record(state: State, end: SessionEnd) -> ev.Record:
-    """Have the end written; a record that is left as it was says nothing of that."""
+    """Have the end written; a record that is left to another server says nothing of it."""
     says = end.parked and state.is_back and not state.taken
     return ev.Record(end, was_stopped=says)
 
@@ -409,4 +413,4 @@ _RULES: Mapping[type, Callable[[State, Any], Decision]] = {
     ev.NotBack: _not_back,
     ev.Resumed: _resumed,
 }
-"""What each kind of event makes of a session that is not over."""
+"""The rule of each kind of event, for a session that is not over."""

@@ -1,6 +1,6 @@
-"""What a session's calls do to its world, and what the agent is shown of it.
+"""The calls on a session's world, and the agent's view of them.
 
-Every call is recorded durably before it returns, with what it did, also where it failed.
+Every call is durable in the record before it returns, with its effects, even if it failed.
 """
 
 import asyncio
@@ -38,13 +38,16 @@ __all__ = ["RequestedStep", "check_actions", "out_of_step", "perform", "run_tool
 
 @dataclass(frozen=True, slots=True)
 class RequestedStep:
-    """A step as a call asks for it.
+    """A requested step.
+
+    A reply may be lost. Its caller says after how many steps the call was to happen. If the record
+    has exactly one more, and that was this very call, nothing is done again.
 
     Attributes:
-        kind: How the record names the call.
-        actions: What is to be performed.
-        look: What is to be observed.
-        delivers_image: Whether the agent is to be shown the picture.
+        kind: The call's name in the record.
+        actions: The wanted actions.
+        look: The wanted observation.
+        delivers_image: Whether the agent sees the picture.
     """
 
     kind: StepKind
@@ -53,19 +56,19 @@ class RequestedStep:
     delivers_image: bool
 
     def as_json(self) -> list[dict[str, Any]]:
-        """The actions, as the record has them."""
+        """The actions in the form of the record."""
         return [a.model_dump(mode="json", exclude_none=True) for a in self.actions]
 
     async def recall(
         self, store: Store, trajectory_id: str, after_step: int, *, rewards_shown: bool
     ) -> Stepped | None:
-        """What the last step of a record gave, if it is this call's; None where it is not.
+        """Return the result of a record's last step, if that is this call's; else None.
 
         Args:
-            store: Where the record is.
-            trajectory_id: Its id.
-            after_step: How many steps its caller had seen.
-            rewards_shown: Whether the agent is told the reward of a step.
+            store: The store of the record.
+            trajectory_id: The id of the record.
+            after_step: The number of steps that the caller had seen.
+            rewards_shown: Whether the agent sees the reward of a step.
 
         Raises:
             StoreFailed: The record cannot be read.
@@ -94,7 +97,7 @@ class RequestedStep:
         )
 
     def _is_of(self, step: TrajectoryStep) -> bool:
-        """Whether a recorded step is of this call; numbers beside a text are not recorded."""
+        """Whether a recorded step is of this call. Numbers beside a text are not recorded."""
         asked = self.as_json()
         look = self.look.model_dump(mode="json", exclude_defaults=True)
         return (
@@ -105,7 +108,7 @@ class RequestedStep:
 
 
 def out_of_step(after_step: int, count: int) -> str:
-    """What a caller is told who has seen another number of steps than there are."""
+    """The text for a caller that has seen another number of steps than there are."""
     steps = "1 step" if count == 1 else f"{count} steps"
     return (
         f"after_step is {after_step}, and the session has {steps}: others happened than you "
@@ -122,7 +125,7 @@ async def _picture(store: Store, step: TrajectoryStep) -> Screenshot | None:
 
 
 def _answers(step: TrajectoryStep) -> bool:
-    """Whether the last action that it performed submitted an answer."""
+    """Whether the last performed action submitted an answer."""
     return bool(step.performed) and step.actions[step.performed - 1].get("type") == "response"
 
 
@@ -133,8 +136,8 @@ def check_actions(life: Life, actions: Sequence[Action]) -> None:
     """Refuse actions that cannot be performed here.
 
     Raises:
-        InvalidAction: One is not of this environment.
-        LimitReached: They are too many, or an answer among them is too long.
+        InvalidAction: An action does not belong to this environment.
+        LimitReached: The actions are too many, or an answer among them is too long.
     """
     environment, limit = life.spec.environment, life.spec.limits.actions_per_step
     if len(actions) > limit:
@@ -156,7 +159,7 @@ def check_actions(life: Life, actions: Sequence[Action]) -> None:
 
 
 async def perform(life: Life, asked: RequestedStep) -> Stepped:
-    """Perform actions that were checked, in order, then observe; raises as `Session.step`."""
+    """Perform checked actions in order, then observe; raises as `Session.step`."""
     actions, look, deliver_image = asked.actions, asked.look, asked.delivers_image
     draft = life.begin(asked.kind, asked.as_json(), look)
     draft.delivered_image = deliver_image
@@ -174,7 +177,7 @@ async def perform(life: Life, asked: RequestedStep) -> Stepped:
         life.fail(draft, exc, where, interrupted=interrupted)
         await life.journal.keep(draft)
         raise
-    finally:  # what was done before it stopped, was done
+    finally:  # actions before the stop were performed, so the record has them
         life.measuring.note_actions(draft.actions[: draft.performed], draft.targets)
     if answer is None:
         await life.journal.add(draft)
@@ -189,10 +192,10 @@ async def perform(life: Life, asked: RequestedStep) -> Stepped:
 
 
 async def run_tool(life: Life, tool: Tool, arguments: dict[str, Any], look: Look) -> Stepped:
-    """Call a tool with arguments that were checked, and record what the world looks like then.
+    """Call a tool with checked arguments, and record the look of the world afterwards.
 
     Raises:
-        ActionFailed: It raised.
+        ActionFailed: The tool raised.
         EnvironmentFailed, StoreFailed, SessionTaken: As for `perform`.
     """
     world = life.world
@@ -208,7 +211,7 @@ async def run_tool(life: Life, tool: Tool, arguments: dict[str, Any], look: Look
         interrupted = isinstance(exc, asyncio.CancelledError)
         life.fail(draft, exc, f"while {tool.name} ran", interrupted=interrupted)
         world.note_tool(tool)
-        # A tool that leaves with SystemExit is not the server's end.
+        # A tool that raises SystemExit must not end the server.
         theirs = isinstance(exc, Exception | SystemExit)
         ours = isinstance(exc, HudMcpError) or not theirs
         if not ours:
@@ -225,7 +228,7 @@ async def run_tool(life: Life, tool: Tool, arguments: dict[str, Any], look: Look
 
 
 async def _look(life: Life, draft: Draft, look: Look, *, deliver_image: bool) -> None:
-    """Look at the world after what was done; where the agent's doing prevents that, say so."""
+    """Look at the world after a call. If the agent's doing prevents the look, say so."""
     try:
         with telemetry.span("observe", environment=life.spec.environment.name):
             draft.observation = await life.world.observe(look, deliver_image=deliver_image)

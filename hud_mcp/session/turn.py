@@ -1,7 +1,7 @@
-"""One call at a time on a session's world: callers take turns, in the order in which they came.
+"""The turns of a session's calls: one at a time, in the order in which they came.
 
-A call runs in its caller's own task, in the context of its session. So a caller that is cancelled
-takes its call with it, and nothing of a request stays in the session.
+A call runs in its caller's own task, in the context of its session. So a cancelled caller takes its
+call with it, and nothing of a request stays in the session.
 """
 
 import asyncio
@@ -28,22 +28,22 @@ Call: TypeAlias = Callable[[], Coroutine[Any, Any, T]]
 """A call on a session's world."""
 
 _STOP_S = 2.0
-"""How long a call that is cut off may take to let go of the world."""
+"""The longest time for a cut-off call to leave the world."""
 
 
 class CallCutOff(HudMcpError):
-    """A call was cut off, or was not begun, since its session ends: the state says how."""
+    """A call was cut off, or was not begun, because its session ends; the state has the end."""
 
 
 class Turn:
-    """The turn to use one life of a session's world. It is given to nobody before it is opened.
+    """The turn to use one life of a session's world. Nobody gets it before it is opened.
 
     Args:
-        most: How many calls may wait for it.
-        contention: What the machine takes, which no call pays for.
+        most: The most waiting calls.
+        contention: The machine's delays, which do not count against a call's limit.
         name: The session's short name.
-        log: Takes a line for its log.
-        on_broken: Is told, in the turn, where a call finds the world broken.
+        log: Takes a line for the session's log.
+        on_broken: Called in the turn of a call that finds the world broken.
     """
 
     __slots__ = (
@@ -87,11 +87,11 @@ class Turn:
 
     @property
     def count(self) -> int:
-        """How many calls wait or run."""
+        """The number of calls that wait or run."""
         return len(self._waiting) + self._is_taken
 
     def open(self) -> None:
-        """Give the turn to those who wait for it, one after the other."""
+        """Give the turn to the waiting calls, one after the other."""
         self._is_open = True
         if not self._is_taken:
             self._pass_on()
@@ -104,20 +104,20 @@ class Turn:
         detached: bool = False,
         check: Callable[[], None] | None = None,
     ) -> T:
-        """Make one call after those that wait, and return what it returns.
+        """Make one call after the waiting ones, and return its result.
 
         Args:
             run: The call.
-            limit_s: How long it may take.
-            detached: Whether it goes on where the caller is cancelled.
-            check: Refuses the call by what it raises, once its turn has come; None for no check.
+            limit_s: The longest call.
+            detached: Whether the call goes on if the caller is cancelled.
+            check: Refuses the call by an exception, once its turn has come; None for no check.
 
         Raises:
-            SessionBusy: Too many wait. Nothing was done.
-            LimitReached: It took longer than `limit_s` and was stopped.
-            CallCutOff: The session ended before or while it ran.
-            ActionFailed: The world raised what it may not.
-            HudMcpError: Whatever the call raises; after an EnvironmentFailed, none is made.
+            SessionBusy: Too many calls wait. Nothing was done.
+            LimitReached: The call took longer than `limit_s` and was stopped.
+            CallCutOff: The session ended before or while the call ran.
+            ActionFailed: The world raised an exception that it may not raise.
+            HudMcpError: The call's own error. After an EnvironmentFailed, no more calls are made.
         """
         if detached:
             return await asyncio.shield(self.begin(run, limit_s, check))
@@ -129,22 +129,22 @@ class Turn:
         limit_s: float,
         check: Callable[[], None] | None = None,
     ) -> "asyncio.Task[T]":
-        """Make a call in a task of its own, which nobody has to wait for; raises as `take` does.
+        """Make a call in a task of its own, without a waiting caller; raises as `take` does.
 
-        Its place is taken at once: no call that comes before the task begins overtakes it.
+        The call takes its place at once, so no later call overtakes its task.
 
         Raises:
-            SessionBusy: Too many wait. Nothing was done.
+            SessionBusy: Too many calls wait. Nothing was done.
         """
         making = self._call(self._reserve(), run, limit_s, check)
         task = asyncio.get_running_loop().create_task(making, name=f"call {self._name}")
-        self._detached = self._detached or set()  # the event loop holds no task
+        self._detached = self._detached or set()  # asyncio keeps only weak references to tasks
         self._detached.add(task)
         task.add_done_callback(self._forget)
         return task
 
     def _forget(self, task: "asyncio.Task[Any]") -> None:
-        """Forget a call that nobody may have waited for, and look at its failure."""
+        """Forget a finished detached call, and retrieve its exception."""
         if self._detached is not None:
             self._detached.discard(task)
         if not task.cancelled():
@@ -154,7 +154,7 @@ class Turn:
         """Cut the running call off, and give the turn to nobody any more.
 
         Returns:
-            What is done once that call has let go of the world; None where none runs.
+            A future that is done once that call has left the world; None if none runs.
         """
         self._is_open = False
         if self._scope is None:
@@ -166,22 +166,22 @@ class Turn:
 
     @staticmethod
     async def let_go(freed: "asyncio.Future[None]") -> None:
-        """Wait for a call that was cut off, for a while, to let go of the world."""
+        """Wait a bounded time for a cut-off call to leave the world."""
         await asyncio.wait({freed}, timeout=_STOP_S)
 
     def leave_world(self) -> None:
-        """Note that the running call uses the world no more: it is not to be cut off."""
+        """Note that the running call has left the world, so that it is not cut off."""
         self._scope = None
 
     def refuse_waiting(self, why: HudMcpError | None = None) -> None:
-        """Tell every call that still waits that it is not made, and why."""
+        """Refuse every waiting call, with the reason."""
         waiting, self._waiting = self._waiting, []
         for place in waiting:
             if not place.done():
                 place.set_exception(why or CallCutOff())
 
     def _reserve(self) -> "asyncio.Future[None] | None":
-        """Take a place behind those who wait; None where the turn is the caller's at once."""
+        """Take a place behind the waiting calls; None if the turn is the caller's at once."""
         if self._is_open and not self._is_taken and not self._waiting:
             self._is_taken = True
             return None
@@ -203,11 +203,11 @@ class Turn:
             if place in self._waiting:
                 self._waiting.remove(place)
             elif not place.cancelled() and place.exception() is None:
-                self._pass_on()  # the turn came in the moment in which its caller left
+                self._pass_on()  # the turn came in the same moment in which its caller left
             raise
 
     def _pass_on(self) -> None:
-        """Give the turn to the next who waits, if it is open; else to nobody."""
+        """Give the turn to the next waiting call, if the turn is open."""
         self._is_taken, self._scope = False, None
         while self._is_open and self._waiting and not self._is_taken:
             place = self._waiting.pop(0)
@@ -246,7 +246,7 @@ class Turn:
         except (Exception, SystemExit) as exc:
             logger.exception("a world or a tool raised")
             raise ActionFailed(f"{type(exc).__name__}: {exc}") from exc
-        else:  # the scope was cancelled, and nothing was raised
+        else:  # the scope was cancelled, and the call raised nothing
             if self._is_cut_off:
                 raise CallCutOff
             raise _too_long(limit_s, self._contention.waited_s - before_s)
@@ -255,8 +255,8 @@ class Turn:
             self._pass_on()
 
     def _look(self, scope: anyio.CancelScope, left: Callable[[], float]) -> None:
-        """Stop a call whose time is up; one that the machine let wait has more of it."""
-        if scope is not self._scope:  # it has ended
+        """Stop a call after its limit. The machine's delays prolong it."""
+        if scope is not self._scope:  # the call has ended
             return
         left_s = left()
         if left_s <= 0:
@@ -277,7 +277,7 @@ def _too_long(limit_s: float, waited_s: float) -> LimitReached:
 def _in_context(
     context: contextvars.Context, work: Coroutine[Any, Any, T]
 ) -> Generator[Any, Any, T]:
-    """Do work in the running task, and in another context."""
+    """Run a coroutine in the running task, but in another context."""
     go_on: Callable[[], Any] = partial(work.send, None)
     while True:
         try:

@@ -25,19 +25,19 @@ logger = logging.getLogger(__name__)
 _WORTH_S = 0.1
 """A setup that took less is run again, which is about as quick as a restore."""
 _MOST_BYTES = 256 * 1024 * 1024
-"""What all kept snapshots have together at most; a job's own are never given up for others."""
+"""The most bytes of all kept snapshots. A job's own are never given up for others."""
 
 _Key = tuple[str, str | None, Environment, str, str]
 
 
 @dataclass(eq=False)
 class Kept:
-    """What is known of one group's setup.
+    """The setup of one group.
 
     Attributes:
-        left: How many runs of the group have not asked for it.
+        left: The number of runs that have not asked for it.
         by: The record's id of the run that ran it.
-        data: The snapshot; None where each run runs it.
+        data: The snapshot; None if each run sets itself up.
         tried: Set once the first run's setup is over.
     """
 
@@ -62,12 +62,12 @@ class GroupSetups:
     def of(
         self, task: Task, environment: Environment, principal: str | None, job_id: str | None
     ) -> "GroupSetup | None":
-        """What a new session shares with its group; None where its setup cannot be shared.
+        """Return the setup that a new session shares; None if it cannot be shared.
 
         Args:
-            task: What it is asked; bound.
+            task: The task, bound to its environment.
             environment: Its environment.
-            principal: Who starts it. Nothing is shared with anybody else.
+            principal: The caller who starts it. Nothing is shared with others.
             job_id: Its job.
         """
         if job_id is None or task.prompt is None or not task.setup:
@@ -81,7 +81,7 @@ class GroupSetups:
         return GroupSetup(self, key)
 
     async def group(self, job_id: str) -> int:
-        """How many runs of each task a job has; 1 where that is not known."""
+        """Return the number of runs of each task of a job; 1 if it is not known."""
         known = self._groups.get(job_id)
         if known is None:
             try:
@@ -108,11 +108,11 @@ class GroupSetups:
 
 @dataclass(frozen=True)
 class GroupSetup:
-    """The setup of one session, as it is shared with its group.
+    """The setup that one session shares with its group.
 
     Attributes:
-        setups: Of all groups.
-        key: Its group's.
+        setups: The setups of all groups.
+        key: The key of the group.
         by: The record's id of the session.
     """
 

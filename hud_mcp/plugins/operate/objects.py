@@ -38,7 +38,7 @@ class Objects:
             raise OSError(f"{self._url} took no picture: {exc}") from exc
 
     def get(self, path: Path) -> None:
-        """Bring a picture here that has no copy yet, where there is one. It blocks.
+        """Copy a picture here, if the object store has it and this machine does not. It blocks.
 
         Raises:
             OSError: The object store does not answer.

@@ -1,4 +1,4 @@
-"""How much of a store each principal may use at once, whichever servers it asks."""
+"""Quotas: each principal's share of a store, over all of its servers."""
 
 import re
 import time
@@ -29,12 +29,12 @@ _PATIENCE = 50
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What one principal may use; None for any amount.
+    """The bounds of one principal; None for any amount.
 
     Attributes:
-        sessions: How many sessions may go on at once.
-        starts_per_minute: How many sessions may be started in any minute.
-        stored_bytes: How many bytes its records may have before it starts one more session.
+        sessions: Sessions that go on at once.
+        starts_per_minute: Sessions started in any minute.
+        stored_bytes: Bytes of its records, before it starts one more session.
     """
 
     sessions: int | None = None
@@ -56,12 +56,12 @@ NO_QUOTA = Quota()
 
 @dataclass(frozen=True)
 class Quotas:
-    """What each principal of a server may use.
+    """The quotas of all principals of a server.
 
     Attributes:
-        usual: Of those that are not named. All callers without authentication are one.
-        named: Of some principals, in place of it.
-        exempt: Whose sessions are not bounded: the operator's.
+        usual: The quota of unnamed principals. All callers without authentication are one.
+        named: The quotas of some principals, in place of the usual one.
+        exempt: Principals without bounds: the operator.
         living_s: A session that began longer ago has expired, whatever its record says.
     """
 
@@ -72,7 +72,7 @@ class Quotas:
     _stored: dict[str | None, "Stored"] = field(default_factory=dict["str | None", "Stored"])
 
     def of(self, principal: str | None) -> Quota:
-        """What a principal may use."""
+        """Return the quota of a principal."""
         if principal is None:
             return self.usual
         return NO_QUOTA if principal in self.exempt else self.named.get(principal, self.usual)
@@ -83,7 +83,7 @@ class Quotas:
 
     @staticmethod
     def lock_key(principal: str | None) -> str:
-        """What is locked while a principal's sessions are counted."""
+        """Return the name of the lock under which a principal's sessions are counted."""
         return f"quota {'' if principal is None else f'of {principal}'}"
 
     def check(self, connection: "Connection", principal: str | None, now: datetime) -> None:
@@ -92,7 +92,7 @@ class Quotas:
         Args:
             connection: Of a transaction in which nobody else starts a session of this principal.
             principal: Who starts it.
-            now: When.
+            now: The time of the start.
 
         Raises:
             LimitReached: Naming the quota, what is used of it, and how long to wait.
@@ -118,11 +118,11 @@ class Quotas:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What was added up.
+    """A sum of stored bytes.
 
     Attributes:
-        count: How many bytes.
-        until_s: Until when that is taken for true.
+        count: The bytes.
+        until_s: The time until which the sum holds.
     """
 
     count: int
@@ -132,15 +132,15 @@ class Stored:
 def _compare(
     quota: Quota, living: int, earlier: datetime | None, stored: int, now: datetime
 ) -> None:
-    """Refuse what is too much.
+    """Refuse a start that is above a quota.
 
     Args:
-        quota: What may be used.
-        living: How many sessions go on.
-        earlier: When as many sessions ago as may be started in a minute, one was; None where
+        quota: The bounds.
+        living: The number of sessions that go on.
+        earlier: The start of the session that came one minute's worth of starts ago; None if
             there were fewer.
-        stored: How many bytes there are.
-        now: When.
+        stored: The stored bytes.
+        now: The time of the start.
     """
     if quota.stored_bytes is not None and stored >= quota.stored_bytes:
         raise LimitReached(
@@ -179,7 +179,7 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 def read_quotas(
     given: Iterable[str], named: Mapping[str, str], *, living_s: float
 ) -> Quotas | None:
-    """Read quotas; None where there are none.
+    """Read the quotas of a server; None if it has none.
 
     Args:
         given: `NAME=VALUE` of everybody.

@@ -1,4 +1,4 @@
-"""What operators of `hud-mcp serve` watch and bound: its state, metrics, traces, log, quotas."""
+"""The state, metrics, traces and log of `hud-mcp serve`, for its operators."""
 
 import logging
 import os
@@ -65,7 +65,7 @@ def monitoring_options(command: CommandT) -> CommandT:
 
 
 class Monitor:
-    """What is told of a server to whoever operates it.
+    """The state, metrics and traces of one server.
 
     Args:
         options: The command's, by name.
@@ -97,10 +97,10 @@ class Monitor:
         self._sessions = sessions
 
     def routes(self, hosts: Any) -> list[Any]:
-        """What is served beside MCP over HTTP.
+        """Return the routes beside MCP over HTTP.
 
         Args:
-            hosts: The names by which that is addressed.
+            hosts: The names by which the server may be addressed.
         """
         routes = commands.health_routes(self._health)
         if self._metrics is not None and self._address is None:

@@ -49,7 +49,7 @@ def replica_options(command: Any) -> Any:
 
 
 def read_replica(options: dict[str, Any], sessions: Any, host: str) -> Any:
-    """What a server is told of being one of several; None where it is the only one.
+    """Read the options of a replica; None if the server is the only one.
 
     Args:
         options: The command's, by name.

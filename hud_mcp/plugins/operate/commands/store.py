@@ -142,7 +142,7 @@ def verify(*, store: str | None) -> None:
 
 
 def _folder_problem(store: str | None) -> str | None:
-    """What is wrong with a place that is no file; a damaged file is what is looked for."""
+    """Return the fault of a place that is no file; None for a file, which may be damaged."""
     path = read_place(store or default_store_url())[1]
     return f"{path} is a folder. Name the file in it." if path and path.is_dir() else None
 

@@ -1,1 +1,1 @@
-"""For whoever operates a server: its state, its metrics and its traces."""
+"""The state, the metrics and the traces of a server."""

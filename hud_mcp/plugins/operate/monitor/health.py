@@ -19,13 +19,13 @@ __all__ = ["Health", "State", "health_routes", "metrics_route"]
 
 
 State = Literal["ready", "starting", "draining", "store unavailable"]
-"""What a server that answers is."""
+"""The states of a server that answers."""
 
 _WRITE_S = 2.0
 """A store that takes longer to take a write is not ready."""
 
 _FRESH_S = 1.0
-"""How long an answer holds: whoever asks often makes no work."""
+"""An answer holds for this time, so that frequent questions make no work."""
 
 
 class Health:
@@ -42,7 +42,7 @@ class Health:
         self._looked_s: float | None = None
 
     async def state(self) -> State:
-        """What the server is now."""
+        """Return the state of the server now."""
         sessions = self._sessions()
         if sessions is None:
             return "starting"
@@ -103,11 +103,11 @@ def health_routes(health: Health) -> list[BaseRoute]:
 
 
 def metrics_route(metrics: Metrics, *, token: str | None, hosts: Hosts | None) -> BaseRoute:
-    """`/metrics`, for whoever has the token.
+    """Make the route `/metrics`.
 
     Args:
-        metrics: What is told.
-        token: What shows who may read it, as a bearer token; None for everybody who reaches it.
+        metrics: The counts.
+        token: The bearer token of its readers; None lets anybody read who reaches it.
         hosts: The names by which the server may be addressed; None for any.
     """
 

@@ -1,4 +1,4 @@
-"""What operators' tools use: the Prometheus client and OpenTelemetry, each when first used."""
+"""The Prometheus client and OpenTelemetry. Each loads when it is first used."""
 
 from typing import TYPE_CHECKING, Any
 

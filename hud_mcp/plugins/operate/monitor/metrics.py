@@ -1,4 +1,4 @@
-"""What a server does, as Prometheus scrapes it: never an id of a session, and nobody's name."""
+"""The metrics that Prometheus scrapes. They hold no id of a session and no name of a caller."""
 
 import time
 from collections import Counter
@@ -16,7 +16,7 @@ _BUCKETS_S = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
 )
-"""From what a letter count takes to what a grader may take."""
+"""From the time of a letter count to that of a slow grader."""
 
 _OF_WORLD = ("environment", "result")
 
@@ -29,7 +29,7 @@ _TIMED = {
     "grade": ("grading", "Grading, with the template's own cleaning up.", _OF_WORLD),
     "store": ("store_write", "Writes of the record, until they are durable.", ("result",)),
 }
-"""What is timed: its name, what it is, and by what it is told apart."""
+"""The timed operations: name, description and labels."""
 
 _COUNTED = {
     "started": ("sessions_started", "Sessions that were started.", ("environment",)),
@@ -45,7 +45,7 @@ _GAUGES = {"browsers": ("browsers", "Browsers that run.")}
 
 
 class Metrics:
-    """Counts what is told of this process, and gives it to whoever scrapes it.
+    """Counts the events of this process, and renders them for a scrape.
 
     Args:
         sessions: Returns the registry; None before there is one.
@@ -124,20 +124,20 @@ class Metrics:
         return lambda: None
 
     def render(self, accept: str) -> tuple[bytes, str]:
-        """What a scrape is told now.
+        """Render the metrics for one scrape.
 
         Args:
-            accept: The formats that whoever asks can read, as its header has them.
+            accept: The request's Accept header.
 
         Returns:
-            The text, and the format that it is in.
+            The text and its content type.
         """
         encode, kind = libraries.choose_encoder(accept)
         return encode(self._registry), kind
 
 
 class _Now:
-    """What is counted when somebody asks: sessions, and their worlds."""
+    """Counts sessions and their worlds at each scrape."""
 
     def __init__(self, sessions: Callable[[], Sessions | None]) -> None:
         self._sessions = sessions

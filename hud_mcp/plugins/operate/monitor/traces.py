@@ -1,8 +1,8 @@
-"""Traces of calls, from the request into the world and the record, for any OpenTelemetry backend.
+"""Traces of calls, from request to record, for any OpenTelemetry backend.
 
-The span of a request is the SDK's own, a part of its caller's trace where that is told. Below it
+The span of a request is the SDK's own, in its caller's trace if the request names one. Below it
 are the wait for calls before it, the world's work, the grading, and the writes of the record.
-Nothing that an agent said or saw goes along, no id of a session, and nobody's name.
+No words or pictures of an agent go along, no id of a session, and no name of a caller.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -20,7 +20,7 @@ from hud_mcp.plugins.operate.monitor import libraries
 __all__ = ["Traces", "tracing"]
 
 _ROOTS = frozenset({"call", "grade"})
-"""What is traced although no request is known that it belongs to."""
+"""Operations that are traced without a known request."""
 
 _NAMES = {
     "queue": "session.queue",
@@ -31,24 +31,24 @@ _NAMES = {
     "observe": "world.observe",
     "store": "store.write",
 }
-"""What spans are called."""
+"""The names of spans."""
 
 _FLUSH_S = 5.0
-"""How long the last spans may take to be sent, as the server ends."""
+"""The last spans may take so long to be sent, as the server ends."""
 
 
 class Traces:
-    """Makes spans of what is told.
+    """Makes spans of the events of this process.
 
     Args:
-        tracer: What makes them.
+        tracer: OpenTelemetry's tracer.
     """
 
     def __init__(self, tracer: Any) -> None:
         self._tracer = tracer
 
     def begin(self, span: Span, *, current: bool) -> Callable[[], None]:
-        """Begin a span, where it is a part of something."""
+        """Begin a span, if it is a part of a trace."""
         above = libraries.get_current_span()
         is_part = above.get_span_context().is_valid
         if (span.name == "call" and is_part) or not (is_part or span.name in _ROOTS):
@@ -74,7 +74,7 @@ class Traces:
         """Do nothing: a trace counts nothing."""
 
     def origin(self) -> Any:
-        """The context of the running task, where it is traced."""
+        """Return the trace context of the running task; None if it has none."""
         is_part = libraries.get_current_span().get_span_context().is_valid
         return libraries.get_current() if is_part else None
 

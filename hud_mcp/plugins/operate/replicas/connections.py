@@ -29,7 +29,7 @@ _NOT_FOUND = 404
 _REFUSED = 400
 _INTRODUCE_S = 30.0
 _TOUCH_S = 60.0
-"""How often it is noted which connections are in use."""
+"""The interval at which the connections in use are recorded."""
 _MOST = 20_000
 """Connections that a process remembers; the store knows them all."""
 
@@ -97,7 +97,7 @@ class Connections:
         return digest(name) in self._known
 
     async def _open(self, arrival: Arrival, said: Said | None) -> None:
-        """Answer a request of no connection; the one that it opens is recorded before its reply."""
+        """Answer a request without a connection. A new one is recorded before the reply."""
 
         async def send(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] < _REFUSED:
@@ -138,7 +138,7 @@ class Connections:
             await self._answer(arrival, name, again=False)
 
     async def _find(self, arrival: Arrival, name: str) -> _Known | None:
-        """The connection that a request is of; None where its caller has no such one."""
+        """Return the connection of a request; None if its caller has none of that id."""
         key = digest(name)
         known = self._known.get(key)
         if known is not None and known.whose != arrival.whose:

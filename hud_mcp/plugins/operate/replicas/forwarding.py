@@ -20,8 +20,8 @@ __all__ = ["GONE", "MOVED", "SEEN", "Forwarding", "Outcome"]
 logger = logging.getLogger(__name__)
 
 MOVED, GONE, SEEN = "moved", "gone", "seen"
-"""What a replica answers to a request that it cannot take: others have the session; it is not the
-process that the request was sent to; or this very request has come before."""
+"""The refusals of a replica: others have the session; the request was meant for another process; or
+this very request has come before."""
 NOT_HERE = 409
 """The status of all."""
 
@@ -29,9 +29,9 @@ _CONNECT_S = 5.0
 _SILENCE_S = 120.0
 """A reply that takes long gives a sign of life every 15 s."""
 _KEPT_S = 2.0
-"""How long a connection is kept for the next request; its replica closes it after 5 s."""
+"""An idle connection is kept so long. The other replica closes it after 5 s."""
 _KEPT = 64
-"""How many are kept."""
+"""The most connections that are kept."""
 _UNHEARD_MS = 5000
 """After so long, a machine that takes nothing any more is not there."""
 
@@ -63,7 +63,7 @@ _CLOSED = -32000
 
 
 class Outcome(enum.Enum):
-    """What came of passing a request on."""
+    """The results of a forwarded request."""
 
     ANSWERED = "its caller has the reply, or has left"
     MOVED = "the replica does not run the session any more; nothing was done"
@@ -100,14 +100,14 @@ class Forwarding:
     async def forward(
         self, arrival: Arrival, message: Message | None, to: OtherReplica, *, sender: str
     ) -> Outcome:
-        """Pass a request on to a replica, and its reply back while it comes.
+        """Forward a request to a replica, and stream its reply back.
 
-        A caller that leaves takes the request with it, as where it had asked that replica.
+        If the caller leaves, the request to the other replica is closed too.
 
         Args:
             arrival: The request.
-            message: What it says; None where that does not matter.
-            to: Who answers it.
+            message: Its message; None if it does not matter.
+            to: The replica that answers.
             sender: This process, by its name in the store.
         """
         outcome = Outcome.ANSWERED
@@ -139,7 +139,7 @@ class Forwarding:
         return Outcome.ANSWERED
 
     async def _send(self, request: Any, to: OtherReplica) -> Any:
-        """A replica's response, or why there is none.
+        """Return a replica's response, or the reason why there is none.
 
         A kept connection may close just when it is used. The request then goes once more, on a
         new one: a replica takes none twice.
@@ -160,7 +160,7 @@ class Forwarding:
                 return Outcome.BROKEN
 
     def _client(self, *, kept: bool) -> Any:
-        """What sends, on connections that are used again or on new ones alone."""
+        """Return the client that sends: on kept connections, or on a new one."""
         if kept not in self._clients:
             http = libraries.httpx
             self._clients[kept] = http.AsyncClient(

@@ -24,13 +24,13 @@ class OtherReplica:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Who runs a session.
+    """The process that runs a session.
 
     Attributes:
         key: The hash of the session's id.
         is_over: Whether it has ended.
-        owner: The process that runs it, or ended it; None where it waits in its record.
-        replica: The same where it is a replica; None where it is not, or has left.
+        owner: The process that runs it, or ended it; None if it waits in its record.
+        replica: The owner as a replica; None if it is none, or has left.
     """
 
     key: str

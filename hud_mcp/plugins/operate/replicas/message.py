@@ -16,7 +16,7 @@ __all__ = ["TAG", "Announced", "Message", "mark_results", "read_message"]
 
 
 TAG = "hud-mcp/replica"
-"""In the `_meta` of a tool's result: the tag of the replica that answered."""
+"""The key of a result's `_meta` with the tag of the replica that answered."""
 _OF_SESSION = re.compile(r"hud://sessions/([^/]+)/")
 _WITHOUT = frozenset({"list_tasks", "start_task"})
 """Tools that are called without a session."""
@@ -28,13 +28,13 @@ _REPEATABLE = frozenset({"task_status", "screenshot", "response", "cancel_task",
 
 @dataclass(frozen=True)
 class Message:
-    """One message of JSON-RPC, as far as it must be understood here.
+    """The parts of a JSON-RPC message that forwarding needs.
 
     Attributes:
-        id: The request's; None of a notification.
-        method: What is asked.
+        id: The request's id; None for a notification.
+        method: The method.
         params: Its parameters.
-        session: The id of the session that it names; None where it names none.
+        session: The id of the session that it names; None if it names none.
         wants_session: Whether it means a session, named or not.
         begins: Whether it may begin a session.
         repeats: Whether the same message again does nothing twice.
@@ -50,7 +50,7 @@ class Message:
 
 
 def read_message(body: bytes) -> Message | None:
-    """Read one; None where it is no single message, which is left to the server to refuse."""
+    """Read a message; None for a batch or bad JSON, which the server itself refuses."""
     try:
         row: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -109,11 +109,11 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """What a replica tells the others of itself.
+    """The description that a replica publishes to the others.
 
     Attributes:
         advertised: The address at which they reach it.
-        tag: What its replies are marked with.
+        tag: The mark of its replies.
         is_draining: Whether it begins no sessions any more.
     """
 

@@ -1,4 +1,4 @@
-"""What replicas of one server know of each other, in the store that they share."""
+"""The records by which replicas of one server find each other, in their common store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -47,7 +47,7 @@ class ReplicaRecords:
         await self._database.write(announce)
 
     async def find_route(self, key: str, *, principal: str | None) -> Route | None:
-        """Who runs a session, by the hash of its id; None where the principal has no such one."""
+        """Find the process of a session, by the hash of its id; None if the principal has none."""
         return await self._database.read(lambda c: sql.replicas.find_route(c, key, principal))
 
     async def list_others(self, *, draining: bool = False) -> list[OtherReplica]:
@@ -65,7 +65,7 @@ class ReplicaRecords:
         )
 
     async def find_connection(self, key: str) -> KnownConnection | None:
-        """Find a connection again; None where nobody knows it."""
+        """Find a connection; None if it is unknown."""
         return await self._database.read(lambda c: sql.replicas.find_connection(c, key))
 
     async def touch_connections(self, keys: Sequence[str]) -> None:

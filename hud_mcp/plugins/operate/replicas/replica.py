@@ -51,7 +51,7 @@ __all__ = ["Replica"]
 logger = logging.getLogger(__name__)
 
 _TRIES = 8
-"""How often a session is looked for that moves while its call is under way."""
+"""Attempts to find a session that moves while its call is under way."""
 _PAUSE_S = 0.05
 _RETRY_S = 1
 _INTERNAL = -32603
@@ -67,18 +67,18 @@ _LEAVING = "This server is stopping, and no other one takes new sessions. Call a
 
 
 class Replica:
-    """What makes a server one of several.
+    """The front of a server that is one of several.
 
     Args:
-        sessions: Those of this process.
-        announced: What it tells the others of itself.
-        secret: What they share.
+        sessions: The sessions of this process.
+        announced: The description that it publishes.
+        secret: The common secret.
         tokens: Secret to principal, as the server has them.
         max_body_bytes: A larger request is refused.
 
     Attributes:
-        calls: How many calls of sessions this process itself is answering.
-        requests: How many requests it is answering, in whichever way.
+        calls: The calls of sessions that this process is answering.
+        requests: All requests that it is answering or forwarding.
     """
 
     def __init__(
@@ -105,12 +105,12 @@ class Replica:
         sessions.share_connections(self.records)
 
     def around(self, app: ASGIApp, *, path: str, security: TransportSecuritySettings) -> ASGIApp:
-        """What answers in place of an app, which answers what is for this process.
+        """Wrap an app. The app answers the requests that are for this process.
 
         Args:
             app: The server of MCP.
-            path: Its path; requests of others are passed on as they are.
-            security: Which hosts and origins it answers.
+            path: Its path. Requests for other paths reach the app unchanged.
+            security: The hosts and origins that it answers.
         """
         guard = TransportSecurityMiddleware(security)
         self._connections.be_before(app)
@@ -159,7 +159,7 @@ class Replica:
         send: Send,
         app: ASGIApp,
     ) -> Arrival | None:
-        """Read a request of somebody who may make one; None where it is answered by now."""
+        """Read an authorised request; None if it was answered already."""
         request = Request(scope)
         access = None
         if self._tokens is not None:
@@ -332,9 +332,9 @@ def _closing(send: Send) -> Send:
 
 
 async def _silence() -> Any:
-    """What a client says that nobody listens to."""
+    """A request stream without messages."""
     await anyio.sleep_forever()
 
 
 async def _unheard(_message: Any) -> None:
-    """Where a reply goes that nobody waits for."""
+    """A reply stream that drops everything."""

@@ -1,4 +1,4 @@
-"""Who is to answer a call: this process, another replica, or nobody just now."""
+"""The route of a call: this process, another replica, or nobody just now."""
 
 import enum
 import hashlib
@@ -47,7 +47,7 @@ class Routes:
     """Finds who answers.
 
     Args:
-        sessions: Those of this process.
+        sessions: The sessions of this process.
         records: The rows that all replicas share.
 
     Attributes:
@@ -89,7 +89,7 @@ class Routes:
         self._leaving.pop(key).set()
 
     async def key_of(self, said: Message, caller: Caller, connection: str | None) -> str | None:
-        """The hash of the id of the session that a call means; None where it means none.
+        """Return the hash of the id of the session that a call means; None if it means none.
 
         Raises:
             StoreFailed: The store cannot be read.
@@ -114,13 +114,13 @@ class Routes:
     async def find(
         self, said: Message, key: str | None, caller: Caller, *, without: AbstractSet[str]
     ) -> "OtherReplica | _Place":
-        """Who answers a call.
+        """Return the process that answers a call.
 
         Args:
             said: The call.
             key: The hash of its session's id.
-            caller: Who calls.
-            without: Processes that are not there, by their names in the store.
+            caller: The caller.
+            without: Dead processes, by their names in the store.
 
         Raises:
             StoreFailed: The store cannot be read.
@@ -228,7 +228,7 @@ def whose(access: AccessToken | None) -> str:
 
 
 async def read_body(receive: Receive, most: int) -> bytes | None:
-    """Read a request's body; None where it is larger than allowed, or its client has left."""
+    """Read a request's body; None if it is too large, or its client has left."""
     parts, size = list[bytes](), 0
     while True:
         message = await receive()
@@ -243,7 +243,7 @@ async def read_body(receive: Receive, most: int) -> bytes | None:
 
 
 def replayed(body: bytes, receive: Receive | None = None) -> Receive:
-    """What gives a body once, and then what else comes; nothing where nobody is there."""
+    """Return a receiver that gives a body once, and then the events that follow."""
     given = False
 
     async def receive_again() -> Event:

@@ -25,19 +25,19 @@ __all__ = ["DRAIN_S", "ReplicaServing", "drain", "last_calls", "refuse_connectio
 
 
 DRAIN_S = 60.0
-"""How long sessions that cannot move are waited for, unless the command says otherwise."""
+"""The default time to wait for sessions that cannot move."""
 
 
 @dataclass
 class ReplicaServing:
-    """What a server that is one of several is told of that.
+    """The options of a server that is one of several.
 
     Attributes:
-        sessions: Those of this process.
-        tag: What marks its replies.
-        secret: What all replicas share.
-        advertised: Where the others reach it; None for the address that it listens on.
-        drain_s: How long it waits at its end for sessions that cannot move.
+        sessions: The sessions of this process.
+        tag: The mark of its replies.
+        secret: The secret of all replicas.
+        advertised: The address at which others reach it; None for the one that it listens on.
+        drain_s: Seconds to wait at its end for sessions that cannot move.
     """
 
     sessions: Sessions
@@ -48,7 +48,7 @@ class ReplicaServing:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """What other replicas call it in the Host header, beside the address it listens on."""
+        """Return the names for it in other replicas' Host headers, beside its address."""
         return () if self.advertised is None else (urlsplit(self.advertised).netloc,)
 
     async def begin(
@@ -61,14 +61,14 @@ class ReplicaServing:
         security: TransportSecuritySettings,
         max_body_bytes: int,
     ) -> ASGIApp:
-        """Tell the other replicas of this one; what answers in place of the app.
+        """Announce this replica to the others; return the app that answers in place of `app`.
 
         Args:
             app: The server of MCP.
-            address: The one that it listens on.
-            path: That of MCP.
+            address: The address that it listens on.
+            path: The path of MCP.
             tokens: Secret to principal.
-            security: Which hosts and origins it answers.
+            security: The hosts and origins that it answers.
             max_body_bytes: A larger request is refused.
 
         Raises:
@@ -101,10 +101,10 @@ logger = logging.getLogger(__name__)
 
 _LOOK_S = 0.05
 _LAST_CALLS_S = 5.0
-"""How long what has come before the end may take; what runs by then has had its time."""
+"""Requests that came before the end may take so long."""
 _ACCEPT_S = 0.5
-"""How long connections may take that the system has taken, and this process has not yet; and
-requests that another replica sends on one that it has kept."""
+"""The time for connections that the system has accepted and this process has not, and for
+requests on connections that other replicas keep."""
 _ATTACH_FILTER = 26
 """SO_ATTACH_FILTER of Linux: `socket` has no name for it."""
 

@@ -1,7 +1,7 @@
-"""How a replica knows that another one forwarded a request: a signature over what it asks.
+"""The signature of a forwarded request, by which a replica knows another one.
 
 The caller's own credential goes along and is checked again, so a signature lets nobody be somebody
-else. It says that the request was forwarded once, by whoever has the secret, to this very process.
+else. It proves that a holder of the secret forwarded the request once, to this very process.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ FORWARDED = "hud-mcp-forwarded"
 """The header of a request that another replica forwards."""
 
 _VALID_S = 60.0
-"""How far the clocks of two machines may be apart, and how long a request may be under way."""
+"""The most difference of two clocks, and the longest time of a request under way."""
 
 _SIGNED = ("authorization", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name")
 
@@ -60,7 +60,7 @@ class Once:
 
 @dataclass(frozen=True)
 class Secret:
-    """What the replicas of one server share, and nobody else knows.
+    """The secret that the replicas of one server share.
 
     Attributes:
         key: The secret itself.

@@ -37,10 +37,10 @@ __all__ = ["TABLES", "begin", "copy_table", "count_all", "finish", "sum_of"]
 
 _OF_SERVERS = {"versions", "servers", "connections", "connection_sessions"}
 TABLES = [table for table in metadata.sorted_tables if table.name not in _OF_SERVERS]
-"""What is copied, parents first. What living servers tell each other is not."""
+"""The copied tables, parents first. The tables of living servers are left out."""
 
 _ROWS, _LARGE_ROWS = 1000, 20
-"""In one transaction; the latter of a table with worlds' states."""
+"""Rows in one transaction; the second for tables with states of worlds."""
 
 Key = tuple[Any, ...]
 
@@ -107,7 +107,7 @@ def begin(target: Engine, source: str) -> bool:
 
 
 def count_all(connection: Connection) -> int:
-    """How many rows there are to copy."""
+    """Return the number of rows to copy."""
     return sum(
         connection.execute(select(func.count()).select_from(table)).scalar_one() for table in TABLES
     )
@@ -141,7 +141,7 @@ def copy_table(
 
 
 def sum_of(connection: Connection, table: Table) -> tuple[int, str]:
-    """How many rows a table has, and a digest of them all, in whatever order they are."""
+    """Return a table's number of rows, and a digest that does not depend on their order."""
     count = total = 0
     for rows in _batches(connection, table, None):
         for row in rows:

@@ -1,4 +1,4 @@
-"""How much a store holds, and the space that it takes. Each function takes an open connection."""
+"""The holdings of a store, and the space that they take. Each function takes an open connection."""
 
 from collections.abc import Callable, Generator
 from contextlib import closing
@@ -38,7 +38,7 @@ _PAGES = 500
 
 
 _READERS_MS = 200
-"""How long the log may wait for readers before it is emptied."""
+"""The time that emptying the log may wait for readers."""
 
 
 def count(connection: Connection) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def picture_names(connection: Connection) -> Generator[tuple[str, str], None, No
 
 
 def _told(connection: Connection) -> tuple[ColumnElement[str], int | str, int | str]:
-    """What a step says of its picture, as a text, and where its name's two parts are in that."""
+    """The text of a step's picture, and the places of its name's two parts."""
     row = sound_json(connection, steps.c.row)
     if connection.dialect.name != "sqlite":
         return cast(row["screenshot"], Text), "sha256", "extension"

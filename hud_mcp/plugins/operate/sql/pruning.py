@@ -1,4 +1,4 @@
-"""What `prune` removes, a batch to a transaction. Each function takes an open connection."""
+"""The statements of `prune`, a batch to a transaction. Each function takes an open connection."""
 
 import secrets
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ __all__ = ["Batch", "Rule", "count_prunable", "empty_jobs", "empty_log", "prune_
 
 
 _SESSIONS = 200
-"""In one transaction at most; a server that waits for it does not wait long."""
+"""The most sessions in one transaction, so that a server that waits does not wait long."""
 
 _STEPS = 4000
 """The same, of their steps."""
@@ -41,14 +41,14 @@ _STEPS = 4000
 
 @dataclass(frozen=True)
 class Rule:
-    """What is removed.
+    """The rule of one removal.
 
     Attributes:
-        before: What ended before then.
+        before: Sessions that ended before this time.
         keep_grades: Whether the task, the receipt and the grade stay.
-        job_id: Only what belongs to this job; None for all.
+        job_id: The job; None for all.
         text: The rule in words, for the marker.
-        at: The time that the marker says.
+        at: The time in the marker.
     """
 
     before: datetime
@@ -60,10 +60,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Batch:
-    """What was removed in one transaction, or would be.
+    """The rows that one transaction removed, or would remove.
 
     Attributes:
-        runs, steps, turns, lines: How many.
+        runs, steps, turns, lines: Numbers of rows.
         last: The last session's end and id, from which the next batch goes on; None at the end.
     """
 
@@ -75,7 +75,7 @@ class Batch:
 
 
 def count_prunable(connection: Connection, rule: Rule) -> Batch:
-    """How much would be removed; nothing is."""
+    """Count the rows that would be removed. Nothing is removed."""
     wanted = _prunable(rule)
     count = select(func.count(), func.coalesce(func.sum(_left()), 0)).where(wanted)
     runs, steps_in_all = connection.execute(count).one()
@@ -96,7 +96,7 @@ def prune_batch(
 
     Args:
         connection: Of a writing transaction.
-        rule: What is removed.
+        rule: The rule of one removal.
         after: The last session of the batch before.
     """
     query = select(*_read_of(rule), _left().label("left")).where(_prunable(rule))
@@ -168,7 +168,7 @@ def _prunable(rule: Rule) -> ColumnElement[bool]:
 
 
 def _left() -> ColumnElement[int]:
-    """How many steps a session still has."""
+    """The number of steps that a session still has."""
     last = select(func.max(steps.c.step)).where(steps.c.session_id == sessions.c.id)
     return func.coalesce(last.scalar_subquery() + 1, 0)
 
@@ -179,7 +179,7 @@ def _counts(connection: Connection, column: ColumnElement[str], ids: list[str]) 
 
 
 def _read_of(rule: Rule) -> list[ColumnElement[Any]]:
-    """What is read of a session: what orders it, and what the values of its marker are made of."""
+    """The columns of a session for its order and its marker."""
     columns: list[ColumnElement[Any]] = [sessions.c.id, sessions.c.ended_at, sessions.c.pruned]
     if not rule.keep_grades:
         columns += [sessions.c.environment, sessions.c.task, sessions.c.receipt]
@@ -219,7 +219,7 @@ def _earlier(row: Row[Any]) -> Pruning | None:
 
 
 def _bare_receipt(row: Row[Any]) -> dict[str, Any] | None:
-    """How and when it ended, and nothing of its grade."""
+    """Return a session's end and its time, without its grade."""
     try:
         receipt = read_value(Receipt, row.receipt, row.id)
     except StoreFailed:
@@ -249,7 +249,7 @@ def _bare_task(row: Row[Any]) -> dict[str, Any]:
 
 
 _PLACE = {"number", "before_step", "until_step"}
-"""What of a turn is in columns of their own."""
+"""The parts of a turn that have columns of their own."""
 
 
 def redact(

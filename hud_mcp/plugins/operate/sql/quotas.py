@@ -1,4 +1,4 @@
-"""How much of a store a principal uses. Over the connection of the transaction that starts more."""
+"""The use of a store by a principal. It is read in the transaction that starts a session."""
 
 from datetime import datetime
 from functools import cache
@@ -36,7 +36,7 @@ def count_used(
 
 @cache
 def _query(*, is_named: bool, adds_up: bool) -> Any:
-    """How many sessions go on, when an earlier one began, and how many bytes there are."""
+    """Return the living sessions, the start of an earlier one, and the stored bytes."""
     mine: ColumnElement[bool] = (
         sessions.c.principal == bindparam("principal")
         if is_named

@@ -1,4 +1,4 @@
-"""Who runs which session, and the connections that any replica serves. Over an open connection."""
+"""The processes of sessions, and the connections of replicas. Each function takes a connection."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ def announce(connection: Connection, server_id: str, details: Mapping[str, Any])
 
 
 def find_route(connection: Connection, key: str, principal: str | None) -> Route | None:
-    """Who runs a session of a principal, by the hash of its id; None where it has none."""
+    """Find the process of a principal's session, by the hash of its id; None if it has none."""
     query = (
         select(
             sessions.c.principal,
@@ -92,7 +92,7 @@ def add_connection(
 
 
 def find_connection(connection: Connection, key: str) -> KnownConnection | None:
-    """A connection, by the hash of its id; None where there is none."""
+    """Find a connection by the hash of its id; None if it is unknown."""
     row = connection.execute(select(connections).where(connections.c.id == key)).one_or_none()
     return None if row is None else KnownConnection(row.caller, row.introduction)
 

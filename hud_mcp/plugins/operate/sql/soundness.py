@@ -1,4 +1,4 @@
-"""What is damaged in a database, looked for without changing anything in it."""
+"""Find damage in a database without a change to it."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
@@ -33,7 +33,7 @@ _MEND = f"mend that row by hand, or {_RESTORE}"
 
 
 def open_to_look(url: str, path: Path | None) -> Engine:
-    """Open a database as it is: nothing is made, migrated or written."""
+    """Open a database read-only: nothing is created, migrated or written."""
     if path is None:
         return create_engine(
             url,
@@ -52,7 +52,7 @@ def open_to_look(url: str, path: Path | None) -> Engine:
 
 
 def count_rows(connection: Connection) -> int:
-    """How many rows are looked at one by one; 0 where nobody can tell."""
+    """Return the number of rows that are examined; 0 if it cannot be read."""
     try:
         return sum(
             connection.execute(select(func.count()).select_from(table)).scalar_one()
@@ -81,7 +81,7 @@ def look_at(connection: Connection, on_row: Read) -> Iterator[Finding]:
 
 
 def _file(connection: Connection) -> Iterator[Finding]:
-    """Of SQLite: whether its pages are whole. PostgreSQL sees to its own."""
+    """Check the pages of SQLite. PostgreSQL checks its own."""
     if connection.dialect.name != "sqlite":
         return
     for (said,) in connection.exec_driver_sql("PRAGMA integrity_check(50)"):

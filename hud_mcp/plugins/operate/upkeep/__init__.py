@@ -1,4 +1,4 @@
-"""A store that is kept for years: what it holds, what is damaged, and what may go.
+"""The upkeep of a store over years: holdings, damage, pruning and copies.
 
-`upkeep.py` has all of it, `values.py` what is told, `pictures.py` the folder of pictures.
+`upkeep.py` has the operations, `values.py` their results, `pictures.py` the folder of pictures.
 """

@@ -40,7 +40,7 @@ class Side:
 
     @classmethod
     def of(cls, store: Store) -> "Side":
-        """What a copy needs of a store."""
+        """The parts of a store that a copy uses."""
         return cls(store.url, store.screenshots, store.objects)
 
 
@@ -87,7 +87,7 @@ def copy(
 def _compare(
     connection: "Connection", engine: "Engine", on_rows: Callable[[int], None]
 ) -> dict[str, int]:
-    """How many rows each table has, on both sides.
+    """Return the number of rows of each table, the same on both sides.
 
     Raises:
         StoreFailed: They are not the same.
@@ -130,7 +130,7 @@ def _copy_pictures(connection: "Connection", source: Side, target: Side) -> tupl
 
 
 def _read(source: Side, name: str) -> bytes | None:
-    """A picture's content; None where it is gone or damaged."""
+    """Return a picture's content; None if it is gone or damaged."""
     path = source.folder / name[:2] / name
     if source.objects is not None:
         source.objects.get(path)

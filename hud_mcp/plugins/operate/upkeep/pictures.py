@@ -39,7 +39,7 @@ YOUNG_S = 3600.0
 _FOLDER = re.compile(r"[0-9a-f]{2}")
 _PICTURE = re.compile(r"[0-9a-f]{64}\.(png|jpg)")
 _HALF_WRITTEN = re.compile(r"tmp[a-z0-9_]{8}|removing-[0-9a-f]{16}-.*")
-"""What a process leaves that was killed while it wrote or removed a picture."""
+"""The names of files that a process leaves if it is killed while it writes or removes a picture."""
 _HEAD = b"SQLite format 3\0"
 
 
@@ -186,7 +186,7 @@ def all_names(own: Generator[str, None, None], others: Iterable[str]) -> Generat
         others: The URLs of the other stores.
 
     Raises:
-        StoreFailed: One cannot be read; it is told before any name that comes later.
+        StoreFailed: A store cannot be read. It is raised before any later name.
     """
     streams = [own, *(_names_of(url) for url in others)]
     try:

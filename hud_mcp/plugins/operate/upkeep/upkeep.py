@@ -1,4 +1,4 @@
-"""What a store's owner does with it over the years."""
+"""The operations of a store's owner: measure, verify, shrink, prune and copy."""
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
@@ -155,7 +155,7 @@ class Upkeep:
         same call again goes on.
 
         Args:
-            before: What ended before then.
+            before: Sessions that ended before this time.
             keep_grades: Whether the tasks, receipts and grades stay, so that the figures of jobs
                 stay right. Else the grades of a job are removed once all of its runs are old
                 enough, and its tasks with them.

@@ -1,4 +1,4 @@
-"""What is told of a store by those who keep it for years."""
+"""The results of a store's upkeep."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,26 +9,26 @@ __all__ = ["Copied", "Finding", "Holdings", "Pruned", "Vacuumed"]
 
 @dataclass(frozen=True)
 class Holdings:
-    """What a store holds.
+    """The holdings of a store.
 
     Attributes:
         url: Its URL, without a password.
-        version: Of its tables.
-        jobs: How many there are.
-        sessions: How many sessions, by how they ended; `unfinished` are those that did not.
-        steps, turns, lines: How many in all; lines are those of logs.
-        pruned: From how many sessions something was pruned.
-        oldest, newest: When the first session began, and the last; None without one.
-        servers: How many server processes are alive on it.
-        held: How many unfinished sessions they run.
-        waiting: How many unfinished sessions no living server runs.
-        database_bytes: What the database takes, its log included.
-        free_bytes: What `vacuum` would give back of that; None where nobody can tell.
-        folder: Where its pictures lie.
-        pictures: How many pictures lie there.
-        picture_bytes: What they take.
-        unused: How many of them no store refers to that is known to use the folder.
-        unused_bytes: What those take.
+        version: The version of its tables.
+        jobs: The number of jobs.
+        sessions: The numbers of sessions by outcome; `unfinished` ones have none.
+        steps, turns, lines: Their numbers; lines are those of logs.
+        pruned: The number of sessions with pruned parts.
+        oldest, newest: The starts of the first session and the last; None without one.
+        servers: The living server processes.
+        held: The unfinished sessions that they run.
+        waiting: The unfinished sessions without a living server.
+        database_bytes: The size of the database with its log.
+        free_bytes: The part that `vacuum` would give back; None if it is unknown.
+        folder: The folder of its pictures.
+        pictures: The number of pictures there.
+        picture_bytes: Their size.
+        unused: The number of pictures that no known store of the folder refers to.
+        unused_bytes: Their size.
         shared_with: Other stores that keep their pictures in the same folder.
     """
 
@@ -74,13 +74,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Vacuumed:
-    """What `vacuum` has given back.
+    """The space that `vacuum` gave back.
 
     Attributes:
-        pictures: How many files of pictures were removed.
-        picture_bytes: What they took.
-        database_bytes: By how much the database has become smaller.
-        notes: What could not be done, and what to do about it.
+        pictures: The number of removed files.
+        picture_bytes: Their size.
+        database_bytes: The decrease of the database.
+        notes: Sentences about failed parts, with what to do next.
     """
 
     pictures: int = 0
@@ -91,15 +91,15 @@ class Vacuumed:
 
 @dataclass(frozen=True)
 class Pruned:
-    """What `prune` has removed, or would remove.
+    """The rows and files that `prune` removed, or would remove.
 
     Attributes:
-        runs: From how many trajectories.
-        jobs: How many jobs have no grade left by it.
-        steps, turns, lines: How many.
-        pictures: How many files of pictures, which nothing else refers to.
-        picture_bytes: What they took.
-        notes: What could not be done, and what to do about it.
+        runs: The number of trajectories.
+        jobs: The number of jobs without a grade afterwards.
+        steps, turns, lines: Numbers of rows.
+        pictures: The number of picture files that nothing else refers to.
+        picture_bytes: Their size.
+        notes: Sentences about failed parts, with what to do next.
     """
 
     runs: int = 0
@@ -114,12 +114,12 @@ class Pruned:
 
 @dataclass(frozen=True)
 class Copied:
-    """What `copy` has brought to another store, and found there again.
+    """The rows and pictures that `copy` wrote and verified.
 
     Attributes:
-        rows: How many rows each table has.
-        pictures: How many pictures lie with the copy.
-        missing: How many pictures the original itself does not have.
+        rows: The number of rows by table.
+        pictures: The number of pictures with the copy.
+        missing: The number of pictures that the original lacks.
         resumed: Whether an earlier copy was finished.
     """
 

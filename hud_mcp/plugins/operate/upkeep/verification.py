@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["verify"]
 
 _OF_A_KIND = 100
-"""So many are told one by one."""
+"""The most findings that are listed one by one."""
 
 OnProgress = Callable[[int, int], None]
 
@@ -123,7 +123,7 @@ def _bring_all(connection: "Connection", folder: Path, bring: Callable[[Path], N
 
 
 def _referred(connection: "Connection") -> "Generator[tuple[str | None, str], None, None]":
-    """The pictures that steps refer to; none where that cannot be read, which is told elsewhere."""
+    """Return the pictures that steps refer to; none if the steps cannot be read."""
     try:
         with closing(sql.holdings.picture_names(connection)) as found:
             yield from found

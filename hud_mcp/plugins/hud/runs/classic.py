@@ -22,7 +22,7 @@ from hud_mcp.plugins.hud import gym
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.plan import PlannedRun, Rollout
 from hud_mcp.rollout.run import FirstSigns
-from hud_mcp.rollout.trusted import end_as_lost, plan_trusted, resume_trusted
+from hud_mcp.rollout.trusted import TrustedJob, end_as_lost, plan_trusted, resume_trusted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -51,50 +51,23 @@ class ClassicAgent(Protocol):
 
 
 async def run_job(  # noqa: PLR0917  # HUD's order
-    agent_cls: type[Any],
-    task_or_taskset: Task | Taskset | Sequence[Task],
-    job_name: str,
-    auto_reply_question: bool = False,  # noqa: FBT001, FBT002  # HUD's
-    adapter_cls: type[Any] | None = None,
-    agent_kwargs: Mapping[str, Any] | None = None,
-    adapter_kwargs: Mapping[str, Any] | None = None,
-    max_steps_per_task: int = 20,
-    run_parallel: bool = True,  # noqa: FBT001, FBT002  # the same
+    agent_cls: type[Any], task_or_taskset: Task | Taskset | Sequence[Task], job_name: str,
+    auto_reply_question: bool = False, adapter_cls: type[Any] | None = None,  # noqa: FBT001, FBT002  # HUD's
+    agent_kwargs: Mapping[str, Any] | None = None, adapter_kwargs: Mapping[str, Any] | None = None,
+    max_steps_per_task: int = 20, run_parallel: bool = True,  # noqa: FBT001, FBT002  # HUD's
     job_metadata: Mapping[str, Any] | None = None,
-    show_progress: bool = True,  # noqa: FBT001, FBT002  # the same
-    verbose: bool = False,  # noqa: FBT001, FBT002  # the same
+    show_progress: bool = True, verbose: bool = False,  # noqa: FBT001, FBT002  # HUD's
     max_concurrent_env_creations: int | None = 30,
-    max_concurrent_agent_predictions: int | None = None,
-    max_concurrent_tasks: int | None = 30,
-    *,
-    url: str | None = None,
-    store: "Place" = None,
-    retries: int = 0,
+    max_concurrent_agent_predictions: int | None = None, max_concurrent_tasks: int | None = 30,
+    *, url: str | None = None, store: "Place" = None, retries: int = 0,
     resume: "Job | str | None" = None,
-) -> Job:
+) -> Job:  # fmt: skip
     """Run an agent through tasks, each with a new agent in a new environment.
 
-    Args:
-        agent_cls: Called for each task, with `agent_kwargs`.
-        task_or_taskset: The tasks.
-        job_name: The name of the new job.
-        auto_reply_question: HUD's cloud answered an agent's questions; here it must be False.
-        adapter_cls: Called for each task too; the agent gets the result as `adapter`.
-        agent_kwargs: Arguments of the agent.
-        adapter_kwargs: Arguments of the adapter.
-        max_steps_per_task: The number of steps after which a task is evaluated.
-        run_parallel: Whether several tasks run at the same time.
-        job_metadata: Recorded with the job.
-        show_progress: Whether the end of each task is logged at INFO; else at DEBUG.
-        verbose: Whether each step is logged at INFO too.
-        max_concurrent_env_creations: The most environments that start at the same time.
-        max_concurrent_agent_predictions: The most predictions at the same time; None for all.
-        max_concurrent_tasks: The most tasks at the same time.
-        url: The place of the environments, as for `gym.make`.
-        store: The store that records the job; None for the default store.
-        retries: The number of further tries of a task that failed for infrastructure.
-        resume: A job of this function, or its id. Only its missing tasks, and those that failed for
-            infrastructure, are run; `job_name` and `job_metadata` stay unchanged.
+    A task's agent is `agent_cls(**agent_kwargs)`; `adapter_cls(**adapter_kwargs)` is its `adapter`.
+    It is evaluated when it is done, or after `max_steps_per_task`. INFO logs each end
+    (`show_progress`) and each step (`verbose`). `url` is as for `gym.make`, `retries` and `resume`
+    as for `Taskset.run`. HUD's cloud answered questions; here `auto_reply_question` must be False.
 
     Returns:
         The job, with `errors`; `load_trajectories` reads its records.
@@ -103,58 +76,72 @@ async def run_job(  # noqa: PLR0917  # HUD's order
         HudMcpError: An option cannot work, or there are no tasks. Nothing was recorded.
         StoreFailed: Nothing can be recorded.
 
-    The agent works in this process, and is trusted. An exception of the agent is its result, which
-    does not pass. If this call is cancelled, it closes the environments and keeps the records; the
-    job can be resumed.
+    The agent is trusted, and its exceptions are results that do not pass. If this call is
+    cancelled, it closes the environments and keeps the records; the job can be resumed.
     """
-    if auto_reply_question:
-        raise HudMcpError(
-            "auto_reply_question=True needs HUD's cloud. Let your agent's `predict` answer its "
-            "own questions instead."
-        )
     tasks = _tasks_of(task_or_taskset)
-    for name, number in (
-        ("max_steps_per_task", max_steps_per_task),
-        ("max_concurrent_env_creations", max_concurrent_env_creations),
-        ("max_concurrent_agent_predictions", max_concurrent_agent_predictions),
-        ("max_concurrent_tasks", max_concurrent_tasks),
-    ):
-        if number is not None and number < 1:
-            raise HudMcpError(f"{name} is {number}; give 1 or more.")
-    if retries < 0:
-        raise HudMcpError(f"retries is {retries}; give 0 or more.")
+    _check(
+        auto_reply_question, retries, max_steps_per_task=max_steps_per_task,
+        max_concurrent_env_creations=max_concurrent_env_creations,
+        max_concurrent_agent_predictions=max_concurrent_agent_predictions,
+        max_concurrent_tasks=max_concurrent_tasks,
+    )  # fmt: skip
     if resume is not None:
         trusted = await resume_trusted(tasks, agent_cls, resume, store=store)
     else:
         trusted = plan_trusted(tasks, agent_cls, name=job_name, metadata=job_metadata, store=store)
-    job = trusted.job
-
-    def make_agent() -> ClassicAgent:
-        given = dict(agent_kwargs or {})
-        if adapter_cls is not None:
-            given["adapter"] = adapter_cls(**(adapter_kwargs or {}))
-        return cast("ClassicAgent", agent_cls(**given))
-
+    make_agent = partial(_make_agent, agent_cls, agent_kwargs, adapter_cls, adapter_kwargs)
     playing = _Playing(
-        job,
-        make_agent=make_agent,
-        max_steps=max_steps_per_task,
-        url=url,
-        creating=_limited(max_concurrent_env_creations),
-        predicting=_limited(max_concurrent_agent_predictions),
-        end_level=logging.INFO if show_progress else logging.DEBUG,
-        step_level=logging.INFO if verbose else logging.DEBUG,
-    )
+        trusted.job, make_agent, url, max_steps_per_task, _limited(max_concurrent_env_creations),
+        _limited(max_concurrent_agent_predictions), _level(show_progress), _level(verbose),
+    )  # fmt: skip
     at_once = max_concurrent_tasks if run_parallel else 1
+    return await _play(trusted, playing, at_once=at_once, retries=retries)
+
+
+async def _play(
+    trusted: TrustedJob, playing: "_Playing", *, at_once: int | None, retries: int
+) -> Job:
+    job = trusted.job
     async with trusted.recorded() as (opened, begun):
         try:
             begin = partial(ClassicTry, playing=playing, store=opened)
             await trusted.run(begin, begun, max_concurrent=at_once, retries=retries)
         finally:
             if job.errors:
+                # Errors are rows of the job, which a cancelled call keeps too.
                 with anyio.CancelScope(shield=True):
                     await job.save()
     return job
+
+
+def _check(auto_reply_question: bool, retries: int, **numbers: int | None) -> None:  # noqa: FBT001  # HUD's
+    if auto_reply_question:
+        raise HudMcpError(
+            "auto_reply_question=True needs HUD's cloud. Let your agent's `predict` answer its "
+            "own questions instead."
+        )
+    for name, number in numbers.items():
+        if number is not None and number < 1:
+            raise HudMcpError(f"{name} is {number}; give 1 or more.")
+    if retries < 0:
+        raise HudMcpError(f"retries is {retries}; give 0 or more.")
+
+
+def _make_agent(
+    agent_cls: type[Any],
+    agent_kwargs: Mapping[str, Any] | None,
+    adapter_cls: type[Any] | None,
+    adapter_kwargs: Mapping[str, Any] | None,
+) -> ClassicAgent:
+    arguments = dict(agent_kwargs or {})
+    if adapter_cls is not None:
+        arguments["adapter"] = adapter_cls(**(adapter_kwargs or {}))
+    return cast("ClassicAgent", agent_cls(**arguments))
+
+
+def _level(shown: bool) -> int:  # noqa: FBT001  # one flag, and its level
+    return logging.INFO if shown else logging.DEBUG
 
 
 @dataclass(frozen=True)
@@ -173,8 +160,8 @@ class _Playing:
 
     job: Job
     make_agent: Callable[[], ClassicAgent]
-    max_steps: int
     url: str | None
+    max_steps: int
     creating: AbstractAsyncContextManager[Any]
     predicting: AbstractAsyncContextManager[Any]
     end_level: int

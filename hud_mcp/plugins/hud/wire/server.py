@@ -169,37 +169,8 @@ class Channel:
         self._endpoints.check()
         if self._sessions is None:
             self._sessions = Sessions([self.environment], store=Store(), limits=CHANNEL_LIMITS)
-        limits = self._sessions.limits
-        is_given = "argument_bytes" in limits.model_fields_set
-        argument_bytes = limits.argument_bytes if is_given else FRAME_BYTES
-        if self._frame_bytes is None:
-            self._frame_bytes = min(FRAME_BYTES, max(_SMALL_BYTES, 4 * argument_bytes))
-        loopback = is_loopback(host)
-        if not loopback and self._token is None:
-            logger.warning("%s can be reached from other machines, and no token is asked for", host)
-        hud_sessions = HudSessions(
-            self._sessions,
-            self.environment,
-            takes_parked=loopback or self._token is not None,
-            endpoints=self._endpoints,
-        )
-        self._service = Service(
-            environment=self.environment,
-            hud_sessions=hud_sessions,
-            token=self._token,
-            bindings=partial(self._publishing.bindings, hud_sessions.attend),
-            argument_bytes=argument_bytes,
-            idle_s=self._idle_s,
-            operations=self._operations(self._sessions),
-        )
-        bounds = self._bounds = PeerBounds(
-            frame_bytes=self._frame_bytes,
-            first_s=self._first_s,
-            idle_s=self._idle_s,
-            touch_s=min(_TOUCH_S, limits.idle_s / 3, self._idle_s),
-            most=self._most,
-        )
-        begin = partial(self._begin, self._service, bounds)
+        service, bounds = self._prepare(self._sessions, host)
+        begin = partial(self._begin, service, bounds)
         listener = take_port(host, port)
         try:
             await self._sessions.initialize(self.environment)
@@ -211,6 +182,40 @@ class Channel:
             listener.close()
             raise
         return self._server
+
+    def _prepare(self, sessions: Sessions, host: str) -> tuple[Service, PeerBounds]:
+        """Make the state and the bounds that all connections share."""
+        limits = sessions.limits
+        is_given = "argument_bytes" in limits.model_fields_set
+        argument_bytes = limits.argument_bytes if is_given else FRAME_BYTES
+        if self._frame_bytes is None:
+            self._frame_bytes = min(FRAME_BYTES, max(_SMALL_BYTES, 4 * argument_bytes))
+        loopback = is_loopback(host)
+        if not loopback and self._token is None:
+            logger.warning("%s can be reached from other machines, and no token is asked for", host)
+        hud_sessions = HudSessions(
+            sessions,
+            self.environment,
+            takes_parked=loopback or self._token is not None,
+            endpoints=self._endpoints,
+        )
+        service = self._service = Service(
+            environment=self.environment,
+            hud_sessions=hud_sessions,
+            token=self._token,
+            bindings=partial(self._publishing.bindings, hud_sessions.attend),
+            argument_bytes=argument_bytes,
+            idle_s=self._idle_s,
+            operations=self._operations(sessions),
+        )
+        bounds = self._bounds = PeerBounds(
+            frame_bytes=self._frame_bytes,
+            first_s=self._first_s,
+            idle_s=self._idle_s,
+            touch_s=min(_TOUCH_S, limits.idle_s / 3, self._idle_s),
+            most=self._most,
+        )
+        return service, bounds
 
     def _operations(self, sessions: Sessions) -> Operations | None:
         if self._operator_token is None:

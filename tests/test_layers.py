@@ -126,7 +126,7 @@ HEAVY = {
 }
 """Slow to load or optional: imported inside functions, but for the modules that exist for them."""
 
-ONLY_IN = {"playwright": ("worlds.browser",), "mcp.server": ("server", "plugins")}
+ONLY_IN = {"playwright": ("worlds.browser", "plugins.hud"), "mcp.server": ("server", "plugins")}
 """Imported nowhere else, not even inside a function."""
 
 

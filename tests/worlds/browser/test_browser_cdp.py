@@ -19,13 +19,13 @@ from PIL import Image
 from waiting import PATIENCE_S
 
 from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.plugins.hud.bridge.remote_browser import attach_browser
+from hud_mcp.plugins.hud.endpoints.cdp_server import CdpAccess, CdpServer
 from hud_mcp.plugins.hud.wire.streams import dial, splice
 from hud_mcp.values.action import ClickAction, TypeAction
 from hud_mcp.values.observation import Look
 from hud_mcp.world import Shared
 from hud_mcp.worlds.browser import BrowserWorld
-from hud_mcp.worlds.browser.cdp import CdpAccess, CdpServer
-from hud_mcp.worlds.browser.remote import attach_browser
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
@@ -397,7 +397,7 @@ async def test_an_address_without_a_browser_says_why(server: CdpServer) -> None:
 @pytest.mark.long
 def test_nothing_of_it_is_loaded_before_it_is_used() -> None:
     """Importing the server's module imports neither the WebSocket library nor Playwright."""
-    program = "import sys, hud_mcp.worlds.browser.cdp; print([m for m in ('websockets', 'playwright') if m in sys.modules])"  # noqa: E501
+    program = "import sys, hud_mcp.plugins.hud.endpoints.cdp_server; print([m for m in ('websockets', 'playwright') if m in sys.modules])"  # noqa: E501
     told = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, check=True, text=True
     )

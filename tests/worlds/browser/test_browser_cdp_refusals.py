@@ -13,8 +13,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from hud_mcp.errors import ActionFailed
+from hud_mcp.plugins.hud.endpoints.cdp_server import CdpServer
 from hud_mcp.worlds.browser import BrowserWorld
-from hud_mcp.worlds.browser.cdp import CdpServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 

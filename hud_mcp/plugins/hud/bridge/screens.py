@@ -8,11 +8,11 @@ from urllib.parse import urlsplit, urlunsplit
 
 from hud_mcp.environment.world import Shared, World
 from hud_mcp.plugins.hud.bridge.control import Control
+from hud_mcp.plugins.hud.bridge.remote_browser import RemoteBrowserWorld, attach_browser
 from hud_mcp.plugins.hud.desktop.vnc import Vnc
 from hud_mcp.plugins.hud.desktop.world import DesktopWorld
 from hud_mcp.values.action import Action, ActionEffect
 from hud_mcp.values.observation import Look, Observation
-from hud_mcp.worlds.browser.remote import RemoteBrowserWorld, attach_browser
 
 __all__ = [
     "BrowserScreen",

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 from hud_mcp.environment.world import EndpointAccess, FindSession, World, WorldSpec
 from hud_mcp.errors import EnvironmentFailed
+from hud_mcp.plugins.hud.endpoints.cdp_server import CdpServer
 from hud_mcp.values.capability import Capability
-from hud_mcp.worlds.browser.cdp import CdpServer
 from hud_mcp.worlds.browser.world import BrowserWorld
 
 __all__ = ["BrowserEndpoint", "publish"]

@@ -6,8 +6,9 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,11 +17,13 @@ from pydantic_core import from_json, to_json
 
 from hud_mcp import errors
 from hud_mcp.environment.template import Prompt
+from hud_mcp.environment.world import Shared
 from hud_mcp.errors import HudMcpError
 
 __all__ = [
     "PROMPT",
     "OpenedFiles",
+    "Place",
     "is_inside",
     "kind_of",
     "note_inside",
@@ -141,3 +144,32 @@ def _is_pipe(path: str) -> bool:
         return Path(path).is_fifo()
     except OSError:  # the system tells whoever opens it
         return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The place of a template's process.
+
+    Attributes:
+        root: The world's folder, by its name in the environment's file.
+        places: All of its names, with this one.
+        namespaces: Opens the namespaces in which the session's folder is seen there, as descriptors
+            to enter in this order; None if the folder is the machine's.
+        owner: The user who gets the files that the template made, when it asks; None keeps them.
+        follow_links: Whether the template follows links in the folder. None follows them only if
+            the template has made some, because a link of an agent may lead anywhere.
+        stand_in: The `module:Class` that stands for the world in that process. Its arguments are a
+            function that calls one of `calls`, and the folder's names in that process. Its
+            `broken_by_agent` returns the agent's fault in an error of the template.
+        calls: The functions for that process; arguments and results are JSON.
+        shared: The services that the sessions of this server share.
+    """
+
+    root: Path
+    places: tuple[Path, ...]
+    namespaces: Callable[[], Sequence[int]] | None = None
+    owner: int | None = None
+    follow_links: bool | None = None
+    stand_in: str
+    calls: Mapping[str, Callable[..., Awaitable[Any]]] = field(repr=False)
+    shared: Shared = field(repr=False)

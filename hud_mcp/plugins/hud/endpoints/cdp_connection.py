@@ -1,17 +1,24 @@
-"""One client of `cdp/1.3`: who each of its commands is for, and what it is told.
+"""One client of `cdp/1.3`: the receiver of each of its commands, and its events.
 
-What is for the browser is answered by `cdp_browser.py`. What is for a target is passed on, and
-what targets say is passed back, as far as `cdp_rules.py` allows.
+`cdp_browser` answers commands to the browser. Commands to a target are passed on, and its events
+are passed back, as far as `cdp_rules` allows.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from hud_mcp.plugins.hud.endpoints.cdp_browser import PlayedBrowser, check_flat
+from hud_mcp.plugins.hud.endpoints.cdp_rules import EVENT_DOMAINS, CommandRefused, Rules
+from hud_mcp.plugins.hud.endpoints.cdp_wire import (
+    LOST,
+    Attachment,
+    DevToolsError,
+    Reply,
+    Wire,
+    open_pipe,
+)
 from hud_mcp.worlds.browser import libraries
-from hud_mcp.worlds.browser.cdp_browser import PlayedBrowser, check_flat
-from hud_mcp.worlds.browser.cdp_rules import EVENT_DOMAINS, CommandRefused, Rules
-from hud_mcp.worlds.browser.cdp_wire import LOST, Attachment, DevToolsError, Reply, Wire, open_pipe
 from hud_mcp.worlds.browser.devtools import send
 from hud_mcp.worlds.browser.world import BrowserWorld
 
@@ -23,21 +30,24 @@ __all__ = ["CdpConnection", "list_pages"]
 _CHILD_EVENTS = ("Target.attachedToTarget", "Target.detachedFromTarget")
 _MOST_PENDING = 2000
 _MOST_DEEP = 100
-"""Chromium reads up to 300 levels, and leaves without an answer what nests deeper."""
+"""The deepest nesting of a command.
+
+Chromium reads 300 levels, and leaves deeper ones unanswered.
+"""
 
 _OPEN_BOUND_S = 20.0
 _CLOSE_BOUND_S = 5.0
 
 
 class CdpConnection:
-    """What one client is told and may do. Made by `open`.
+    """The view and the rights of one client. Made by `open`.
 
     Args:
         world: The session's browser.
         context_id: Its context.
-        emit: Takes each message to the client; never waits.
-        target_id: The page that all commands without a session are for; without it, those of a
-            page are for the one that is shown when the first such command comes.
+        emit: Sends a message to the client; never waits.
+        target_id: The page for all commands without a session. By default, it is the page that is
+            shown when the first such command comes.
     """
 
     def __init__(
@@ -62,10 +72,10 @@ class CdpConnection:
         emit: Callable[[dict[str, Any]], None],
         target_id: str | None = None,
     ) -> "CdpConnection":
-        """Begin to speak to a session's browser.
+        """Connect to a session's browser.
 
         Raises:
-            DevToolsError: It has no such page, or does not answer.
+            DevToolsError: It does not have the page, or does not answer.
 
         If this call fails or is cancelled, it leaves nothing open.
         """
@@ -84,7 +94,7 @@ class CdpConnection:
         return connection
 
     async def close(self) -> None:
-        """Leave the browser; its pages stay as they are. It may be called twice."""
+        """Leave the browser; its pages stay unchanged. It may be called twice."""
         wire, self._wire = self._wire, None
         if wire is not None:
             closing = [self._browser.close(), wire.close()]
@@ -92,7 +102,7 @@ class CdpConnection:
             await asyncio.wait(tasks, timeout=_CLOSE_BOUND_S)  # they go on where it is cancelled
 
     async def take(self, message: Mapping[str, Any]) -> None:
-        """Take one message of the client's; its answer is emitted, now or later."""
+        """Receive a message of the client; its answer is emitted now or later."""
         id_, method, params = (message.get(key) for key in ("id", "method", "params"))
         name = message.get("sessionId", "")
         reply = self._replier(id_, name)
@@ -123,7 +133,7 @@ class CdpConnection:
     async def _perform(
         self, name: str, method: str, params: Mapping[str, Any], reply: Reply
     ) -> None:
-        """Decide who a command is for, and have it performed."""
+        """Perform a command at its receiver."""
         wire = self._wire
         session = self._browser.sessions.get(name)
         attachment = wire.find(name) if wire is not None and session is None else None
@@ -146,7 +156,7 @@ class CdpConnection:
     async def _pass_on(
         self, wire: Wire, to: Attachment, method: str, params: Mapping[str, Any], reply: Reply
     ) -> None:
-        """Have a target perform a command, as far as it is allowed."""
+        """Let a target perform a command, as far as it is allowed."""
         if method == "Target.setAutoAttach":
             check_flat(method, params)
             # Nothing is ever held for a client: one that vanishes would hold the page up, and
@@ -171,11 +181,11 @@ class CdpConnection:
             reply(_error(exc))
 
     def _tell_lifecycle_after(self, to: Attachment, reply: Reply) -> Reply:
-        """Have a client told of its documents' lifecycle only after it is told that it will be.
+        """Hold lifecycle events of documents back until the client has the reply that enables them.
 
-        Chromium repeats what a document has gone through before it answers. A client that
-        prepares a new page listens from the answer on, because a new page waits for its client;
-        here it does not wait, and may have loaded meanwhile (Playwright would miss that for ever).
+        Chromium repeats past events before it answers. A client that prepares a new page listens
+        only from the answer on, because a new page waits for its client. Here it does not wait, and
+        may have loaded meanwhile; Playwright would never learn of that.
         """
         waiting = to.collect_lifecycle()
 
@@ -188,7 +198,7 @@ class CdpConnection:
         return reply_first
 
     async def _find_main(self) -> Attachment:
-        """The session for commands that name none."""
+        """Return the session for commands without a session."""
         if self._main is None:
             if self._pinned is not None:
                 raise DevToolsError("The page is closed. Connect to another one.")
@@ -252,10 +262,10 @@ def _inside(value: object) -> Iterable[object]:
 
 
 async def list_pages(world: BrowserWorld) -> list[dict[str, Any]]:
-    """The targets of a session's pages, the shown one first.
+    """Return the targets of a session's pages, the shown one first.
 
     Raises:
-        DevToolsError: One goes meanwhile.
+        DevToolsError: A page closes meanwhile.
     """
     shown = world.page
     others = [page for page in shown.context.pages if page != shown]
@@ -263,7 +273,7 @@ async def list_pages(world: BrowserWorld) -> list[dict[str, Any]]:
 
 
 async def _shown(world: BrowserWorld) -> dict[str, Any]:
-    """The target of the page that is shown; of a new one where the last was closed.
+    """Return the target of the shown page; open one if the last was closed.
 
     Raises:
         DevToolsError: The browser is gone.

@@ -1,6 +1,6 @@
-"""A browser that somebody else runs, over its DevTools port: attached to, and left as it is.
+"""A browser that others run, over its DevTools port: attached to, and left unchanged.
 
-Its pages are everybody's who knows the port; nothing is isolated, kept or restored here.
+Its pages belong to everybody who knows the port; nothing is isolated, kept or restored here.
 """
 
 import logging
@@ -34,7 +34,7 @@ LEAVE_BOUND_S = 1.0
 
 
 class RemoteBrowserWorld(BrowserWorld):
-    """A browser that was attached to. Made by `attach_browser`."""
+    """An attached browser. Made by `attach_browser`."""
 
     def __init__(self, slot: "_Attached", options: SlotOptions) -> None:
         super().__init__(slot, Reserve(_prepare_nothing), {}, _Everywhere())
@@ -43,18 +43,18 @@ class RemoteBrowserWorld(BrowserWorld):
 
     @property
     def is_open(self) -> bool:
-        """Whether the browser is there and its pages are."""
+        """Whether the browser and its pages are there."""
         return self._calls.broken is None and self._attached.is_connected
 
     def remembered(self) -> dict[str, Any]:
-        """What another process must know of what the agent was told: the highest refs."""
+        """Return the highest refs, which another process needs because the agent knows them."""
         return {"refs": self._snapshots.refs}
 
     def remember(self, told: Mapping[str, Any]) -> None:
-        """Refuse the refs that the agent was told by another process.
+        """Refuse the refs that the agent has from another process.
 
-        Playwright numbers elements anew for each who attaches: an old ref would be of another
-        element. What is shown from now on has higher numbers.
+        Playwright numbers elements again for each attachment, so that an old ref would mean another
+        element. New refs have higher numbers.
         """
         refs: dict[str, int] = dict(told.get("refs") or {})
         self._snapshots.resume_refs(refs)
@@ -68,12 +68,12 @@ async def attach_browser(
     """Attach to a running Chromium.
 
     Args:
-        endpoint: Its DevTools: `http://host:port`, or the `ws://…/devtools/browser/…` of it.
+        endpoint: Its DevTools: `http://host:port`, or its `ws://…/devtools/browser/…`.
         shared: The process's shared services.
         target_id: The page to show; the first one by default.
 
     Raises:
-        EnvironmentFailed: Nothing answers there, no browser, or it has no such page.
+        EnvironmentFailed: Nothing answers, or no browser does, or it lacks the page.
 
     If this call fails or is cancelled, no connection stays open.
     """
@@ -108,7 +108,7 @@ async def attach_browser(
 
 
 class _Attached(Slot):
-    """A context of a browser that is not ours, which stays open when it is left."""
+    """A context of a foreign browser, which stays open when it is left."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class _Driver:
 
 
 class _Everywhere(AllowList):
-    """Its owner decides where the browser may go."""
+    """Allows every address: the browser's owner decides where it may go."""
 
     def allows_url(self, url: str) -> bool:
         return urlsplit(url).scheme in ("http", "https", "ws", "wss")
@@ -178,7 +178,7 @@ def _options(page: "Page") -> SlotOptions:
 
 
 async def _detach(browser: "Browser") -> None:
-    """Close the connection; over it, closing a browser leaves it running."""
+    """Close the connection; the browser goes on."""
     try:
         with anyio.move_on_after(LEAVE_BOUND_S, shield=True):
             await browser.close()

@@ -1,16 +1,16 @@
-"""What a client of `cdp/1.3` may ask of a session's pages, command by command.
+"""The commands that a client of `cdp/1.3` may send to a session's pages.
 
-A list of what is allowed, not of what is forbidden: a command that a later Chromium brings is
-refused until somebody has thought about it. Left out are commands that
+This is a list of allowed commands: a new command of a later Chromium is refused until somebody has
+thought about it. The list omits commands that
 
 - reach beyond the session: the browser, other contexts, tracing, the machine, certificates;
 - read files of the machine (`DOM.setFileInputFiles`, dragged files, `IO`);
 - change what the task's context says of the browser (size, colours, language, network);
-- hold the page up for whoever grades it (`Debugger`).
+- hold the page up for its graders (`Debugger`).
 
-Where a page may go is not up to these commands: whatever it asks for passes the session's proxy,
-which no command of a page switches off. Addresses are checked here for a clear refusal, and
-because `file:` and `chrome:` ask no proxy.
+These commands do not decide where a page may go: every request passes the session's proxy, which
+no command of a page switches off. Addresses are checked here for a clear refusal, and because
+`file:` and `chrome:` use no proxy.
 """
 
 import re
@@ -94,7 +94,7 @@ _SO_ALREADY = frozenset(
         "Runtime.runIfWaitingForDebugger",
     }
 )
-"""What is answered and changes nothing."""
+"""Commands that are answered and change nothing."""
 
 _REASONS = {
     "Browser.close": "close your connection; the session's browser stays until the task ends",
@@ -106,7 +106,7 @@ _REASONS = {
 }
 
 _WEB = re.compile(r"https?://[^\x00-\x20\\]+", re.IGNORECASE)
-"""What no parser of addresses takes for another scheme: nothing is stripped from it."""
+"""Addresses that no parser takes for another scheme, because it strips nothing from them."""
 
 _BLANK = frozenset({"", "about:blank"})
 _MOST_PIXELS = 64_000_000
@@ -124,7 +124,7 @@ class Rules:
 
     Args:
         address: Returns an allowed address, and raises `ActionFailed` for another one.
-        options: What its pages were opened with.
+        options: The options of its pages.
     """
 
     def __init__(self, address: Callable[[str], str], options: SlotOptions) -> None:
@@ -133,7 +133,7 @@ class Rules:
 
     @property
     def metrics(self) -> dict[str, Any] | None:
-        """What each session on a page is told of the screen; None where it knows by itself.
+        """Return the screen's metrics for each session on a page; None if it knows them by itself.
 
         Pictures follow the emulation of the session that takes them.
         """
@@ -145,10 +145,10 @@ class Rules:
         return {**size, **screen, "deviceScaleFactor": options.scale, "mobile": False}
 
     def answer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Answer what is so already, and what clients send to every browser; None for others.
+        """Answer a command without effect, which clients send to every browser; None for others.
 
         Raises:
-            CommandRefused: It asks for something else than what is so.
+            CommandRefused: It asks for something that is not the case.
         """
         match method:
             case "Emulation.setDeviceMetricsOverride":
@@ -193,7 +193,7 @@ class Rules:
         return passed
 
     def refusal(self, method: str) -> CommandRefused:
-        """Why a command is not performed that is on no list."""
+        """Return the error of a command that is on no list."""
         reason = _REASONS.get(method) or _REASONS.get(method.partition(".")[0])
         return CommandRefused(
             method[:100], reason or "only the session's own pages are spoken to here"
@@ -203,7 +203,7 @@ class Rules:
         """Refuse an address that the session's actions would not open.
 
         Raises:
-            CommandRefused: It is none of http and https, or not on the allow-list.
+            CommandRefused: It is not of http or https, or not on the allow-list.
         """
         if isinstance(url, str) and url in _BLANK:
             return

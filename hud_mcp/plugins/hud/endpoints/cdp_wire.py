@@ -1,11 +1,10 @@
-"""DevTools sessions on a browser's targets, over one session of Playwright's.
+"""DevTools sessions on a browser's targets, over one session of Playwright.
 
-Playwright drops the messages of sessions that it has not opened itself. So targets are attached
-to in the protocol's older form, in which a session's messages travel as text inside commands
-and events of the session above it (`Target.sendMessageToTarget`), to any depth: page, frame of
-another process, worker. All that a target says comes in one stream of events, in Chromium's own
-order and with its own error codes, which replies that are awaited one by one would lose.
-Source: the `Target` domain of the protocol, `flatten: false`.
+Playwright drops messages of sessions that it has not opened. So targets are attached to in the
+protocol's older form. In it, a session's messages travel as text inside commands and events of the
+session above (`Target.sendMessageToTarget`), to any depth: page, frame of another process, worker.
+All messages of a target come in one stream of events, in Chromium's order and with its error codes.
+Awaiting replies one by one would lose both. Source: the `Target` domain, `flatten: false`.
 """
 
 import asyncio
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["LOST", "Attachment", "DevToolsError", "Reply", "Wire", "open_pipe", "parse", "write"]
 
 LOST = {"code": -32001, "message": "Session with given id not found."}
-"""What Chromium says where a session has ended."""
+"""Chromium's error for a session that has ended."""
 
 REQUEST_BOUND_S = 20.0
 
@@ -43,7 +42,7 @@ _TOLD = (
     "Target.targetDestroyed",
     "Target.targetInfoChanged",
 )
-"""What the session on the browser says."""
+"""The events of the session on the browser."""
 
 Reply = Callable[[dict[str, Any]], None]
 
@@ -58,11 +57,11 @@ class Attachment:
 
     Attributes:
         id: Chromium's name for the session.
-        target: The target, as Chromium describes it.
-        parent: The session that its messages travel in; None: the browser's.
-        name: What the client knows it by; empty: it needs no name.
-        documents: Of each frame, the document that the client was told of, by loader.
-        lifecycle: What waits to be told of those, while the client asks for it.
+        target: Chromium's description of the target.
+        parent: The session in which its messages travel; None for the browser's.
+        name: The client's name for it; empty if it needs none.
+        documents: The document of each frame that the client knows, by loader.
+        lifecycle: Waiting events of these, while the client asks for them.
     """
 
     id: str
@@ -79,21 +78,21 @@ class Attachment:
         return self.target["targetId"]
 
     def call(self, name: str) -> None:
-        """Say what the client knows it by."""
+        """Set the client's name for it."""
         self.name = name
 
     def collect_lifecycle(self) -> list[dict[str, Any]]:
-        """Have what its documents go through wait to be told, in the list that is returned."""
+        """Collect the lifecycle events of its documents in the returned list."""
         self.lifecycle = waiting = list[dict[str, Any]]()
         return waiting
 
     def end_lifecycle(self, waiting: list[dict[str, Any]]) -> None:
-        """Have no more wait in a list, unless another one has taken its place."""
+        """Stop collecting in a list, unless another list has replaced it."""
         if self.lifecycle is waiting:
             self.lifecycle = None
 
     def keep(self, method: str, params: dict[str, Any]) -> bool:
-        """Take in an event of the target's; return whether it was put into `lifecycle`."""
+        """Note an event of the target, and return whether it went into `lifecycle`."""
         if method == "Page.frameNavigated":
             self.documents[params["frame"]["id"]] = params["frame"]["loaderId"]
         elif method == "Page.frameDetached":
@@ -107,11 +106,11 @@ class Attachment:
 
 
 class Wire:
-    """The sessions, and what is told over them. Made by `open`.
+    """The sessions, and their events. Made by `open`.
 
     Args:
         pipe: Playwright's session on the browser.
-        on_event: Told of each event, with the session that it came in; None: the browser's.
+        on_event: Called with each event and its session; None for the browser's.
     """
 
     def __init__(
@@ -137,7 +136,7 @@ class Wire:
         """Open a session on a browser.
 
         Raises:
-            DevToolsError: It has gone.
+            DevToolsError: It is gone.
 
         If this call fails or is cancelled, no session stays open.
         """
@@ -145,16 +144,16 @@ class Wire:
 
     @property
     def pending(self) -> int:
-        """How many commands are not answered yet."""
+        """The number of commands without an answer."""
         return len(self._replies)
 
     @property
     def size(self) -> int:
-        """How many sessions there are."""
+        """The number of sessions."""
         return len(self._attachments)
 
     async def ask_browser(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Have the browser do something, and return its result.
+        """Send a command to the browser, and return its result.
 
         Raises:
             DevToolsError: It refuses, or does not answer in time.
@@ -172,7 +171,7 @@ class Wire:
         """Open a session on a target.
 
         Raises:
-            DevToolsError: There is no such target any more.
+            DevToolsError: The target is gone.
         """
         result = await self.ask_browser(
             "Target.attachToTarget", {"targetId": target_id, "flatten": False}
@@ -203,7 +202,7 @@ class Wire:
             attachment: The session.
             method: The command.
             params: Its parameters.
-            reply: Called with `result` or `error`, once, at the latest when the session ends.
+            reply: Called once with `result` or `error`, at the latest when the session ends.
 
         Raises:
             DevToolsError: The browser does not take it.
@@ -238,7 +237,7 @@ class Wire:
         await close_pipe(self._pipe)
 
     def _take(self, via: Attachment | None, method: str, params: dict[str, Any]) -> None:
-        """Take in what one session says."""
+        """Note a message of one session."""
         if method == "Target.receivedMessageFromTarget":
             attachment = self._attachments.get(params["sessionId"])
             if attachment is not None:
@@ -265,7 +264,7 @@ class Wire:
             reply({key: message[key] for key in ("result", "error") if key in message})
 
     def _forget(self, attachment: Attachment) -> None:
-        """A session has ended, and those below it with it."""
+        """Forget an ended session, and those below it."""
         self._attachments.pop(attachment.id, None)
         for id_ in attachment.pending:
             if (reply := self._replies.pop(id_, None)) is not None:
@@ -274,13 +273,13 @@ class Wire:
             self._forget(child)
 
     def find(self, name: str) -> Attachment | None:
-        """The session that the client knows by a name."""
+        """Return the session that the client knows by a name."""
         found = self._attachments.get(name)
         return found if found is not None and found.name == name else None
 
 
 def _read(text: str) -> dict[str, Any]:
-    """A message of a target's; where it nests deeper than can be read, that it does."""
+    """Return a message of a target; an error if it nests too deeply to be read."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -289,10 +288,10 @@ def _read(text: str) -> dict[str, Any]:
 
 
 async def open_pipe(opening: Coroutine[Any, Any, "CDPSession"]) -> "CDPSession":
-    """Open a session of Playwright's; where this is cancelled, it is ended once it is open.
+    """Open a session of Playwright. If this is cancelled, the session ends once it is open.
 
     Raises:
-        DevToolsError: What it is for has gone.
+        DevToolsError: Its target is gone.
     """
     task = asyncio.ensure_future(opening)
     try:
@@ -315,7 +314,7 @@ def _abandon(opened: "asyncio.Task[CDPSession]") -> None:
 
 
 async def close_pipe(pipe: "CDPSession") -> None:
-    """End a session of Playwright's, if what it is for is still there."""
+    """End a session of Playwright if its target is still there."""
     try:
         await pipe.detach()
     except libraries.PlaywrightError:
@@ -323,7 +322,7 @@ async def close_pipe(pipe: "CDPSession") -> None:
 
 
 def parse(raw: str | bytes) -> Mapping[str, Any] | None:
-    """A client's message; None where it is not a JSON object, or holds what is not a number."""
+    """Return a client's message; None if it is not a JSON object, or has NaN or an infinity."""
     try:
         message = json.loads(raw, parse_constant=_refuse_number, parse_float=_read_number)
     except (ValueError, RecursionError):
@@ -332,7 +331,7 @@ def parse(raw: str | bytes) -> Mapping[str, Any] | None:
 
 
 def write(message: Mapping[str, Any]) -> str:
-    """A message as JSON; an error in its place where it is nested too deeply."""
+    """Return a message as JSON; an error instead if it nests too deeply."""
     try:
         return json.dumps(message, separators=(",", ":"))
     except RecursionError:
@@ -347,5 +346,5 @@ def _read_number(text: str) -> float:
 
 
 def _refuse_number(text: str) -> float:
-    """Python reads and writes numbers that end the browser's driver, which knows JSON only."""
+    """Refuse numbers outside of JSON, which Python accepts and which end the browser's driver."""
     raise ValueError(text)

@@ -1,20 +1,19 @@
-"""A `cdp/1.3` server whose addresses are sessions: one opens its session's pages, and no others.
+"""A `cdp/1.3` server whose addresses are sessions: each opens its session's pages, and no others.
 
-One Chromium serves all sessions, and its own DevTools port would open all of them to whoever
-finds it. So it has none, and this server speaks the protocol in its place: of the targets of one
-session's context only (`cdp_connection.py`), with the commands of a list (`cdp_rules.py`).
+One Chromium serves all sessions, and its own DevTools port would open all of them to any client. So
+it has none, and this server speaks the protocol instead: only about the targets of one session's
+context (`cdp_connection`), and only with allowed commands (`cdp_rules`).
 
-An address holds a secret in its path, `ws://host:port/devtools/browser/SECRET`, so it stays
-valid through a tunnel whose end has another host and port. Beneath it are `/json/version` and
-`/json/list`, and for one page alone `/devtools/page/ID`. Commands without a `sessionId` that are
-of a page and not of the browser go to the page that is shown, because clients of HUD's speak to
-a page alone.
+An address has a secret in its path, `ws://host:port/devtools/browser/SECRET`, so that it stays
+valid through a tunnel with another host and port. Below it are `/json/version` and `/json/list`,
+and for one page alone `/devtools/page/ID`. Commands without a `sessionId` that are of a page go to
+the shown page, because HUD's clients speak only to a page.
 
-What differs from a Chromium of one's own: new pages are not held until the client is ready, so
-its init scripts may miss the first document of a window that a page opens; dialogs are answered
-by the session's rule, unless the client is faster; downloads are refused; nothing is handed out
-as a stream, and nothing of what the task's context sets can be changed. What a client does here
-is not an action, and no replay does it again: whoever must know of it has `use` entered meanwhile.
+It differs from a Chromium of your own in these points. New pages do not wait for the client, so
+its init scripts may miss the first document of a window that a page opens. The session's rule
+answers dialogs, unless the client is faster. Downloads are refused, nothing is handed out as a
+stream, and nothing that the task's context sets can be changed. The work of a client is not an
+action, and no replay repeats it: a caller that must know of it gives `use`.
 """
 
 import asyncio
@@ -31,10 +30,10 @@ from weakref import WeakKeyDictionary
 
 from hud_mcp.base.listening import LOOPBACK, port_of, shown_host, take_port
 from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.hud.endpoints.cdp_connection import CdpConnection, list_pages
+from hud_mcp.plugins.hud.endpoints.cdp_wire import DevToolsError, parse, write
 from hud_mcp.values.capability import Capability
 from hud_mcp.worlds.browser import libraries
-from hud_mcp.worlds.browser.cdp_connection import CdpConnection, list_pages
-from hud_mcp.worlds.browser.cdp_wire import DevToolsError, parse, write
 from hud_mcp.worlds.browser.world import BrowserWorld
 
 if TYPE_CHECKING:
@@ -55,16 +54,16 @@ _PAGE = "/devtools/page/"
 _HOST = re.compile(r"[A-Za-z0-9.\-]+(:\d{1,5})?|\[[0-9A-Fa-f:.]+\](:\d{1,5})?")
 
 _OPEN_S = 30.0
-"""How long a client may take to say what it wants, and the session to have a browser."""
+"""Seconds for the client's request, and for the session to have a browser."""
 
 _SIGN_OF_LIFE_S = 20.0
 _CLOSE_S = 5.0
 _MOST_CLIENTS = 16
 _MOST_IN_BYTES = 16 * 1024 * 1024
-"""The longest message of a client's."""
+"""The longest message of a client."""
 
 _MOST_OUT_CHARS = 32 * 1024 * 1024
-"""How much may wait already when more comes for a client that does not read.
+"""The most characters that may wait when more comes for a client that does not read.
 
 A single answer may be longer; a picture of a large page takes 10 million.
 """
@@ -74,10 +73,10 @@ UseWorld = Callable[[], AbstractAsyncContextManager[BrowserWorld]]
 
 
 class CdpAccess:
-    """One session's way in. Made by `CdpServer.admit`.
+    """One session's access. Made by `CdpServer.admit`.
 
     Attributes:
-        capability: What the agent is given: the address.
+        capability: The address for the agent.
     """
 
     def __init__(
@@ -100,9 +99,9 @@ class CdpAccess:
         yield await self.find_world()
 
     async def close(self) -> None:
-        """Let the address open nothing any more, and drop its connections.
+        """Invalidate the address, and drop its connections.
 
-        It may be called twice. The session's pages stay as they are.
+        It may be called twice. The session's pages stay unchanged.
         """
         self._server.dismiss(self)
         clients = list(self.clients)
@@ -134,7 +133,7 @@ class CdpServer:
             port: The port; 0 for any.
 
         Raises:
-            HudMcpError: It cannot be listened on.
+            HudMcpError: The address is not available.
         """
         server = cls()
         server._host = shown_host(host)
@@ -160,10 +159,10 @@ class CdpServer:
         """Make an address that opens a session's browser.
 
         Args:
-            name: The capability's.
-            find_world: Called for each connection; raises a `HudMcpError` whose text the client
-                is told, where there is no browser yet or any more.
-            use: Entered for as long as a client is connected, where somebody wants to know.
+            name: The capability's name.
+            find_world: Called for each connection. Without a browser it raises a `HudMcpError`,
+                whose text the client gets.
+            use: Entered while a client is connected; None if nobody must know.
         """
         secret = secrets.token_urlsafe(32)
         url = f"ws://{self._host}:{self.port}{_ROOT}{secret}"
@@ -177,7 +176,7 @@ class CdpServer:
         self._accesses.pop(access, None)
 
     async def close(self) -> None:
-        """Drop every connection, and listen no more. It may be called twice."""
+        """Drop every connection, and stop listening. It may be called twice."""
         for access in list(self._accesses):
             await access.close()
         if self._server is not None:
@@ -186,7 +185,7 @@ class CdpServer:
             self._server = None
 
     def _find(self, path: str) -> tuple[CdpAccess, str] | None:
-        """Whose path it is, with what comes after its secret."""
+        """Return the access of a path, and the rest after its secret."""
         if not path.startswith(_ROOT):
             return None
         secret, slash, rest = path.removeprefix(_ROOT).partition("/")
@@ -199,7 +198,7 @@ class CdpServer:
     async def _answer(
         self, connection: "ServerConnection", request: "Request"
     ) -> "Response | None":
-        """Answer a request for a page about the browser; None where a WebSocket is opened."""
+        """Answer a request for a page about the browser; None if it opens a WebSocket."""
         try:
             return await self._answer_or_open(connection, request)
         except HudMcpError as exc:
@@ -237,7 +236,7 @@ class CdpServer:
         return None
 
     async def _serve(self, connection: "ServerConnection") -> None:
-        """Serve one client, until it or its session's browser leaves."""
+        """Serve one client until it or its session's browser leaves."""
         access = self._arrivals.pop(connection)
         if access not in self._accesses:
             return
@@ -256,7 +255,7 @@ class CdpServer:
 
 
 class _Client:
-    """One WebSocket, with what waits to be written to it."""
+    """One WebSocket, with the messages that wait for it."""
 
     def __init__(self, socket: "ServerConnection") -> None:
         self.ended = asyncio.Event()
@@ -300,7 +299,7 @@ class _Client:
             await asyncio.wait([writer])
 
     async def _open(self, world: BrowserWorld, target_id: str | None) -> CdpConnection:
-        """Begin to speak to the browser, unless the client is dropped meanwhile."""
+        """Connect to the browser, unless the client is dropped meanwhile."""
         opening = asyncio.ensure_future(CdpConnection.open(world, self._emit, target_id))
         gone = asyncio.ensure_future(self._socket.wait_closed())
         try:
@@ -347,7 +346,7 @@ _ABOUT = ("/json/version", "/json/list", "/json")
 
 
 async def _about(world: BrowserWorld, what: str, place: str) -> Any:
-    """What Chromium's HTTP pages say of a browser, and of its pages."""
+    """Return the content of Chromium's HTTP pages about a browser and its pages."""
     if what == "/json/version":
         browser = world.page.context.browser
         version = browser.version if browser is not None else ""

@@ -1,7 +1,7 @@
-"""The browser that a client of `cdp/1.3` believes in: one context, with its targets.
+"""The browser that a client of `cdp/1.3` sees: one context, with its targets.
 
-Commands about targets are answered from what belongs to the session's own context; of others
-not even the existence is told.
+Commands about targets are answered from the session's own context. The existence of others is not
+told.
 """
 
 import asyncio
@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from hud_mcp.worlds.browser.cdp_rules import CommandRefused, Rules
-from hud_mcp.worlds.browser.cdp_wire import LOST, Attachment, DevToolsError, Wire
+from hud_mcp.plugins.hud.endpoints.cdp_rules import CommandRefused, Rules
+from hud_mcp.plugins.hud.endpoints.cdp_wire import LOST, Attachment, DevToolsError, Wire
 from hud_mcp.worlds.browser.snapshot_format import MAX_TABS
 
 __all__ = ["BrowserSession", "PlayedBrowser", "check_flat"]
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 _MOST_SESSIONS = 500
 
 _TOP_LEVEL = frozenset({"page", "tab", "service_worker", "shared_worker"})
-"""What a browser attaches to by itself; frames and dedicated workers are for their pages."""
+"""The targets that a browser attaches to itself; frames and dedicated workers belong to pages."""
 
 _Filter = tuple[Mapping[str, Any], ...]
 
@@ -37,7 +37,7 @@ _Command = Callable[["BrowserSession", Mapping[str, Any]], Awaitable[_Answer]]
 
 @dataclass(eq=False)
 class BrowserSession:
-    """What a client takes for a session on the browser; the first one has no name."""
+    """A client's session on the browser; the first one has no name."""
 
     name: str = ""
     parent: str = ""
@@ -53,8 +53,8 @@ class PlayedBrowser:
 
     Args:
         context_id: The context.
-        rules: What may be opened.
-        say: Tells the client of an event, with the session's name.
+        rules: The rules for opening pages.
+        say: Sends an event to the client, with the session's name.
     """
 
     def __init__(
@@ -90,16 +90,16 @@ class PlayedBrowser:
         }
 
     async def begin(self, wire: Wire) -> None:
-        """Learn of the targets.
+        """Fetch the targets.
 
         Raises:
-            DevToolsError: The browser has gone.
+            DevToolsError: The browser is gone.
         """
         self._open = wire
         await wire.ask_browser("Target.setDiscoverTargets", {"discover": True, "filter": [{}]})
 
     async def close(self) -> None:
-        """Stop attaching to what comes."""
+        """Stop attaching to new targets."""
         tasks = [task for session in self.sessions.values() for task in session.attached.values()]
         self.sessions = {"": BrowserSession()}
         for task in tasks:
@@ -108,7 +108,7 @@ class PlayedBrowser:
             await asyncio.wait(tasks)
 
     def understands(self, method: str) -> bool:
-        """Whether a command is for a browser, and not for a page."""
+        """Whether a command is for a browser instead of a page."""
         return method in self._commands or method.startswith(("Target.", "Browser."))
 
     async def perform(
@@ -117,8 +117,8 @@ class PlayedBrowser:
         """Perform a command of a client to its browser.
 
         Raises:
-            CommandRefused: It is not one of a single session's browser.
-            DevToolsError: It cannot be done.
+            CommandRefused: A browser of one session has no such command.
+            DevToolsError: It fails.
         """
         command = self._commands.get(method)
         if command is None:
@@ -126,10 +126,10 @@ class PlayedBrowser:
         return await command(session, params)
 
     def own(self, target_id: object) -> dict[str, Any]:
-        """One of the context's targets.
+        """Return one of the context's targets.
 
         Raises:
-            DevToolsError: It is none of them; the text does not say whether it exists.
+            DevToolsError: The context has no such target; the text does not tell whether it exists.
         """
         found = self._targets.get(str(target_id))
         if found is None:
@@ -140,7 +140,7 @@ class PlayedBrowser:
         """Open a session on a target of the context.
 
         Raises:
-            DevToolsError: There is no such target, or there are too many sessions.
+            DevToolsError: The target does not exist, or too many sessions are open.
         """
         self._check_room()
         attachment = await self._wire.attach(self.own(target_id)["targetId"])
@@ -150,7 +150,7 @@ class PlayedBrowser:
         return attachment
 
     def hear(self, method: str, params: dict[str, Any]) -> None:
-        """Take in what the real browser says of its targets."""
+        """Note an event of the real browser about its targets."""
         if method in ("Target.targetCreated", "Target.targetInfoChanged"):
             self._on_target(method, params["targetInfo"])
         elif method in ("Target.targetDestroyed", "Target.targetCrashed"):
@@ -274,7 +274,7 @@ class PlayedBrowser:
             await self._end(child)
 
     async def _let_go(self, session: BrowserSession) -> None:
-        """Detach from what was attached to of itself."""
+        """Detach from the targets that were attached automatically."""
         tasks, session.attached = list(session.attached.values()), {}
         if tasks:
             await asyncio.wait(tasks)
@@ -340,7 +340,7 @@ def check_flat(method: str, params: Mapping[str, Any]) -> None:
     """Refuse the older form of attaching, in which messages travel inside messages.
 
     Raises:
-        CommandRefused: It is asked for.
+        CommandRefused: The command asks for it.
     """
     if not params.get("flatten"):
         raise CommandRefused(method, "ask with flatten: true")
@@ -355,7 +355,7 @@ def _filter_of(params: Mapping[str, Any]) -> _Filter:
 
 
 def _passes(entries: _Filter, info: Mapping[str, Any]) -> bool:
-    """Whether a target passes a filter: the first entry that fits decides."""
+    """Whether a target passes a filter; the first entry that fits decides."""
     for entry in entries:
         if entry.get("type") in (None, info["type"]):
             return not entry.get("exclude")

@@ -43,10 +43,6 @@ VALUES, DECLARATIONS, SANDBOX, PARTS, RECORD, LIFE = 1, 2, 3, 4, 5, 6
 
 EXCEPTIONS = {
     (
-        "plugins.gymnasium.task_env.connection",
-        "plugins.hud.live.mcp_client",
-    ): "the registry finds it, once its table names it",
-    (
         "plugins.install.machine.examination",
         "plugins.gymnasium.world.spec",
     ): "the registry finds it, once its table names it",
@@ -54,33 +50,6 @@ EXCEPTIONS = {
         "plugins.install.machine.places",
         "plugins.gymnasium.world.opengl",
     ): "the registry finds it, once its table names it",
-    (
-        "rollout.agents",
-        "plugins.models.job.options",
-    ): "the registry finds it, once its table names it",
-    (
-        "rollout.evaluation",
-        "plugins.models.job.agent",
-    ): "the registry finds it, once its table names it",
-    (
-        "rollout.models",
-        "plugins.models.job.agent",
-    ): "the registry finds it, once its table names it",
-    (
-        "rollout.models",
-        "plugins.models.job.options",
-    ): "the registry finds it, once its table names it",
-    (
-        "rollout.models",
-        "plugins.models.job.requests",
-    ): "the registry finds it, once its table names it",
-    (
-        "rollout.options",
-        "plugins.models.job.options",
-    ): "the registry finds it, once its table names it",
-    ("rollout.served", "plugins.cluster.nodes"): "the registry finds it, once its table names it",
-    ("rollout.served", "plugins.cluster.servers"): "the registry finds it, once its table names it",
-    ("rollout.surfaces", "plugins.view.human"): "the registry finds it, once its table names it",
     (
         "environment.environment",
         "worlds.none",

@@ -1,1 +1,1 @@
-"""Agents: who works on a task, from outside, through the same tools as any client."""
+"""Agents, which work on a task from outside, through the same tools as any client."""

@@ -1,13 +1,15 @@
 """An agent's handle on the one task that it works on.
 
-It knows tools by name and nothing of how they are reached, so that an oracle, a script
-and a model drive a task through exactly what any client has.
+It knows tools by name, and nothing of the way to them: an oracle, a script and a model drive a task
+through the tools of any client.
 """
 
+import base64
 import re
 import time
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
 
 import orjson
 
@@ -23,29 +25,29 @@ __all__ = [
     "JobHalted",
     "MachineFailed",
     "OperatorFailed",
+    "Reply",
     "ToolCaller",
-    "ToolReply",
     "View",
     "turns_meta",
 ]
 
 
 class BoundReached(HudMcpError):
-    """The agent has used up what it may use, which the text says: ``at $0.50 (--max-cost)``.
+    """The agent has reached a bound, which the text names: ``at $0.50 (--max-cost)``.
 
-    That is its result. What it had answered, counts.
+    That is its result. An answer that it has given counts.
     """
 
 
 class OperatorFailed(HudMcpError):
-    """What the agent works with was refused to it, which its operator has to mend.
+    """Something that the agent works with was refused. Its operator has to mend that.
 
     The run says nothing of the agent, and `--resume` runs it again.
     """
 
 
 class JobHalted(OperatorFailed):
-    """The same would meet every other run of the job, so that none is begun any more."""
+    """Every other run of the job would fail in the same way, so no other one begins."""
 
 
 class MachineFailed(HudMcpError):
@@ -56,40 +58,65 @@ class MachineFailed(HudMcpError):
 
 
 _MOST_TURNS = 100
-"""Go with one call."""
+"""The most model turns that go with one call."""
 
 
-class ToolReply(Protocol):
-    """The result of a tool."""
+@dataclass(frozen=True)
+class Reply:
+    """The result of a tool, as an agent sees it.
+
+    Attributes:
+        text: All its text.
+        image: Its picture, encoded, or None.
+        is_error: Whether the text says what went wrong.
+        meta: The metadata beside the content.
+        structured: The content for programs; empty if there is nothing.
+    """
+
+    text: str
+    image: bytes | None = None
+    is_error: bool = False
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    structured: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def of_wire(cls, result: Mapping[str, Any]) -> Self:
+        """Read a tool's result in its wire form."""
+        texts: list[str] = []
+        image: bytes | None = None
+        for part in result.get("content", ()):
+            if part["type"] == "text":
+                texts.append(part["text"])
+            elif part["type"] == "image" and image is None:
+                image = base64.b64decode(part["data"])
+        return cls(
+            text="\n".join(texts),
+            image=image,
+            is_error=bool(result.get("isError")),
+            meta=result.get("_meta") or {},
+            structured=result.get("structuredContent") or {},
+        )
+
+    @classmethod
+    def of(cls, result: Any) -> Self:
+        """Read a tool's result of the MCP SDK."""
+        images = [part.data for part in result.content if part.type == "image"]
+        return cls(
+            text="\n".join(part.text for part in result.content if part.type == "text"),
+            image=base64.b64decode(images[0]) if images else None,
+            is_error=bool(result.is_error),
+            meta=result.meta or {},
+            structured=result.structured_content or {},
+        )
 
     @property
-    def text(self) -> str:
-        """All its text."""
-        ...
-
-    @property
-    def image(self) -> bytes | None:
-        """Its picture, encoded, or None."""
-        ...
-
-    @property
-    def is_error(self) -> bool:
-        """Whether the text says what went wrong."""
-        ...
-
-    @property
-    def meta(self) -> Mapping[str, Any]:
-        """What came beside the content."""
-        ...
-
-    @property
-    def structured(self) -> Mapping[str, Any]:
-        """The same for programs; empty where there is nothing."""
-        ...
+    def error_kind(self) -> str | None:
+        """The name of the error that the server raised; None if it names none."""
+        return self.meta.get("hud-mcp/error")
 
 
 class View(Protocol):
-    """What a step showed: its text and its picture."""
+    """The text and the picture that a step showed."""
 
     @property
     def text(self) -> str:
@@ -107,8 +134,8 @@ class ToolCaller(Protocol):
 
     def __call__(
         self, name: str, arguments: dict[str, Any], *, meta: Mapping[str, Any] | None = None
-    ) -> Awaitable[ToolReply]:
-        """Call it; `meta` is given only where something goes with the call."""
+    ) -> Awaitable[Reply]:
+        """Call the tool; `meta` is given only if something goes with the call."""
         ...
 
 
@@ -118,16 +145,16 @@ class Agent:
     Args:
         call_tool: Calls a tool of the server.
         session: The id of the task's session.
-        prompt: What the task asks.
+        prompt: The prompt of the task.
 
     Attributes:
-        text: What the last call on the world showed.
-        steps: How many calls on the world there were.
+        text: The text that the last call on the world showed.
+        steps: The number of calls on the world.
         answered: Whether an answer was submitted.
         lines: The agent's log lines, for the task's record.
         turns: Reported model turns that no call has carried yet.
         meta: Metadata for each call of a tool.
-        started: What start_task replied: the prompt, the answer's schema, the screen's size.
+        started: The reply of start_task: the prompt, the answer's schema, the screen's size.
         pauses: The time that the agent waited for somebody else. It does not count as the agent's
             time.
     """
@@ -176,7 +203,7 @@ class Agent:
 
     @property
     def silence_s(self) -> float:
-        """How long the model's provider has been asked without any reply; 0 after the first one.
+        """The time since the model's provider was first asked; 0 once it has replied.
 
         A provider that has replied once works, so later time is the model's own: it thinks.
         """
@@ -243,7 +270,7 @@ class Agent:
         """Submit the final answer, and return the server's reply.
 
         Args:
-            answer: Text as it is; anything else as JSON.
+            answer: Text is sent unchanged, anything else as JSON.
         """
         reply = await self._call(RESPONSE, {"answer": answer_text(answer)})
         self.answered = True
@@ -286,7 +313,7 @@ class Agent:
             )
         return refs[nth]
 
-    async def ask(self, name: str, arguments: Mapping[str, Any]) -> ToolReply:
+    async def ask(self, name: str, arguments: Mapping[str, Any]) -> Reply:
         """Call a tool, and return its reply unchanged. A refusal raises nothing.
 
         Args:
@@ -295,14 +322,14 @@ class Agent:
         """
         return await self._send(name, {"session": self.session, **arguments})
 
-    async def _call(self, name: str, arguments: dict[str, Any]) -> ToolReply:
+    async def _call(self, name: str, arguments: dict[str, Any]) -> Reply:
         reply = await self._send(name, {**arguments, "session": self.session})
         if reply.is_error:
             raise ActionFailed(reply.text)
         return reply
 
-    async def _send(self, name: str, arguments: dict[str, Any]) -> ToolReply:
-        """Call a tool, with what was reported since the last call."""
+    async def _send(self, name: str, arguments: dict[str, Any]) -> Reply:
+        """Call a tool, with the model turns that were reported since the last call."""
         if not self.turns and not self.meta:
             return await self._call_tool(name, arguments)
         turns, self.turns = self.turns[:_MOST_TURNS], self.turns[_MOST_TURNS:]
@@ -311,13 +338,13 @@ class Agent:
 
 
 def turns_meta(turns: Sequence[ModelTurn]) -> dict[str, Any]:
-    """The `_meta` of a call that reports what the model did that made it."""
+    """Return the `_meta` of a call that reports the model turns before it."""
     dumped = [turn.model_dump(mode="json", exclude_defaults=True) for turn in turns]
     return {MODEL: dumped[0] if len(dumped) == 1 else dumped}
 
 
 def answer_text(answer: Any) -> str:
-    """An answer as the `response` tool takes it."""
+    """Return an answer as the `response` tool takes it."""
     if isinstance(answer, str):
         return answer
     try:

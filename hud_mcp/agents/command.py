@@ -1,4 +1,4 @@
-"""An agent that is any command: it finds in its environment how to reach its task."""
+"""Any command as an agent: its environment says how to reach its task."""
 
 import os
 import re
@@ -6,20 +6,19 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import anyio
 import orjson
-from anyio.abc import Process
 
 from hud_mcp.agents.agent import Agent
+from hud_mcp.base.child import child_environment, ended_in_order
 from hud_mcp.base.reaper import reaped
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError
 from hud_mcp.sandbox.process import Output
-from hud_mcp.session.caller import OPERATOR_TOKEN, session_token
+from hud_mcp.session.caller import session_token
 
 __all__ = [
     "CommandAgent",
@@ -27,37 +26,34 @@ __all__ = [
     "client_configuration",
     "command_name",
     "missing_program",
-    "own_environment",
     "run_agent",
 ]
 
-_SECRETS = frozenset({OPERATOR_TOKEN, "HUD_MCP_CHANNEL_TOKEN"})
-"""What this process may have in its environment, and no agent may."""
 _KEPT_BYTES = 1024 * 1024
-"""Of what a command says, the first half and the last."""
+"""The kept bytes of a command's output: the first half and the last half."""
 _END_S = 10.0
-"""How long a command and its family may take to end; they are killed at once."""
+"""The time that a killed command and its descendants may take to end."""
 _LAST_LINES = 5
 _LAST_CHARS = 400
-"""Of what a command said last, where it died."""
+"""The last output of a command that died."""
 _OUTPUT_LINES = 400
 _LINE_CHARS = 2_000
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _PLAIN = re.compile(r"[\w./+@%:,-]+")
-"""A word that the shell takes as it is."""
+"""A word that the shell does not change."""
 
 
 class CommandDied(HudMcpError):
-    """An agent's command ended with another status than 0; the text has its last lines."""
+    """An agent's command ended with an exit status that is not 0; the text has its last lines."""
 
 
 def command_name(command: str, folder: Path) -> str:
-    """What a command is called: its program, and the file or module that this runs.
+    """Return the name of a command: its program, and the file or module that this runs.
 
-    Its other words may be anybody's secrets, and a name is shown wherever its runs are.
+    Its other words may be secrets, and lists of runs show the name.
 
     Args:
-        command: As it is given to the shell.
+        command: The text for the shell.
         folder: Where it runs.
     """
     try:
@@ -76,9 +72,9 @@ def command_name(command: str, folder: Path) -> str:
 
 
 def missing_program(command: str) -> str | None:
-    """The program that a command begins with, where the shell finds none of that name.
+    """Return the program that a command begins with, if the shell finds no such program.
 
-    None where it does, and where only the shell can tell what it would run.
+    Return None if it is found, or if only the shell can tell what it would run.
     """
     program = next(iter(command.split()), "")
     if os.name != "posix" or not _PLAIN.fullmatch(program):
@@ -98,12 +94,12 @@ class CommandAgent:
     `HUD_MCP_PROMPT` and `HUD_MCP_TASK`.
 
     Args:
-        command: Given to the shell; or a program and its arguments, as a list.
-        url: Where the server listens.
-        token: The run's bearer token, which no command is given: each gets the token of its own
-            session, made from it.
-        folder: Where it runs; where this process does if it is None.
-        title: What the record calls what it says.
+        command: The text for the shell; or a program and its arguments, as a list.
+        url: The address of the server.
+        token: The run's bearer token. No command gets it: each gets the token of its own session,
+            which is made from it.
+        folder: Its working folder; None for this process's own.
+        title: The name of its output in the record.
     """
 
     is_remote = True
@@ -130,7 +126,7 @@ class CommandAgent:
         Raises:
             CommandDied: Its exit status is not 0.
 
-        If this call is cancelled, it is killed, with everything that it started.
+        If this call is cancelled, the command is killed, with everything that it started.
         """
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
             config = Path(folder) / "mcp.json"
@@ -138,7 +134,7 @@ class CommandAgent:
             config.write_bytes(orjson.dumps(client_configuration(self._url, token)))
             config.chmod(0o600)
             environment = {
-                **own_environment(),
+                **child_environment(),
                 "HUD_MCP_CONFIG": str(config),
                 "HUD_MCP_URL": self._url,
                 "HUD_MCP_TOKEN": token,
@@ -152,14 +148,9 @@ class CommandAgent:
 
 
 def client_configuration(url: str, token: str) -> dict[str, object]:
-    """The configuration of an MCP client that knows one server, in the form that most take."""
+    """Return the configuration of an MCP client with one server, in the usual form."""
     server = {"type": "http", "url": url, "headers": {"Authorization": f"Bearer {token}"}}
     return {"mcpServers": {"hud-mcp": server}}
-
-
-def own_environment() -> dict[str, str]:
-    """This process's environment without what no agent may have."""
-    return {k: v for k, v in os.environ.items() if k not in _SECRETS}
 
 
 async def run_agent(
@@ -175,17 +166,17 @@ async def run_agent(
 
     Args:
         command: For the shell; or a program and its arguments.
-        environment: Its own, whole.
-        agent: The handle of its task.
-        folder: Where it runs; where this process does if it is None.
-        title: What the record calls what it says.
-        stdin: A descriptor of what it reads.
+        environment: Its whole environment.
+        agent: The agent's handle on its task.
+        folder: Its working folder; None for this process's own.
+        title: The name of its output in the record.
+        stdin: The descriptor of its standard input.
 
     Raises:
         CommandDied: Its exit status is not 0.
 
-    It ends with the program, however long what that leaves behind would have lived. All of that is
-    killed, also if this call is cancelled.
+    The call ends when the program ends. Everything that the program leaves behind is killed, also
+    if this call is cancelled.
     """
     shell = ["/bin/sh", "-c", command] if isinstance(command, str) else command
     read_end, write_end = os.pipe()
@@ -206,7 +197,7 @@ async def run_agent(
             )
         finally:
             os.close(write_end)
-        async with _ended(process):
+        async with ended_in_order(process, within_s=_END_S):
             await process.wait()
         status = _shown_status(process.returncode)
     finally:
@@ -217,24 +208,8 @@ async def run_agent(
         raise CommandDied(f"Its {title} ended with {status}{_last_said(output.taken())}")
 
 
-@asynccontextmanager
-async def _ended(process: Process) -> AsyncGenerator[None]:
-    """Let a reaper end at the end of the block, with everything that its command started."""
-    try:
-        yield
-    finally:
-        with anyio.CancelScope(shield=True):
-            if process.returncode is None:
-                process.terminate()
-                with anyio.move_on_after(_END_S):
-                    await process.wait()
-            if process.returncode is None:
-                process.kill()
-            await process.aclose()
-
-
 def _shown_status(status: int | None) -> str:
-    """An exit status as shells say it: 128 and the signal's number for one that was killed."""
+    """Return an exit status as shells show it: 128 and the signal's number after a kill."""
     number = status or 0
     return f"exit status {number if number >= 0 else 128 - number}"
 

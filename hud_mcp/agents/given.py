@@ -1,4 +1,4 @@
-"""An agent that a program gives as a Python object: it works in this process, and is trusted."""
+"""Agents in Python: an object that a program gives, or the place where one is written."""
 
 import functools
 import importlib
@@ -30,7 +30,7 @@ __all__ = [
 
 _TWO = 2
 _TAKEN = frozenset({"oracle", "nop", "check"})
-"""Names whose jobs are read in other ways."""
+"""Names that agents of programs cannot have: their jobs are read differently."""
 _SHAPES = (
     "write `async def agent(agent): …`, or a class with `async def solve(self, agent, task): …`"
 )
@@ -40,7 +40,7 @@ Work = Callable[..., Awaitable[Any]]
 
 @dataclass(frozen=True)
 class AgentTask:
-    """What an agent is told of its task; its arguments, and how it is graded, are not there.
+    """The part of a task that its agent knows: neither its arguments nor its grading.
 
     Attributes:
         id: The task's id.
@@ -52,11 +52,11 @@ class AgentTask:
 
 
 class GivenAgent:
-    """Lets an object of this process work on tasks.
+    """An object of this process that works on tasks. It is trusted.
 
     Args:
-        name: What it is called in the record.
-        work: Makes what works on one task: a function of the handle and the task.
+        name: Its name in the record.
+        work: Makes the function that works on one task, with the agent's handle and the task.
     """
 
     is_remote = False
@@ -66,26 +66,26 @@ class GivenAgent:
         self._work = work
 
     async def solve(self, agent: Agent, task: Task) -> None:
-        """Let it work; what it returns is submitted, unless it has submitted an answer itself."""
+        """Let the agent work. Submit what it returns, unless it has submitted an answer itself."""
         await self.work(agent, task.id)
 
     async def work(self, agent: Agent, task_id: str) -> None:
-        """The same, of a task of which nothing more is known."""
+        """Let the agent work on a task of which only the id is known."""
         answer = await self._work()(agent, AgentTask(task_id, agent.prompt))
         if answer is not None and not agent.answered:
             await agent.respond(answer)
 
 
 def read_agent(given: Any, *, name: str | None = None) -> GivenAgent:
-    """Read what a program gives as its agent.
+    """Read a program's agent.
 
     Args:
         given: An async function of `(agent)` or `(agent, task)`; an object with such a method
             `solve`; or a class of such objects, of which each run has one of its own.
-        name: What to call it; by its own `name`, or where it is written, by default.
+        name: Its name; by default its own `name`, or the place where it is written.
 
     Raises:
-        InvalidAgent: It is none of these; the text says what to write.
+        InvalidAgent: It is no such agent; the text says what to write.
     """
     called = name or _name_of(given)
     if isinstance(given, GivenAgent):
@@ -98,7 +98,7 @@ def read_agent(given: Any, *, name: str | None = None) -> GivenAgent:
 
 
 def _method_of(given: Any, name: str) -> Any:
-    """What is called of an agent: its `solve`, or itself."""
+    """Return the callable of an agent: its `solve`, or the agent itself."""
     solve = getattr(given, "solve", None)
     if solve is not None:
         return solve
@@ -110,7 +110,7 @@ def _method_of(given: Any, name: str) -> Any:
 
 
 def _check_class(given: type[Any], name: str) -> None:
-    """Check, before a run needs one, that an agent can be made of a class."""
+    """Check that a class can make an agent, before a run needs one."""
     method = getattr(given, "solve", None) or vars(given).get("__call__")
     if method is None:
         raise InvalidAgent(f"The class {name} has no `solve`; {_SHAPES}.")
@@ -125,7 +125,7 @@ def _check_class(given: type[Any], name: str) -> None:
 
 
 def _adapted(work: Any, name: str) -> Work:
-    """A function of the handle and the task, whichever of these it takes."""
+    """Return a function of the handle and the task for one that takes either or both."""
     if not _is_async(work):
         raise InvalidAgent(f"{name} is not async; {_SHAPES}.")
     try:
@@ -175,7 +175,7 @@ _FORM = "write path/to/agent.py:NAME or package.module:NAME"
 
 
 def is_reference(text: str) -> bool:
-    """Whether a text has the form of a place where an agent is written, right or wrong."""
+    """Whether a text has the form of an agent's place, right or wrong."""
     place, colon, name = text.rpartition(":")
     if place.startswith((".", "/")) or place.endswith(".py") or text.endswith(".py"):
         return True
@@ -184,19 +184,19 @@ def is_reference(text: str) -> bool:
 
 
 def lasting_reference(text: str) -> str:
-    """A reference that means the same from any folder, where it names a file."""
+    """Return a reference that means the same in any folder."""
     place, colon, name = _split(text)
     return f"{Path(place).resolve()}{colon}{name}" if place.endswith(".py") else text
 
 
 def reference_name(text: str) -> str:
-    """What its agent is called in lists: the file's own name, and the agent's."""
+    """Return the name of its agent for lists: the file's own name, and the agent's."""
     place, colon, name = _split(text)
     return f"{Path(place).name}{colon}{name}" if place.endswith(".py") else text
 
 
 def reference_of(given: Any) -> str:
-    """Where a function or a class is written, so that another process can load it.
+    """Return the place of a function or a class, by which another process can load it.
 
     Raises:
         InvalidAgent: No other process can.
@@ -304,7 +304,7 @@ def _why(exc: Exception) -> str:
 
 
 def _agents_of(module: ModuleType) -> list[str]:
-    """What could be meant: what the module itself has that is async or a class."""
+    """Return the names of a module that could be agents."""
     return [
         name
         for name, value in vars(module).items()

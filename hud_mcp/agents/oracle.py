@@ -1,23 +1,25 @@
-"""The oracle: solves a task with the template's own solution, through the tools of any client."""
+"""The oracle and the nop: the template's own solution, and an empty answer."""
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
 
 from hud_mcp.agents.agent import Agent
+from hud_mcp.agents.kind import AgentKind, AgentOptions, Workplace
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidTask
 
-__all__ = ["NopAgent", "OracleAgent"]
+__all__ = ["NOP", "ORACLE", "NopAgent", "OracleAgent"]
 
 
 class OracleAgent:
-    """Knows every template's solution.
+    """An agent that knows every template's solution. It uses the tools of any client.
 
     Args:
-        environments: Those whose tasks it may meet.
+        environments: The environments of its tasks.
     """
 
     name = "oracle"
@@ -27,11 +29,11 @@ class OracleAgent:
         self._environments = {e.name: e for e in environments}
 
     async def solve(self, agent: Agent, task: Task) -> None:
-        """Solve a task; what the solution returns is submitted, if it did not submit itself.
+        """Solve a task. Submit what the solution returns, unless it has submitted an answer itself.
 
         Raises:
             InvalidTask: The template has no oracle.
-            ActionFailed: The solution met something that it did not expect.
+            ActionFailed: The world refused an action of the solution.
         """
         if task.prompt is not None:
             raise InvalidTask(
@@ -55,12 +57,12 @@ class OracleAgent:
 
 @cache
 def _asked_by(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The arguments that a solution takes beside the agent."""
+    """Return the names of the arguments that a solution takes beside the agent."""
     return tuple(inspect.signature(function).parameters)[1:]
 
 
 class NopAgent:
-    """Submits an empty answer."""
+    """An agent that submits an empty answer. Its reward is what a task gives away for free."""
 
     name = "nop"
     is_remote = False
@@ -68,3 +70,17 @@ class NopAgent:
     async def solve(self, agent: Agent, task: Task) -> None:  # noqa: ARG002  # every solver takes it
         """Submit an empty answer."""
         await agent.respond("")
+
+
+@asynccontextmanager
+async def _open_oracle(_options: AgentOptions, place: Workplace) -> AsyncGenerator[OracleAgent]:
+    yield OracleAgent(place.environments())
+
+
+@asynccontextmanager
+async def _open_nop(_options: AgentOptions, _place: Workplace) -> AsyncGenerator[NopAgent]:
+    yield NopAgent()
+
+
+ORACLE = AgentKind(_open_oracle)
+NOP = AgentKind(_open_nop)

@@ -1,26 +1,28 @@
-"""Values that a JSON schema admits, drawn at random."""
+"""The random agent: draws actions from those that the environment takes, and then an answer."""
 
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from random import Random
 from typing import Any, cast
 
 from hud_mcp.agents.agent import Agent
+from hud_mcp.agents.kind import AgentKind, AgentOptions, Workplace
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import ActionFailed
 from hud_mcp.registry import service
 from hud_mcp.values.action import ACTION_CLASSES
 
-__all__ = ["WORDS", "Choice", "RandomAgent", "action_choices", "sample"]
+__all__ = ["RANDOM", "WORDS", "Choice", "RandomAgent", "action_choices", "sample"]
 
 
 WORDS = ("red", "lamp", "seven", "north", "paper", "yes", "no", "first", "42", "3.5")
-"""What a text is made of."""
+"""The words that a drawn text consists of."""
 
 _REACH = 10
-"""How far from 0 a number is that has no bounds."""
+"""The largest distance from 0 of a number without bounds."""
 _MOST_ITEMS = 3
 _DEPTH = 6
 _CHARS = 40
@@ -31,11 +33,11 @@ Schema = Mapping[str, Any]
 def sample(schema: Schema, draw: Random) -> Any:
     """Draw a value.
 
-    Patterns and formats of texts are not read. What nests without end is cut off.
+    Patterns and formats of texts are not read. Endless nesting is cut off.
 
     Args:
-        schema: A JSON schema; its references are to its own `$defs`.
-        draw: Where chance comes from.
+        schema: A JSON schema. Its references lead to its own `$defs`.
+        draw: The source of chance.
     """
     return _sample(schema, draw, schema, _DEPTH)
 
@@ -140,19 +142,19 @@ _KINDS: dict[str, Callable[[Schema, Random, Schema, int], Any]] = {
 
 
 Choice = Callable[[Random, str], dict[str, Any]]
-"""Draws an action as JSON, by what the world showed last."""
+"""Draws an action as JSON, from the last text of the world."""
 
 _REF = re.compile(r"\[ref=(\w+)\]")
 _KEYS = ("enter", "tab", "escape", "space", "up", "down", "left", "right")
 _WIDTH_PX, _HEIGHT_PX = 1280, 720
 _LONGEST_MS = 200
 _LEFT_OUT = frozenset({"response", "custom", "keydown", "keyup", "position", "screenshot", "wait"})
-"""Of the action types: what ends the task, what is drawn by its own schema, and what is idle."""
+"""Actions that are not drawn: they end the task, have an own schema, or are idle."""
 _UNUSED = frozenset({"type", "reasoning", "logs", "selector", "hold_keys", "pattern"})
 
 
 def action_choices(environment: Environment) -> list[Choice]:
-    """What an agent may do there; of a Gymnasium environment, its space's steps and no more."""
+    """Return the possible actions. A Gymnasium environment has its space's steps alone."""
     world = environment.world
     described = world.spaces
     if described is not None and "step" in world.custom_actions:
@@ -176,7 +178,7 @@ def _space_choice(described: Mapping[str, Any]) -> Choice:
 
 
 def _plain(value: Any) -> Any:
-    """A drawn value as agents send it."""
+    """Return a drawn value as agents send it."""
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]  # Gymnasium's
     if isinstance(value, tuple | list):
@@ -220,7 +222,7 @@ def _point(random: Random) -> dict[str, int]:
 
 
 def _aimed(made: dict[str, Any], random: Random, text: str) -> dict[str, Any]:
-    """The same with one target: something of the last text where that names anything."""
+    """Return the action with one target: an element of the last text, if it names any."""
     refs = _REF.findall(text)
     if "ref" in made:
         made["ref"] = random.choice(refs) if refs else None
@@ -230,20 +232,20 @@ def _aimed(made: dict[str, Any], random: Random, text: str) -> dict[str, Any]:
 
 
 _STEPS = 20
-"""Steps where nothing says how many there may be."""
+"""The steps of a run without any bound."""
 _EPISODE = 1_000
-"""Steps of an episode that may be longer."""
+"""The steps of an episode without a bound of its own."""
 _REFUSALS = 5
-"""So many in a row, and nothing can be done any more: an episode is over."""
+"""After so many refusals in a row, the episode is over."""
 _SEED_BITS = 32
 
 
 class RandomAgent:
-    """Acts at random and answers at random, from the seed of the run.
+    """An agent that acts and answers at random, from the seed of the run.
 
     Args:
-        environments: Those whose tasks it may meet; in any other it only answers.
-        max_steps: How many steps it may take; None for as many as its kind of world suggests.
+        environments: The environments of its tasks. In any other one it only answers.
+        max_steps: The most steps of a run; None for the number that the world suggests.
     """
 
     name = "random"
@@ -256,7 +258,7 @@ class RandomAgent:
         self._max_steps = max_steps
 
     async def solve(self, agent: Agent, task: Task) -> None:
-        """Act, then answer; the log has the seed."""
+        """Act, then answer. The log has the seed."""
         seed = secrets.randbits(_SEED_BITS) if task.seed is None else task.seed
         agent.log(f"random: seed {seed}")
         random = Random(seed)  # noqa: S311  # no secret
@@ -285,9 +287,17 @@ class RandomAgent:
 
 
 def _answer(environment: Environment | None, task: Task, prompt: str, random: Random) -> object:
-    """What a template's schema admits; else a word of the prompt, or any other."""
+    """Draw an answer that the template's schema admits, else a word of the prompt or any other."""
     if environment is not None and task.prompt is None:
         schema = environment.find_template(task.template).returns_schema
         if schema is not None and schema.get("type") != "string":
             return sample(schema, random)
     return random.choice([*re.findall(r"\w+", prompt)[:200], *WORDS])
+
+
+@asynccontextmanager
+async def _open(_options: AgentOptions, place: Workplace) -> AsyncGenerator[RandomAgent]:
+    yield RandomAgent(place.environments(), max_steps=place.max_steps)
+
+
+RANDOM = AgentKind(_open)

@@ -12,7 +12,7 @@ import anyio.to_thread
 import click
 from rich.console import Console
 
-from hud_mcp.agents.ready import READY
+from hud_mcp.agents.kind import agent_names
 from hud_mcp.base.secrets import keep_to_itself
 from hud_mcp.cli.completion import complete_jobs, complete_sources, complete_tasksets
 from hud_mcp.cli.help import Command
@@ -29,7 +29,7 @@ from hud_mcp.loading.sets import find_sets
 from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
 from hud_mcp.registry import service
-from hud_mcp.rollout.agents import BUILT_IN, agent_options, check_command
+from hud_mcp.rollout.agents import agent_options, check_command
 from hud_mcp.rollout.evaluation import Evaluation, report_folder
 from hud_mcp.rollout.options import (
     JobOptions,
@@ -53,7 +53,7 @@ _BY_HAND = {
     "Runs": ["resume"],
     "Record and report": ["report_path", "view", "verbose"],
 }
-_NAMES = (*BUILT_IN, *READY)
+_NAMES = agent_names()
 
 
 def _groups() -> dict[str, list[str]]:

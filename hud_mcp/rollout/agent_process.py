@@ -1,7 +1,7 @@
-"""The process of one agent in Python: it finds its session in its environment, as any command.
+"""The process of one agent in Python. Its environment names its session, as for any command.
 
-`python -m hud_mcp.rollout.agent_process REFERENCE` works on the task; with `--check`, it tells
-whether there is such an agent, and works on nothing.
+`python -m hud_mcp.rollout.agent_process REFERENCE` works on the task. With `--check`, it checks
+that there is such an agent, and works on nothing.
 """
 
 import os
@@ -24,7 +24,7 @@ _CHECK = "--check"
 
 
 def main(arguments: list[str]) -> int:
-    """Work on the task that the environment names; return the exit status."""
+    """Work on the task that the environment names, and return the exit status."""
     try:
         agent = load_reference(arguments[0])
         if _CHECK in arguments:
@@ -59,22 +59,22 @@ _CHECK_S = 120.0
 
 
 def process_command(reference: str) -> list[str]:
-    """The program, and its arguments, that works on one task as an agent in Python.
+    """Return the program and the arguments that work on one task as an agent in Python.
 
     Args:
-        reference: Where the agent is written.
+        reference: The place of the agent.
     """
     return [sys.executable, "-P", "-m", "hud_mcp.rollout.agent_process", reference]
 
 
 async def check_reference(reference: str) -> None:
-    """Check that there is such an agent, in a process of its own: its file may do anything.
+    """Check in a process of its own that there is such an agent: its file may do anything.
 
     Args:
-        reference: Where it is written.
+        reference: The place of the agent.
 
     Raises:
-        InvalidAgent: There is none, or it cannot work; the text says what to write.
+        InvalidAgent: There is no such agent, or it cannot work; the text says what to write.
     """
     # What the file starts as it is loaded may hold the output open.
     command = reaped([*process_command(reference), "--check"])

@@ -1,50 +1,71 @@
-"""Which agent a name means: one that is built in, one in Python, or what to use in its place."""
+"""The agent of a job: found by what a person or a program gives, and opened for its runs."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from hud_mcp.agents.command import missing_program
+from hud_mcp.agents.command import CommandAgent, command_name, missing_program
 from hud_mcp.agents.given import (
     GivenAgent,
     is_reference,
     lasting_reference,
     read_agent,
+    reference_name,
     reference_of,
 )
-from hud_mcp.agents.ready import READY, check_ready, is_ready
+from hud_mcp.agents.kind import (
+    AgentOptions,
+    ListTools,
+    Solver,
+    Workplace,
+    agent_names,
+    agent_schemes,
+    find_agent,
+)
 from hud_mcp.errors import HudMcpError, InvalidAgent, did_you_mean
-from hud_mcp.plugins.models.job.options import PROVIDERS, ModelOptions
-from hud_mcp.rollout.agent_process import check_reference
+from hud_mcp.rollout.agent_process import check_reference, process_command
+from hud_mcp.rollout.once import repeat
 from hud_mcp.rollout.options import RunOptions
-from hud_mcp.values.option import read_options
+from hud_mcp.rollout.server import AnyServer
+from hud_mcp.session.caller import ONLY
+from hud_mcp.values.option import declared, read_options
 
-__all__ = ["BUILT_IN", "agent_options", "check_command", "options_of_agent"]
+if TYPE_CHECKING:
+    from mcp.client.client import Client
+    from mcp_types import Tool
 
-BUILT_IN = ("oracle", "nop", "random", "human")
-"""Agents that have a name."""
+__all__ = [
+    "agent_name",
+    "agent_options",
+    "check_agent",
+    "check_command",
+    "open_agent",
+    "options_of_agent",
+    "tools_of",
+    "with_options",
+]
 
-_PROGRAMS = {"claude": "claude-code", "gpt": "codex", "chatgpt": "codex", "openai": "codex"}
-"""What people call a model, and the program of its maker that works on tasks."""
+_MAKERS = {"claude": "claude-code", "gpt": "codex", "chatgpt": "codex", "openai": "codex"}
+"""Names of models, and the program of the model's maker that works on tasks."""
 
 
-async def agent_options(name: str, of_model: Mapping[str, Any] | None = None) -> RunOptions:
-    """Return how a job is run by an agent that is named.
+async def agent_options(name: str, of_scheme: Mapping[str, Any] | None = None) -> RunOptions:
+    """Return the options of a job whose agent has a name.
 
     Args:
-        name: One of `BUILT_IN`; a program of `READY`, with a model after a colon or without; a
-            model, as `PROVIDER:MODEL`; or the place of one in Python, which a process of its own
-            looks at.
-        of_model: The options of a model, by their names; the name must be a model's then.
+        name: One of `agent_names`, a program with a model after a colon, a model as
+            `PROVIDER:MODEL`, or the place of an agent in Python. The last is loaded in a process
+            of its own.
+        of_scheme: The options of a model, by their names. The name must be a model's then.
 
     Raises:
         InvalidAgent: There is no such agent; the text says what to write.
     """
-    if ":" in name and name.partition(":")[0] in PROVIDERS:
-        return RunOptions(model=_model_options(name, of_model or {}))
-    if name in BUILT_IN:
-        return RunOptions(agent=name)
-    if is_ready(name):
-        check_ready(name)
+    if ":" in name and name.partition(":")[0] in agent_schemes():
+        return RunOptions(model=_options_of_scheme(name, of_scheme or {}))
+    if (kind := find_agent(name)) is not None:
+        kind.check(AgentOptions(name=name))
         return RunOptions(agent=name)
     if is_reference(name):
         await check_reference(name)
@@ -53,17 +74,17 @@ async def agent_options(name: str, of_model: Mapping[str, Any] | None = None) ->
 
 
 async def options_of_agent(given: Any, *, isolated: bool) -> tuple[RunOptions, GivenAgent | None]:
-    """Return how a job is run by the agent of a program; and the agent, if it works here.
+    """Return the options of a job by a program's agent, and the agent if it works in this process.
 
     Args:
-        given: An agent's name, a model's as `provider:name`, a model's options, or an agent in
-            Python.
-        isolated: Whether that has a process of its own.
+        given: An agent's name, a model as `provider:name`, options such as a model's, or an agent
+            in Python.
+        isolated: Whether an agent in Python has a process of its own.
 
     Raises:
         InvalidAgent: It cannot work; the text says what to write.
     """
-    if isinstance(given, ModelOptions):
+    if isinstance(given, AgentOptions):
         return RunOptions(model=given), None
     if isinstance(given, str):
         return await agent_options(given), None
@@ -74,6 +95,54 @@ async def options_of_agent(given: Any, *, isolated: bool) -> tuple[RunOptions, G
     reference = reference_of(given)
     await check_reference(reference)
     return RunOptions(agent_python=reference), None
+
+
+def agent_name(how: RunOptions) -> str:
+    """Return the name of a job's agent, as lists of jobs show it."""
+    if how.named_agent is not None:
+        return how.named_agent.name
+    if how.agent_object is not None:
+        return how.agent_object
+    if how.agent_python is not None:
+        return reference_name(how.agent_python)
+    return command_name(how.agent_command or "", Path(how.folder))
+
+
+def check_agent(how: RunOptions) -> None:
+    """Check that a model can be asked at all. Nothing is asked.
+
+    Raises:
+        NotInstalled: Its libraries are missing.
+        HudMcpError: It cannot work: a key is missing, say, or a file has changed.
+    """
+    if how.model is not None and how.kind is not None:
+        how.kind.check(how.model)
+
+
+def with_options(how: RunOptions, given: Mapping[str, Any]) -> RunOptions:
+    """Return the options of a resumed job with the options of its model that were given again.
+
+    Args:
+        how: The options in the record.
+        given: Values of the model's options, by name.
+
+    Raises:
+        HudMcpError: No model runs the job, or an option that may not change has another value.
+    """
+    if not given:
+        return how
+    if how.model is None:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise HudMcpError(f"No model runs this job; leave {flags} out.")
+    may_change = {each.name for each in declared(type(how.model)) if each.option.may_change}
+    for name, value in given.items():
+        recorded = getattr(how.model, name)
+        if value != recorded and name not in may_change:
+            raise HudMcpError(
+                f"The model of this job has {name} {recorded!r}, and {value!r} was given. Give "
+                "the same, or start another job."
+            )
+    return how.model_copy(update={"model": how.model.model_copy(update=dict(given))})
 
 
 def check_command(command: str) -> None:
@@ -91,21 +160,74 @@ def check_command(command: str) -> None:
         )
 
 
-def _model_options(name: str, given: Mapping[str, Any]) -> ModelOptions:
+def open_agent(how: RunOptions, place: Workplace) -> AbstractAsyncContextManager[Solver]:
+    """Make the agent of a job, and keep it while the block runs.
+
+    Raises:
+        HudMcpError: The agent needs a server over HTTP, or cannot work.
+    """
+    if how.kind is not None and (place.url or not how.is_remote):
+        return how.kind.open(how.named_agent, place)
+    reference = how.agent_python
+    command = how.agent_command if reference is None else process_command(reference)
+    if command is None or not place.url:
+        raise HudMcpError("A job is run by a built-in agent, or by a command over HTTP.")
+    folder = Path(how.folder)
+    return nullcontext(
+        CommandAgent(
+            command,
+            url=place.url,
+            token=place.token,
+            folder=folder if folder.is_dir() else None,
+            title="command" if reference is None else "process",
+        )
+    )
+
+
+def tools_of(server: AnyServer) -> ListTools:
+    """Return a function that lists the tools of a session's agent, by the session's id."""
+
+    async def list_tools(session: str) -> "Sequence[Tool]":
+        meta: dict[str, Any] = {ONLY: session}
+        listed: list[Tool] = []
+        cursor: str | None = None
+        while True:
+
+            async def ask(client: "Client", cursor: str | None = cursor) -> Any:
+                return await client.list_tools(
+                    cursor=cursor,
+                    meta=meta,  # pyright: ignore[reportArgumentType]  # its type names what the SDK uses
+                    cache_mode="bypass",  # the list differs from this process's own
+                )
+
+            page: Any = await repeat(lambda _suspect, ask=ask: server.ask(ask))
+            listed += page.tools
+            cursor = page.next_cursor
+            if cursor is None:
+                return listed
+
+    return list_tools
+
+
+def _options_of_scheme(name: str, given: Mapping[str, Any]) -> AgentOptions:
+    kind = find_agent(name)
     try:
-        return read_options(ModelOptions, {"name": name, **given}, lambda option: option.flag)
+        return read_options(
+            AgentOptions if kind is None else kind.options,
+            {"name": name, **given},
+            lambda option: option.flag,
+        )
     except HudMcpError as exc:
         raise InvalidAgent(f"{str(exc).removesuffix('.')}.") from None
 
 
 def _unknown(name: str) -> str:
-    """What to say of a name that is not an agent's."""
-    model = f"A model is an agent by --agent PROVIDER:MODEL, where PROVIDER is {_listed(PROVIDERS)}"
-    if (program := _PROGRAMS.get(name.lower())) is not None:
+    schemes, known = _listed(agent_schemes()), agent_names(with_others=True)
+    model = f"A model is an agent by --agent PROVIDER:MODEL, where PROVIDER is {schemes}"
+    if (program := _MAKERS.get(name.lower())) is not None:
         return f"There is no agent {name!r}. {model}. {program}, the program, is --agent {program}."
     return (
-        f"There is no agent {name!r}.{did_you_mean(name, (*BUILT_IN, *READY))} There are "
-        f"{_listed((*BUILT_IN, *READY))}; "
+        f"There is no agent {name!r}.{did_you_mean(name, known)} There are {_listed(known)}; "
         f"one of yours in Python, as path/to/agent.py:NAME or package.module:NAME; and any "
         f"program, by --agent-command. {model}."
     )

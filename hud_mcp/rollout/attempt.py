@@ -1,24 +1,30 @@
-"""One agent through one task: from the start of its session to what is recorded of its end."""
+"""One try of a run: an agent on one task, from the start of its session to its recorded end."""
 
 import logging
 import time
 import traceback
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import anyio
 
-from hud_mcp.agents.agent import Agent, BoundReached, JobHalted, MachineFailed, OperatorFailed
+from hud_mcp.agents.agent import (
+    Agent,
+    BoundReached,
+    JobHalted,
+    MachineFailed,
+    OperatorFailed,
+    Reply,
+)
 from hud_mcp.agents.command import CommandDied
+from hud_mcp.agents.kind import Solver
 from hud_mcp.base.contention import Contention
-from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError, SessionBusy, StoreFailed, sole_cause
 from hud_mcp.record.trajectory import utc_now
 from hud_mcp.rollout.conversation import AgentStopped, Conversation, SessionIds
-from hud_mcp.rollout.link import Reply
+from hud_mcp.rollout.once import ServerLost
 from hud_mcp.rollout.plan import PlannedRun, Rollout
 from hud_mcp.rollout.run import FirstSigns
-from hud_mcp.rollout.server import AnyServer, ServerLost
+from hud_mcp.rollout.server import AnyServer
 from hud_mcp.rollout.trusted import end_as_lost
 from hud_mcp.session.caller import CALLED
 from hud_mcp.store import Store
@@ -29,48 +35,30 @@ from hud_mcp.values.outcome import (
     Outcome,
 )
 
-__all__ = ["Attempt", "Bounds", "Solver"]
+__all__ = ["Attempt", "Bounds"]
 
 logger = logging.getLogger(__name__)
 
 _LOOK_S = 0.5
-"""How often the steps of an agent that calls the server by itself are counted."""
+"""The time between two counts of the steps of an agent that calls the server by itself."""
 _FLUSH_S = 10.0
-"""How long the last turns of an agent's model may take to be recorded."""
+"""The time to record the last turns of an agent's model."""
 _ELSEWHERE_S = 60.0
-"""How long another server may take to grade the answer of a session that it has resumed."""
+"""The time that another server has to grade the answer of a session that it has resumed."""
 _STARTS = 3
-"""Sessions that are begun for one try, where their server dies as it prepares them."""
+"""The most sessions that begin for one try: a server may die as it prepares them."""
 _DEATHS = 10
-"""Servers that may die while such an agent works; it may be what kills them."""
-
-
-class Solver(Protocol):
-    """Whoever works on tasks."""
-
-    @property
-    def name(self) -> str:
-        """What the job calls it."""
-        ...
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether it calls the server by itself, and not through the agent's handle."""
-        ...
-
-    async def solve(self, agent: Agent, task: Task) -> None:
-        """Work on one task; where it is cancelled, it stops whatever it has started."""
-        ...
+"""The servers that may die while such an agent works, as it may be what kills them."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What an agent may use for one task.
+    """The bounds of an agent's work on one task.
 
     Attributes:
-        timeout_s: How long it may take.
-        max_steps: How many steps it may take; None for any number. One that calls the server
-            by itself is looked at twice a second, and may be some steps further.
+        timeout_s: The time that it may take.
+        max_steps: The most steps; None for any number. The steps of an agent that calls the server
+            by itself are counted twice a second, so it may take a few more.
     """
 
     timeout_s: float = 600.0
@@ -82,13 +70,13 @@ class Attempt:
 
     Args:
         planned: The run.
-        signs: What is known of the agent's command.
-        contention: What the machine takes, which is added to the agent's time.
-        solver: Who works on it.
-        server: Reaches the servers.
-        store: Where they record.
-        bounds: What the agent may use.
-        ids: Gives its session an id, which the job's plan has then.
+        signs: The first signs of life of the agent's command, which all runs share.
+        contention: The time that the machine takes, which is added to the agent's.
+        solver: The agent that works on it.
+        server: The servers.
+        store: Their store.
+        bounds: The bounds of the agent's work.
+        ids: The ids of the job's sessions, which its plan knows.
     """
 
     def __init__(
@@ -115,10 +103,10 @@ class Attempt:
         self._unanswered = False
 
     async def run(self) -> Rollout:
-        """Work on the task, end its session, and read what is recorded.
+        """Work on the task, end its session, and read its record.
 
         Raises:
-            ServerLost: It cannot be brought to its end; its record has none.
+            ServerLost: It cannot end in order; its record has no end.
         """
         conversation = self.conversation
         started = await self._start()
@@ -141,7 +129,7 @@ class Attempt:
         return await self._result(None)
 
     async def _start(self) -> Reply:
-        """Start a session; another one where that was lost before the agent had its prompt."""
+        """Start a session, and another one if it was lost before the agent had its prompt."""
         task_id, seed = self.planned.task.id, self.planned.seed
         for _ in range(_STARTS - 1):
             started = await self.conversation.start(task_id, seed=seed)
@@ -152,11 +140,11 @@ class Attempt:
 
     @property
     def server_lost(self) -> str | None:
-        """Why there will be no server any more, or None."""
+        """The reason why there will be no server any more, or None."""
         return self._server.lost
 
     async def finish_grading(self) -> Rollout | None:
-        """Wait for the grade of an answer that was submitted; None where none was."""
+        """Wait for the grade of a submitted answer; return None if there is no such answer."""
         state = (await self.conversation.status()).structured.get("state")
         if state not in ("grading", "ended"):
             return None
@@ -164,20 +152,20 @@ class Attempt:
         return await self._result(None)
 
     def lost(self, reason: str) -> Rollout:
-        """What became of it where it cannot be brought to its end."""
+        """Return the result of a try that cannot end in order."""
         trajectory_id = self.conversation.trajectory_id
         return Rollout.lost(self.planned, trajectory_id, reason, began_s=self._began_s)
 
     async def give_up(self, reason: str) -> bool:
-        """Record that it is lost, where it has begun and has no end.
+        """Record that it is lost, if it has begun and has no end.
 
         Returns:
-            Whether it has that end now.
+            Whether it was recorded as lost now.
 
         Raises:
             HudMcpError: That cannot be recorded, or a living server runs it.
         """
-        receipt = await self.conversation.find_receipt()  # which also finds its record
+        receipt = await self.conversation.find_receipt()  # this also finds its record
         await self._keep_lines()
         trajectory_id = self.conversation.trajectory_id
         if receipt is not None or trajectory_id is None:
@@ -187,7 +175,7 @@ class Attempt:
         return True
 
     async def _keep_lines(self) -> None:
-        """Record what the agent has said so far."""
+        """Record the lines that the agent has logged so far."""
         lines, self._lines = list(self._lines), []
         if self.conversation.trajectory_id is not None and lines:
             now = utc_now()
@@ -196,7 +184,7 @@ class Attempt:
             )
 
     async def _flush_turns(self, agent: Agent) -> None:
-        """Record what the agent has reported of its model that no call took."""
+        """Record the model turns that no call has carried."""
         turns = agent.take_turns()
         if not turns:
             return
@@ -207,7 +195,7 @@ class Attempt:
             logger.warning("%d turns of a model were not recorded: %s", len(turns), exc)
 
     async def _solve(self, agent: Agent) -> None:
-        """Let the agent work, within its bounds; what goes wrong with it is its own."""
+        """Let the agent work within its bounds. Its own failures are its result."""
         timeout_s = self._bounds.timeout_s
         try:
             with self._contention.bound(timeout_s, agent.pauses) as scope:
@@ -215,7 +203,7 @@ class Attempt:
             if scope.cancelled_caught:
                 self._time_out(agent)
         except AgentStopped as exc:
-            logger.debug("%s", exc)  # the conversation knows why
+            logger.debug("%s", exc)  # the conversation keeps the reason
         except ServerLost:
             raise
         except HudMcpError as exc:
@@ -226,7 +214,7 @@ class Attempt:
             self._error = f"{type(exc).__name__}: {exc} ({frame.filename}:{frame.lineno})"
 
     def _attribute(self, exc: HudMcpError) -> None:
-        """Note whose doing it is that the agent's work has ended."""
+        """Note the cause by which the agent's work has ended."""
         if isinstance(exc, BoundReached):
             self.conversation.stop(str(exc))
         elif isinstance(exc, CommandDied):
@@ -242,7 +230,7 @@ class Attempt:
             self._error = str(exc)
 
     def _blame(self, reason: str, cause: Cause) -> None:
-        """Note that somebody else than the agent has ended its work."""
+        """Note that not the agent has ended its work."""
         self._refused, self._cause = reason, cause
 
     def _time_out(self, agent: Agent) -> None:
@@ -284,7 +272,7 @@ class Attempt:
                 raise self.conversation.stop(f"after {steps} steps (--max-steps)")
 
     async def _close(self) -> None:
-        """Wait for a grading that is under way; end a session that nobody answered."""
+        """Wait for a grading that is under way, and end a session without an answer."""
         pause_s, until_s = 0.05, time.monotonic() + _ELSEWHERE_S
         while not self.conversation.is_over:
             reply = await self.conversation.status()
@@ -306,7 +294,7 @@ class Attempt:
         self._signs.note(None, called=True)
 
     def _why_ended(self) -> str:
-        """Why the agent's work ended without an answer."""
+        """Return the reason why the agent's work ended without an answer."""
         if self._refused is not None:
             return self._refused
         if self.conversation.stopped is not None:
@@ -323,7 +311,8 @@ class Attempt:
         )  # fmt: skip
         by_agent = receipt is not None and receipt.is_by_agent
         if (done.outcome is not NOT_BEGUN and done.outcome.counts is Counts.NOWHERE) or by_agent:
-            self._error = None  # what the agent made of that is not its failure, or says less
+            # After such an end, the agent's error follows from it, or says less.
+            self._error = None
         error: str | None = None
         if self.conversation.stopped is not None or self._error is not None or self._unanswered:
             error = self._why_ended()

@@ -15,7 +15,7 @@ from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidAgent, JobStopped, sole_cause
 from hud_mcp.loading.sets import find_sets
 from hud_mcp.record.job import Job
-from hud_mcp.rollout.agents import check_command, options_of_agent
+from hud_mcp.rollout.agents import agent_name, check_command, options_of_agent
 from hud_mcp.rollout.evaluation import Evaluation, report_folder
 from hud_mcp.rollout.options import (
     JobKeywords,
@@ -24,7 +24,7 @@ from hud_mcp.rollout.options import (
     recorded_already,
 )
 from hud_mcp.rollout.plan import PlannedRun, Rollout
-from hud_mcp.rollout.prepared import JobRequest, Prepared, agent_name, begin_job, resume_job
+from hud_mcp.rollout.prepared import JobRequest, Prepared, begin_job, resume_job
 from hud_mcp.rollout.run import Watch
 from hud_mcp.rollout.runs import recorded_runs
 from hud_mcp.rollout.served import with_workers
@@ -179,7 +179,7 @@ async def _run(
     if not prepared.planned:
         return
     if prepared.how.is_remote or prepared.how.model is not None:
-        keep_to_itself()  # it holds the token of which those of its agents are made, or a key
+        keep_to_itself()  # it holds the token from which those of its agents are made, or a key
     watch = _watch(prepared, on_progress)
     await anyio.to_thread.run_sync(make_private_folder, log_path.parent)
     await anyio.to_thread.run_sync(make_private_file, log_path)
@@ -197,7 +197,7 @@ async def _run(
 
 
 def _watch(prepared: Prepared, on_progress: Callable[[JobProgress], None] | None) -> Watch:
-    """Tell somebody of what happens; or log it, where nobody asked."""
+    """Return a watch that logs each event, and passes it to `on_progress`."""
     total, ended = len(prepared.planned), 0
 
     def tell(event: JobProgress) -> None:
@@ -208,7 +208,7 @@ def _watch(prepared: Prepared, on_progress: Callable[[JobProgress], None] | None
     def on_start(run: PlannedRun) -> None:
         tell(JobProgress("began", ended, total, run, None, f"{_named(run, prepared)} began"))
 
-    def on_end(done: Rollout, again: bool) -> None:  # noqa: FBT001  # as the runs call it
+    def on_end(done: Rollout, again: bool) -> None:  # noqa: FBT001  # as `Runs` calls it
         nonlocal ended
         ended += not again
         reward = "" if done.reward is None else f" {done.reward:g}"
@@ -226,13 +226,13 @@ def _watch(prepared: Prepared, on_progress: Callable[[JobProgress], None] | None
 
 
 def _named(run: PlannedRun, prepared: Prepared) -> str:
-    """A run's task, and which of the group it is."""
+    """Return a run's task, and its place in the group."""
     group = prepared.job.group
     return run.task.id if group == 1 else f"{run.task.id} {run.place + 1}/{group}"
 
 
 async def _tasks_of(given: Tasks | None) -> tuple[Taskset, Mapping[str, Path]]:
-    """The tasks, and the file that holds each set of them."""
+    """Return the tasks, and the file of each of their sets."""
     if given is None:
         raise HudMcpError("Give a taskset, or resume=JOB to continue a job.")
     if isinstance(given, str | Path):
@@ -244,10 +244,10 @@ async def _tasks_of(given: Tasks | None) -> tuple[Taskset, Mapping[str, Path]]:
 
 
 def _check_place() -> None:
-    """Check that this is not called by a file that is only being loaded.
+    """Check that no file calls this while it is only loaded.
 
     Raises:
-        HudMcpError: It is: the server of the evaluation would evaluate in its turn.
+        HudMcpError: A file does: the server of the evaluation would evaluate in its turn.
     """
     if (file := file_being_loaded()) is not None:
         raise HudMcpError(

@@ -1,27 +1,19 @@
-"""A job while it runs: its server, its agent, its runs, and what is left of them at the end."""
+"""A job while it runs: its servers, its agent, its runs, and the ends that are left to record."""
 
 import tempfile
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from hud_mcp.agents.command import CommandAgent
-from hud_mcp.agents.oracle import NopAgent, OracleAgent
-from hud_mcp.agents.random import RandomAgent
-from hud_mcp.agents.ready import ReadyAgent
-from hud_mcp.errors import HudMcpError
+from hud_mcp.agents.kind import Solver, Workplace
 from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.loading.source import load_environments
-from hud_mcp.plugins.models.job.agent import ModelAgent
 from hud_mcp.record.job import Job
-from hud_mcp.rollout import surfaces
-from hud_mcp.rollout.agent_process import process_command
-from hud_mcp.rollout.attempt import Attempt, Bounds, Solver
+from hud_mcp.rollout.agents import open_agent, tools_of
+from hud_mcp.rollout.attempt import Attempt, Bounds
 from hud_mcp.rollout.conversation import SessionIds
 from hud_mcp.rollout.link import Address
-from hud_mcp.rollout.models import model_agent
 from hud_mcp.rollout.options import RunOptions
 from hud_mcp.rollout.pool import Pool, Worker
 from hud_mcp.rollout.prepared import Prepared
@@ -33,30 +25,30 @@ from hud_mcp.values.needs import Needs
 __all__ = ["Evaluation", "report_folder"]
 
 _PLANNED = 64
-"""So many runs are added to the plan by one commit."""
+"""The most ids that one commit adds to the plan."""
 
 
 def report_folder(store: Store) -> Path:
-    """Where the reports of jobs are, and the logs of their servers: beside their store.
+    """Return the folder beside the store for reports of jobs and logs of servers.
 
     Args:
-        store: Where the jobs are recorded; what belongs to a database is in the user's data folder.
+        store: The store of the jobs. The folder of a database is in the user's data folder.
     """
     return store.folder / "reports"
 
 
 class Evaluation:
-    """Runs what is planned of a job.
+    """The planned runs of a job.
 
     Args:
-        store: Where it is recorded.
-        prepared: The job, and what is to be run of it.
-        agent: Who works on it, where that is an object of this process; else its options say.
+        store: Its store.
+        prepared: The job and its planned runs.
+        agent: The agent, if it is an object of this process; by default the job's options say.
 
     Attributes:
-        prepared: The job, and what is to be run of it.
-        lost: Why the server could not be had to the end, or None.
-        cut_off: How many runs were under way when this was cancelled, and are recorded as lost.
+        prepared: The job and its planned runs.
+        lost: The reason why no server was left at the end, or None.
+        cut_off: The number of runs that a cancellation has cut off. They are recorded as lost.
     """
 
     def __init__(
@@ -72,7 +64,6 @@ class Evaluation:
         self._store = store
         self._agent = agent
         self._runs: Runs | None = None
-        self._model: ModelAgent | None = None
 
     @property
     def job(self) -> Job:
@@ -80,14 +71,14 @@ class Evaluation:
         return self.prepared.job
 
     async def run(self, log: TextIO, watch: Watch) -> None:
-        """Run what is planned. A run that fails is data, and no exception.
+        """Make the planned runs. A failed run is data, and raises nothing.
 
         Args:
-            log: Where its server writes what it has to say.
-            watch: Who is told how it goes on.
+            log: The log of its servers.
+            watch: Called as the job goes on.
 
         Raises:
-            EnvironmentFailed: The server does not start; the text has the end of its log.
+            EnvironmentFailed: A server does not start; the text has the end of its log.
 
         If this call is cancelled, answers that are being graded have a moment to get their grade.
         Every other run that was under way is recorded as lost: resuming the job runs it again.
@@ -96,22 +87,16 @@ class Evaluation:
             try:
                 async with (
                     served(
-                        self.prepared,
-                        self._store,
-                        folder=Path(folder),
-                        log=log,
-                        watch=watch,
+                        self.prepared, self._store, folder=Path(folder), log=log, watch=watch
                     ) as found,
-                    self._with_person(watch),
+                    AsyncExitStack() as stack,
                 ):
-                    runs = self._runs = self._begin(found, watch)
+                    runs = self._runs = await self._begin(found, watch, stack)
                     await runs.run(self.prepared.planned)
             finally:
                 await self._flush_ends()
-                if self._model is not None:
-                    await self._model.aclose()
 
-    def _begin(self, found: Served, watch: Watch) -> Runs:
+    async def _begin(self, found: Served, watch: Watch, stack: AsyncExitStack) -> Runs:
         how, servers = self.prepared.how, found.servers
         at_once = min(_PLANNED, len(self.prepared.planned))
         begin = partial(
@@ -121,15 +106,16 @@ class Evaluation:
             ids=SessionIds(self._store, self.job.id, at_once=at_once),
         )
         agent = self._agent
-        if how.model is not None:
-            spent_usd = self.prepared.spent_usd
-            agent = self._model = model_agent(how.model, found.any_server, spent_usd=spent_usd)
-        elif found.moves is not None:
-            agent = agent or _solver(how, found.moves.address)
+        if agent is None and (found.moves is not None or not how.is_remote):
+            # One for all servers: it has an address that stays, or needs none.
+            address = None if found.moves is None else found.moves.address
+            agent = await self._opened(stack, found, address, watch)
         workers = [
             Worker(
                 server,
-                partial(begin, solver=agent or _solver(how, server.address)),
+                partial(
+                    begin, solver=agent or await self._opened(stack, found, server.address, watch)
+                ),
                 number,
                 found.offers[number - 1] if found.offers else Needs(),
             )
@@ -138,22 +124,23 @@ class Evaluation:
         begins = Pool(workers, found.moves).begin
         return Runs(begins, max_concurrent=how.max_concurrent, retries=how.retries, watch=watch)
 
-    @asynccontextmanager
-    async def _with_person(self, watch: Watch) -> AsyncGenerator[None]:
-        """Have a page for a person, where that is the agent."""
+    async def _opened(
+        self, stack: AsyncExitStack, found: Served, address: Address | None, watch: Watch
+    ) -> Solver:
         how = self.prepared.how
-        if how.agent != "human":
-            yield
-            return
-        async with surfaces.human_agent(load_environments(_loadable(how))) as (
-            self._agent,
-            address,
-        ):
-            watch.on_note(f"Work on the tasks at {address}")
-            yield
+        place = Workplace(
+            environments=lambda: load_environments(_loadable(how)),
+            max_steps=how.max_steps,
+            url="" if address is None else address.url,
+            token="" if address is None else address.token,
+            list_tools=tools_of(found.any_server),
+            spent_usd=self.prepared.spent_usd,
+            note=watch.on_note,
+        )
+        return await stack.enter_async_context(open_agent(how, place))
 
     async def _flush_ends(self) -> None:
-        """Record the end of every run that has none; the server has ended."""
+        """Record the end of every run without one. The servers have ended by then."""
         runs = self._runs
         if runs is None:
             return
@@ -161,29 +148,6 @@ class Evaluation:
         self.cut_off = await runs.record_lost(runs.lost or "The evaluation was interrupted.")
 
 
-def _solver(how: RunOptions, address: Address | None) -> Solver:
-    if how.agent == "nop":
-        return NopAgent()
-    if how.agent == "oracle":
-        return OracleAgent(load_environments(how.sources))
-    if how.agent == "random":
-        return RandomAgent(load_environments(_loadable(how)), max_steps=how.max_steps)
-    if how.agent is not None and address is not None:
-        return ReadyAgent(how.agent, url=address.url, token=address.token)
-    reference = how.agent_python
-    command = how.agent_command if reference is None else process_command(reference)
-    if command is None or address is None:
-        raise HudMcpError("A job is run by a built-in agent, or by a command over HTTP.")
-    folder = Path(how.folder)
-    return CommandAgent(
-        command,
-        url=address.url,
-        token=address.token,
-        folder=folder if folder.is_dir() else None,
-        title="command" if reference is None else "process",
-    )
-
-
 def _loadable(how: RunOptions) -> list[str]:
-    """The sources that this process can load."""
+    """Return the sources that this process can load."""
     return [source for source in how.sources if not is_bridged(source)]

@@ -4,22 +4,22 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict, cast
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, field_validator
 
-from hud_mcp.agents.ready import is_ready
+from hud_mcp.agents.kind import AgentKind, AgentOptions, find_agent
 from hud_mcp.base.egress import read_hosts
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.contexts import SELECTORS
 from hud_mcp.loading.protocols import PROTOCOLS
-from hud_mcp.plugins.models.job.options import ModelOptions
 from hud_mcp.record.job import Job
 from hud_mcp.values.action import Value
 from hud_mcp.values.observation import DEFAULT_FORMAT, ImageFormat
 from hud_mcp.values.option import Declared, Option, declared, input_reader, read_options
 
 __all__ = [
+    "AUTO",
     "EACH",
     "JobKeywords",
     "JobOptions",
@@ -106,7 +106,7 @@ class RunOptions(Value):
         default=None,
         description="Or the name of an agent in Python that worked in its program's own process.",
     )
-    model: ModelOptions | None = Field(default=None, description="Or a model.")
+    model: SerializeAsAny[AgentOptions] | None = Field(default=None, description="Or a model.")
     folder: str = Field(default="", description="Where the run began; commands run there.")
     sources: Annotated[
         tuple[str, ...],
@@ -176,10 +176,37 @@ class RunOptions(Value):
 
     @property
     def is_remote(self) -> bool:
-        """Whether its agent is another process, which calls the server over HTTP by itself."""
-        if self.agent is not None:
-            return is_ready(self.agent)
+        """Whether its agent is another process that calls the server over HTTP by itself."""
+        if self.kind is not None:
+            return self.kind.is_remote
         return self.agent_command is not None or self.agent_python is not None
+
+    @property
+    def named_agent(self) -> AgentOptions | None:
+        """The options of an agent that has a name; None for a command or one in Python."""
+        return AgentOptions(name=self.agent) if self.agent is not None else self.model
+
+    @property
+    def kind(self) -> AgentKind | None:
+        """The kind of an agent that has a name; None for a command or one in Python."""
+        return None if self.named_agent is None else find_agent(self.named_agent.name)
+
+    @property
+    def lists_tools(self) -> bool:
+        """Whether its agent asks for the list of a session's tools."""
+        return self.kind is not None and self.kind.lists_tools
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _of_its_kind(cls, given: Any) -> Any:
+        # A record has plain fields; the plugin of the scheme knows their class.
+        if not isinstance(given, Mapping):
+            return given
+        fields = cast("Mapping[str, Any]", given)
+        kind = find_agent(str(fields.get("name")))
+        if kind is None:
+            raise ValueError(f"no plugin has an agent {fields.get('name')!r}")
+        return kind.options.model_validate(fields)
 
     @staticmethod
     def are_in(job: Job) -> bool:

@@ -1,8 +1,7 @@
-"""A server in a process of its own that takes a job's calls as lines on a pipe, without MCP."""
+"""A server process that takes a job's calls as lines on a pipe, without MCP."""
 
 import asyncio
 import itertools
-import subprocess
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 import orjson
 
+from hud_mcp.agents.agent import Reply
 from hud_mcp.base.lines import LineBuffer, dump_line
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
 from hud_mcp.record.trajectory import Receipt
@@ -18,11 +18,7 @@ from hud_mcp.rollout.link import (
     CALL_S,
     START_S,
     Link,
-    Reply,
     ServerCommand,
-    own_environment,
-    reply_of,
-    stopped_at_the_end,
 )
 from hud_mcp.session.caller import ONLY
 
@@ -35,15 +31,15 @@ __all__ = ["pipe_link"]
 T = TypeVar("T")
 
 _GIVE_UP_S = 1.0
-"""How long a server may take to hear that nobody waits for a reply any more."""
+"""The time to tell a server that nobody waits for a reply any more."""
 
 
 class _Pipe:
-    """Calls a server whose standard input and output are these.
+    """The calls to a server over its standard streams.
 
     Args:
-        stdin: The server's.
-        stdout: The server's.
+        stdin: The server's stream.
+        stdout: The server's stream.
     """
 
     def __init__(self, stdin: "ByteSendStream", stdout: "ByteReceiveStream") -> None:
@@ -80,10 +76,10 @@ class _Pipe:
     def _read(self, told: Mapping[str, Any], meta: Mapping[str, Any] | None) -> Reply:
         if (receipt := told.get("receipt")) is not None:
             self._ended[(meta or {})[ONLY]] = Receipt.model_validate(receipt)
-        return reply_of(told["reply"])
+        return Reply.of_wire(told["reply"])
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
-        """Refuse what is not a call.
+        """Refuse any request that is not a call.
 
         Raises:
             HudMcpError: In any case.
@@ -97,7 +93,7 @@ class _Pipe:
         return None if receipt is None else (receipt.trajectory, receipt)
 
     async def receive(self) -> None:
-        """Hand out replies until the server ends."""
+        """Hand replies to their callers until the server ends."""
         while (line := await self._line()) is not None:
             told = orjson.loads(line)
             waiting = self._waiting.get(told["call"])
@@ -105,7 +101,7 @@ class _Pipe:
                 waiting.set_result(told)
 
     async def is_ready(self) -> bool:
-        """Wait until the server takes calls; False where it ends before."""
+        """Wait until the server takes calls; return False if it ends before that."""
         return await self._line() is not None
 
     async def _line(self) -> Any:
@@ -124,14 +120,8 @@ async def pipe_link(command: ServerCommand) -> AsyncGenerator[Link]:
     Raises:
         EnvironmentFailed: It does not answer; the text has the end of its log.
     """
-    process = await anyio.open_process(
-        [sys.executable, *command.arguments(), "--without-mcp"],
-        stdin=subprocess.PIPE,  # which closes with this process, and ends the server too
-        stderr=command.log,
-        env=own_environment(),
-        start_new_session=True,  # Ctrl-C is for the run, which then stops its server in order
-    )
-    async with stopped_at_the_end(process), anyio.create_task_group() as group:
+    server = command.child("--without-mcp")
+    async with server.running() as process, anyio.create_task_group() as group:
         if process.stdin is None or process.stdout is None:
             raise EnvironmentFailed("The server was started without a pipe to call it.")
         pipe = _Pipe(process.stdin, process.stdout)
@@ -139,7 +129,7 @@ async def pipe_link(command: ServerCommand) -> AsyncGenerator[Link]:
         with anyio.move_on_after(START_S):
             ready = await pipe.is_ready()
         if not ready:
-            raise EnvironmentFailed(f"The server did not start.\n{command.log_end()}")
+            raise server.did_not_start()
         link = Link(pipe, dies_with_connection=True)
         group.start_soon(_receive, pipe, link)
         try:

@@ -1,8 +1,8 @@
-"""Which runs a job still needs, each with its seed.
+"""The runs of a job: planned ones with their seeds, and ended ones.
 
-A run is one of the group of its task. With a seed of the job's, each has one of its own that
-follows from the job's, the task's id and its place in the group: the same job can be run
-again, whatever order its runs come in and however often it was interrupted.
+A run is one of the group of its task. In a job with a seed, the run's seed follows from it, from
+the task's id and from the run's place in the group. So the same job can be run again, in any order
+and after any interruption.
 """
 
 import hashlib
@@ -20,17 +20,17 @@ from hud_mcp.values.outcome import NOT_BEGUN, UNFINISHED, Outcome, OutcomeClass,
 __all__ = ["PlannedRun", "Rollout", "derived_seed", "plan_runs"]
 
 _SEED_BYTES = 4
-"""As many as a session draws for itself; every random generator takes them."""
+"""The size of a derived seed: as much as a session draws, and any random generator takes."""
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run of a task that a job is to have.
+    """One planned run of a task.
 
     Attributes:
         task: The task.
         place: Its place in the group of the task's runs, from 0.
-        seed: What its session starts with; None for the task's own, or none at all.
+        seed: The seed of its session; None for the task's own, or for no seed.
     """
 
     task: Task
@@ -40,16 +40,16 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Rollout:
-    """What became of one run of a task.
+    """The result of one run of a task.
 
     Attributes:
         planned: The run.
-        trajectory_id: Its record's id; None where it was never begun.
-        outcome: The class that it is counted in.
+        trajectory_id: The id of its record; None if it never began.
+        outcome: The class in which it counts.
         reward: None unless graded.
-        error: What went wrong, on whichever side, or None.
-        agent_failed: Whether that was on the agent's side.
-        seconds: From the start to the end, as the client saw it.
+        error: The error of either side, or None.
+        agent_failed: Whether the error was on the agent's side.
+        seconds: The time from its start to its end, as the client saw it.
     """
 
     planned: PlannedRun
@@ -65,15 +65,15 @@ class Rollout:
         cls, planned: PlannedRun, trajectory_id: str | None, receipt: Receipt | None, *,
         error: str | None, agent_failed: bool, began_s: float,
     ) -> Self:  # fmt: skip
-        """What became of a run by its record.
+        """Return the result of a run by its record.
 
         Args:
             planned: The run.
-            trajectory_id: Its record's id; None where it was never begun.
-            receipt: What is recorded of its end; None where it has none.
-            error: What went wrong.
-            agent_failed: Whether that was on the agent's side.
-            began_s: When it began, by the monotonic clock.
+            trajectory_id: The id of its record; None if it never began.
+            receipt: Its recorded end, or None.
+            error: The error, or None.
+            agent_failed: Whether the error was on the agent's side.
+            began_s: The start, by the monotonic clock.
         """
         if receipt is not None:
             cause = cause_of(receipt.outcome, receipt.cause)
@@ -94,25 +94,25 @@ class Rollout:
     def lost(
         cls, planned: PlannedRun, trajectory_id: str | None, reason: str, *, began_s: float
     ) -> Self:
-        """What became of a run that cannot be brought to its end.
+        """Return the result of a run that cannot end in order.
 
         Args:
             planned: The run.
-            trajectory_id: Its record's id; None where it was never begun.
-            reason: Why.
-            began_s: When it began, by the monotonic clock.
+            trajectory_id: The id of its record; None if it never began.
+            reason: The reason.
+            began_s: The start, by the monotonic clock.
         """
         seconds = time.monotonic() - began_s
         return cls(planned, trajectory_id, Outcome.LOST, None, reason, False, seconds)
 
     @property
     def is_tried_again(self) -> bool:
-        """Whether it may be tried again."""
+        """Whether infrastructure failed it, so that it may be tried again."""
         return self.outcome.tried_again
 
 
 def derived_seed(seed: int, task_id: str, place: int) -> int:
-    """The seed of one run: 32 bits of the SHA-256 of the job's seed, the task and the place."""
+    """Return a run's seed: 32 bits of the SHA-256 of the job's seed, the place and the task."""
     text = f"{seed}/{place}/{task_id}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:_SEED_BYTES], "big")
 
@@ -120,17 +120,17 @@ def derived_seed(seed: int, task_id: str, place: int) -> int:
 def plan_runs(
     tasks: Sequence[Task], runs: Iterable[TrajectorySummary], *, group: int, seed: int | None
 ) -> list[PlannedRun]:
-    """Tell which runs a job still needs: those that are missing or that infrastructure failed.
+    """Plan the runs that a job still needs: the missing ones, and those that infrastructure failed.
 
     Args:
-        tasks: What the job runs, in order.
-        runs: What it has begun so far.
-        group: How many runs of each task it is to have.
-        seed: The job's, or None. A task that has a seed in its row keeps it.
+        tasks: The job's tasks, in order.
+        runs: The runs that have begun so far.
+        group: The wanted number of runs of each task.
+        seed: The job's seed, or None. A task with a seed in its row keeps that one.
 
     Returns:
-        One run of each task after the other, then the next of each: what is cut short has
-        seen most tasks.
+        First one run of each task, then the next of each: a job that is cut short has seen most
+        tasks.
     """
     begun = counting(runs)
     missing = plan([task.id for task in tasks], begun, group)

@@ -1,4 +1,4 @@
-"""Several servers of one job on one store: each run goes to the one that has least to do."""
+"""Several servers of one job on one store: each run goes to the least busy, and may move."""
 
 import time
 from collections import Counter
@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import anyio
 
+from hud_mcp.agents.agent import Reply
 from hud_mcp.base.contention import Contention
 from hud_mcp.errors import SessionBusy
-from hud_mcp.rollout.link import Address, ConnectionLost, Reply
+from hud_mcp.rollout.link import Address
+from hud_mcp.rollout.once import ConnectionLost, ServerLost
 from hud_mcp.rollout.plan import PlannedRun, Rollout
 from hud_mcp.rollout.run import FirstSigns, Try
-from hud_mcp.rollout.server import AnyServer, RunServer, ServerLost
+from hud_mcp.rollout.server import AnyServer, RunServer
 from hud_mcp.store.lease import LEASE_S
 from hud_mcp.values.needs import Needs
 
@@ -28,19 +30,19 @@ T = TypeVar("T")
 
 _PAUSE_S = 0.1
 _TAKEN_S = LEASE_S + 30.0
-"""How long a server that died on another machine may still own a session, and some more."""
+"""The time that a server which died on another machine may still own a session, and some more."""
 
 
 class Places(Protocol):
-    """Where a run may go on."""
+    """The servers where a run may go on."""
 
     @property
     def lost(self) -> str | None:
-        """Why no server may take the run any more; None as long as one may."""
+        """The reason why no server may take the run any more, or None."""
         ...
 
     def other_place(self) -> RunServer | None:
-        """A server that answers and may take the run, which is told that it does; or None."""
+        """Move the run to a server that answers, and return it; None if none answers."""
         ...
 
 
@@ -48,7 +50,7 @@ class AnyOf:
     """Any of several servers.
 
     Args:
-        servers: At least one.
+        servers: At least one worker.
     """
 
     def __init__(self, servers: Sequence[RunServer]) -> None:
@@ -56,22 +58,22 @@ class AnyOf:
 
     @property
     def lost(self) -> str | None:
-        """Why none of them can be had, or None."""
+        """The reason why no server is left, or None."""
         reasons = [server.lost for server in self._servers]
         return reasons[-1] if all(reasons) else None
 
     def other_place(self) -> RunServer | None:
-        """The first that answers."""
+        """Return the first server that answers."""
         return next((server for server in self._servers if server.is_up), None)
 
 
 class Anywhere:
-    """What one run calls: its server, or another one where that is gone.
+    """The server of one run, or another one once that is gone.
 
     Args:
-        server: Where it begins.
-        places: Where else it may go on.
-        address: Where agents of their own reach it, whichever it is.
+        server: The first server.
+        places: The other servers.
+        address: The address by which agents reach whichever it is.
     """
 
     principal = "token"
@@ -85,12 +87,12 @@ class Anywhere:
 
     @property
     def lost(self) -> str | None:
-        """Why there will be no server any more, or None."""
+        """The reason why there will be no server any more, or None."""
         return self._places.lost
 
     @property
     def deaths(self) -> int:
-        """How many servers have died where it is."""
+        """The number of deaths of its present server."""
         return self._server.deaths
 
     async def call(
@@ -101,7 +103,7 @@ class Anywhere:
         *,
         suspect: bool = False,
     ) -> Reply:
-        """Call a tool, once: where it has moved, as soon as its session is let go of.
+        """Call a tool once. After a move, wait until the former server has let go of the session.
 
         Raises:
             ConnectionLost: No reply came. Calling again reaches the next server.
@@ -118,7 +120,7 @@ class Anywhere:
             await anyio.sleep(5 * _PAUSE_S)
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
-        """Ask for what is not a tool, as `RunServer.ask` does."""
+        """Make a request that is not a tool's call, as `RunServer.ask` does."""
         server = await self._ready()
         try:
             return await server.ask(request)
@@ -126,10 +128,10 @@ class Anywhere:
             raise self._loss(exc) from exc
 
     def find_ended(self, session: str) -> None:
-        """Nothing is known here of what a server has ended: the record is."""
+        """Return None: the record alone knows the ended sessions."""
 
     async def death_after(self, count: int) -> None:
-        """Wait until more than so many servers have died where it is."""
+        """Wait until its present server has died more than so many times."""
         await self._server.death_after(count)
 
     async def _ready(self) -> RunServer:
@@ -141,7 +143,7 @@ class Anywhere:
                 break
             await anyio.sleep(_PAUSE_S)
         found = (self._server, self._server.deaths)
-        if found != self._known:  # also where its own is back before the dead one's lease has ended
+        if found != self._known:  # also if its own is back before the dead one's lease has ended
             self._known = found
             self._taken_until_s = time.monotonic() + _TAKEN_S
         return self._server
@@ -156,7 +158,7 @@ def _is_taken(reply: Reply) -> bool:
 
 
 class BeginOn(Protocol):
-    """Begins a try of a run on a server."""
+    """Makes a try of a run on a server."""
 
     def __call__(
         self,
@@ -167,19 +169,19 @@ class BeginOn(Protocol):
         *,
         server: AnyServer,
     ) -> Try:
-        """Make it."""
+        """Make the try."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Worker:
-    """One server process of a job, and what begins a run on it.
+    """One server process of a job, and its tries.
 
     Attributes:
         server: The process.
-        begin: Begins a run.
-        number: From 1, for people.
-        offers: What a session finds there.
+        begin: Makes a try of a run on it.
+        number: Its number for people, from 1.
+        offers: The needs of sessions that it meets.
     """
 
     server: AnyServer
@@ -190,13 +192,13 @@ class Worker:
 
 @dataclass(frozen=True)
 class Moves:
-    """How runs go on with another worker where theirs is gone.
+    """The rules by which a run goes on with another worker once its own is gone.
 
     Attributes:
-        needs: What a session of each environment needs, by its name.
-        each: How many runs at once are meant for one worker.
-        address: Where agents of their own reach any of the workers.
-        tell: Given a line for people.
+        needs: The needs of a session, by the environment's name.
+        each: The runs at one time that one worker is meant for.
+        address: The address by which agents reach any of the workers.
+        tell: Called with a line for people.
     """
 
     needs: dict[str, Needs]
@@ -206,13 +208,13 @@ class Moves:
 
 
 class Pool:
-    """Begins each run on the worker that has the fewest under way.
+    """The workers of a job. Each run begins on the one with the fewest runs.
 
-    A worker whose server cannot be had any more gets no other run; the job goes on with the rest.
+    A worker whose server is gone for good gets no other run. The job goes on with the rest.
 
     Args:
-        workers: At least one.
-        moves: Where runs may change their worker; None where each stays with its own.
+        workers: At least one worker.
+        moves: The rules of moving; None if each run stays with its worker.
     """
 
     def __init__(self, workers: Sequence[Worker], moves: Moves | None = None) -> None:
@@ -223,17 +225,17 @@ class Pool:
 
     @property
     def lost(self) -> str | None:
-        """Why no worker has a server any more; None as long as one has."""
+        """The reason why no worker has a server any more, or None."""
         reasons = [worker.server.lost for worker in self._workers]
         return reasons[-1] if all(reasons) else None
 
     def why_lost(self, planned: PlannedRun) -> str | None:
-        """Why no worker that offers what a run needs has a server any more, or None."""
+        """Return the reason why no worker for a run has a server any more, or None."""
         reasons = [worker.server.lost for worker in self._able(planned)]
         return reasons[-1] if all(reasons) else None
 
     def begin(self, planned: PlannedRun, signs: FirstSigns, contention: Contention) -> Try:
-        """Make a try of a run, on the worker that is free."""
+        """Make a try of a run on the least busy worker."""
         able = self._able(planned)
         living = [w for w in able if w.server.lost is None] or able
         if self._moves is not None:
@@ -246,7 +248,7 @@ class Pool:
         return _PooledTry(self, seat, worker.begin(planned, signs, contention, server=server))
 
     def other_worker(self, planned: PlannedRun, left: Worker) -> Worker | None:
-        """A worker that answers and may take a run whose own is gone, or None."""
+        """Return a worker that answers and may take a run whose own is gone, or None."""
         able = [w for w in self._able(planned) if w is not left and _is_up(w.server)]
         if not able or self._moves is None:
             return None
@@ -259,7 +261,7 @@ class Pool:
 
     @contextmanager
     def busy(self, seat: "_Seat") -> Generator[None]:
-        """Count one run more of a worker while the block runs."""
+        """Count one more run of a worker while the block runs."""
         self._busy[seat.worker] += 1
         self._seated.add(seat)
         try:
@@ -269,20 +271,20 @@ class Pool:
             self._busy[seat.worker] -= 1
 
     def change(self, seat: "_Seat", taken: Worker) -> None:
-        """Count a run to another worker, where it is counted at all."""
+        """Count a run to another worker, if it is counted at all."""
         if seat in self._seated:
             self._busy[seat.worker] -= 1
             self._busy[taken] += 1
 
     def _able(self, planned: PlannedRun) -> list[Worker]:
-        """The workers whose machine offers what a run needs."""
+        """Return the workers that meet a run's needs; all of them if no worker does."""
         if self._moves is None:
             return self._workers
         wanted = self._moves.needs.get(planned.task.env, Needs()).offered
         return [w for w in self._workers if wanted <= w.offers.offered] or self._workers
 
     def _least_busy(self, workers: Sequence[Worker]) -> Worker:
-        """The free one; of several, one that offers little is left nothing else to do."""
+        """Return a free worker. Of several, the one that meets the fewest needs comes first."""
         each = 1 if self._moves is None else self._moves.each
         return min(
             workers,
@@ -295,10 +297,10 @@ def _is_up(server: AnyServer) -> bool:
 
 
 class _Seat:
-    """Where a run is.
+    """The present worker of a run.
 
     Attributes:
-        worker: The one that has it.
+        worker: The worker that has the run.
     """
 
     def __init__(self, pool: Pool, worker: Worker, planned: PlannedRun) -> None:
@@ -308,11 +310,11 @@ class _Seat:
 
     @property
     def lost(self) -> str | None:
-        """Why there is no worker any more that may have the run, or None."""
+        """The reason why no worker may take the run any more, or None."""
         return self._pool.why_lost(self._planned)
 
     def other_place(self) -> RunServer | None:
-        """The server of another worker, which has the run from now on; or None."""
+        """Move the run to another worker, and return its server; None if there is no other."""
         other = self._pool.other_worker(self._planned, self.worker)
         if other is None or not isinstance(other.server, RunServer):
             return None
@@ -335,10 +337,10 @@ class _PooledTry:
 
     @property
     def server_lost(self) -> str | None:
-        """Why there is no worker any more, or None."""
+        """The reason why there is no worker any more, or None."""
         return self._pool.lost
 
     async def run(self) -> Rollout:
-        """Let the agent work."""
+        """Let the agent work, as a run of its worker."""
         with self._pool.busy(self._seat):
             return await self._one.run()

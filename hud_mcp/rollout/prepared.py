@@ -1,4 +1,4 @@
-"""A job before it runs: a new one, or one that is taken up again."""
+"""A job before it runs: a new one, or a resumed one."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hud_mcp.agents.command import command_name
-from hud_mcp.agents.given import reference_name
 from hud_mcp.environment import declared_environment
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
@@ -36,7 +34,7 @@ from hud_mcp.loading.provenance import (
 from hud_mcp.loading.public import count
 from hud_mcp.loading.source import load_environments, narrow_sources, shipped_name
 from hud_mcp.record.job import IN_PROCESS, Job, new_job_id
-from hud_mcp.rollout.models import check_model, with_limits
+from hud_mcp.rollout.agents import agent_name, check_agent, with_options
 from hud_mcp.rollout.options import JobOptions, RunOptions
 from hud_mcp.rollout.plan import PlannedRun, plan_runs
 from hud_mcp.rollout.solvable import solvable
@@ -44,7 +42,7 @@ from hud_mcp.rollout.trusted import end_left_runs, load_resumable
 from hud_mcp.session.catalogue import Catalogue
 from hud_mcp.store import Store
 
-__all__ = ["JobRequest", "Prepared", "agent_name", "begin_job", "resume_job"]
+__all__ = ["JobRequest", "Prepared", "begin_job", "resume_job"]
 
 _SHOWN_REASONS = 3
 
@@ -77,11 +75,11 @@ class Prepared:
     """A job that is ready to run.
 
     Attributes:
-        job: The job; it is recorded.
-        tasks: Everything that it runs.
-        planned: What is still to be run of it.
-        how: How it is run.
-        spent_usd: What its model has cost so far.
+        job: The recorded job.
+        tasks: All its tasks.
+        planned: The runs that it still needs.
+        how: Its options.
+        spent_usd: The cost of its model so far.
     """
 
     job: Job
@@ -92,16 +90,16 @@ class Prepared:
 
 
 async def begin_job(store: Store, request: JobRequest) -> Prepared:
-    """Begin a job; it is recorded, with what it needs to be resumed.
+    """Begin a job, and record it with all that a resumption needs.
 
     Raises:
         SourceNotFound: There is no such environment or file of contexts.
         InvalidContext: A context does not fit an environment of the tasks.
-        HudMcpError: No task is meant.
+        HudMcpError: No task matches.
     """
     tasks, how = request.tasks, request.options.recorded()
     how = how.model_copy(update={"folder": str(Path.cwd())})
-    check_model(how)
+    check_agent(how)
     check_in_process(how)
     chosen, left_out = _runnable(_chosen(request))
     chosen, conduct, protocol = _as_published(chosen, request)
@@ -115,10 +113,11 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
             "max_steps": conduct.max_steps,
         }
     )
-    if how.agent == "human":  # a person does one thing at a time, and takes their time
+    if how.kind is not None and how.kind.is_person:
+        # A person does one thing at a time, for as long as it takes.
         more_s = request.options.own_timeout_s or TIMEOUT_S
         how = how.model_copy(update={"max_concurrent": 1, "timeout_s": more_s})
-    chosen = _bound(chosen, how)  # first, as it names the file and the line of a wrong row
+    chosen = _bound(chosen, how)  # first, as its error names the file and the line of a wrong row
     chosen, unsolved = solvable(how, chosen)
     left_out = [*left_out, *unsolved]
     unused: UnusedContexts | None = None
@@ -150,10 +149,10 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
 
 
 def check_in_process(how: RunOptions) -> None:
-    """Check that what a job is run with can be in the process that runs it.
+    """Check that a job's agent and environments can be in this process.
 
     Raises:
-        HudMcpError: Its agent is another process, or an environment is served elsewhere.
+        HudMcpError: The agent is another process, or an environment is served elsewhere.
     """
     if not how.in_process:
         return
@@ -175,19 +174,6 @@ def check_in_process(how: RunOptions) -> None:
         raise HudMcpError(f"{bridged[0]} runs elsewhere, so leave in_process out.")
 
 
-def agent_name(how: RunOptions) -> str:
-    """What the agent of a job is called, wherever its runs are shown."""
-    if how.agent is not None:
-        return how.agent
-    if how.agent_object is not None:
-        return how.agent_object
-    if how.model is not None:
-        return how.model.name
-    if how.agent_python is not None:
-        return reference_name(how.agent_python)
-    return command_name(how.agent_command or "", Path(how.folder))
-
-
 async def resume_job(
     store: Store,
     job_id: str,
@@ -200,7 +186,7 @@ async def resume_job(
 
     Args:
         store: The store that records it.
-        job_id: Its id, or a unique beginning of it.
+        job_id: Its id, or a unique beginning of the id.
         options: The options that were given anew; the record has the others.
         agent: The name of the agent that was given again; None if none was.
         of_model: The options of its model that were given again.
@@ -217,8 +203,8 @@ async def resume_job(
         )
     how = RunOptions.of(job)
     _check_agent(job, how, agent)
-    how = with_limits(how, of_model or {})
-    check_model(how)
+    how = with_options(how, of_model or {})
+    check_agent(how)
     changed = options.changed
     if changed.get("sources"):
         changed["sources"] = tuple(lasting_source(each) for each in changed["sources"])
@@ -232,10 +218,10 @@ async def resume_job(
 
 
 def _check_agent(job: Job, how: RunOptions, given: str | None) -> None:
-    """Check that a job goes on with the agent that it began with.
+    """Check that a resumed job has the agent that it began with.
 
     Raises:
-        InvalidAgent: It was another one, or its program has to give it again.
+        InvalidAgent: It was another agent, or the agent's program has to give it again.
     """
     if given is None and how.agent_object is None:
         return
@@ -253,11 +239,11 @@ def _check_agent(job: Job, how: RunOptions, given: str | None) -> None:
 
 
 def _chosen(request: JobRequest) -> Taskset:
-    """The tasks that are meant.
+    """Return the tasks that a request chooses.
 
     Raises:
         InvalidTask: There is no such split.
-        HudMcpError: None is like the pattern.
+        HudMcpError: No task matches the pattern.
     """
     tasks, pattern, split = request.tasks, request.options.pattern, request.options.split
     if not len(tasks):
@@ -274,7 +260,7 @@ def _chosen(request: JobRequest) -> Taskset:
 
 
 def _find_sources(tasks: Taskset, request: JobRequest) -> list[str]:
-    """Where the environments of tasks are that a program made, or a file holds."""
+    """Find the environments of tasks that a program made or a file holds."""
     if request.files:
         parts = {name: tasks.filter(partial(_is_of, tasks, name)) for name in request.files}
         found = (find_sources((), parts[name], file) for name, file in request.files.items())
@@ -293,10 +279,10 @@ def _is_of(tasks: Taskset, name: str, task: Task) -> bool:
 
 
 def _runnable(tasks: Taskset) -> tuple[Taskset, list[LeftOut]]:
-    """The rows that run here, and why the others do not.
+    """Return the rows that run here, and the others with their reasons.
 
     Raises:
-        HudMcpError: None runs here.
+        HudMcpError: No row runs here.
     """
     counted = count(tasks)
     if counted.rows and not counted.runnable:
@@ -309,10 +295,10 @@ def _runnable(tasks: Taskset) -> tuple[Taskset, list[LeftOut]]:
 def _as_published(
     chosen: Taskset, request: JobRequest
 ) -> tuple[Taskset, Conduct, ProtocolRecord | None]:
-    """The rows as the protocol that is wanted has them, how they are run, and what differs.
+    """Return the rows as a protocol has them, how they run, and the record of both.
 
     Raises:
-        InvalidTask: A row is none of that benchmark.
+        InvalidTask: A row is not of that benchmark.
     """
     how = request.options
     conduct = Conduct(
@@ -335,12 +321,13 @@ def _as_published(
 def _spread(
     tasks: Taskset, how: RunOptions, contexts: str
 ) -> tuple[Taskset, UnusedContexts | None]:
-    """Give each task a context, or every one; tell which contexts no task got.
+    """Give each task a context, or every context. Return the contexts that no task got, too.
 
     Raises:
         SourceNotFound: There is no such file.
-        InvalidContext: A context does not fit an environment, or an environment has none to draw.
-        InvalidTask: The id of a row would be too long, or there twice.
+        InvalidContext: A context does not fit an environment, or an environment has no features to
+            draw.
+        InvalidTask: The id of a row would be too long, or stand there twice.
     """
     spaces = {e.name: e.context_space for e in load_environments(how.sources)}
     wanted = {name: spaces[name] for name in tasks.environment_names if name in spaces}
@@ -352,12 +339,12 @@ def _spread(
 
 
 def _bound(tasks: Taskset, how: RunOptions) -> Taskset:
-    """The tasks as their environments read them, before anything is recorded or runs.
+    """Return the tasks as their environments read them, before anything is recorded or runs.
 
-    Those of a server that is bridged are checked there.
+    A bridged server checks its tasks by itself.
 
     Raises:
-        InvalidTask: Naming the file, the line and the field of the first that cannot be run.
+        InvalidTask: A task cannot be run; the text names its file, line and field.
     """
     if any(is_bridged(source) for source in how.sources):
         return tasks

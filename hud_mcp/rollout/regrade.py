@@ -1,8 +1,8 @@
-"""Grading stored answers again, without their agent.
+"""Grade stored answers again, without their agent.
 
-A run is regraded on a copy of its record: its template is run to its prompt, its world is
-brought to where the recorded steps left it, as after a server's death, and the recorded
-answer is handed over. The copy belongs to a job of its own; the original stays as it is.
+A run is regraded on a copy of its record. The template runs to its prompt, the world is brought to
+its state after the recorded steps, as after a server's death, and the recorded answer is submitted.
+The copy belongs to a job of its own. The original does not change.
 """
 
 import logging
@@ -39,28 +39,28 @@ __all__ = ["LIVE_WORLD", "NOT_REGRADED", "NO_ANSWER", "NO_TASK", "PRUNED", "Regr
 logger = logging.getLogger(__name__)
 
 NO_ANSWER = "no_answer"
-"""Nothing was submitted, so there is nothing to grade."""
+"""No answer was submitted."""
 NO_TASK = "no_task"
-"""The tasks that are graded by have none of its id, or none that its environment takes."""
+"""The given tasks have none of its id, or none that its environment takes."""
 PRUNED = "pruned"
 """Its answer was removed from the store."""
 NOT_REGRADED = "not_regraded"
 """The record could not be read or written."""
 LIVE_WORLD = "needs_live_world"
-"""Its grader is given a world, and that cannot be brought to where it was."""
+"""Its grader needs a world, whose state cannot be reached again."""
 
 
 @dataclass(frozen=True)
 class Regraded:
-    """What became of one run.
+    """The result of one regraded run.
 
     Attributes:
-        original: The run whose answer was graded again.
-        trajectory_id: The record of the new grading; None where there was none.
-        outcome: The new outcome's class, or why there is none: `no_answer`, `no_task`,
-            `pruned`, `not_regraded`, `needs_live_world`.
-        reward: None unless it was graded.
-        reason: Why it was not, or what is to be known of a new grade, or None.
+        original: The original run.
+        trajectory_id: The id of the new record; None if there is no such record.
+        outcome: The new outcome's class, or the reason for none: `no_answer`, `no_task`, `pruned`,
+            `not_regraded`, `needs_live_world`.
+        reward: The new reward; None unless it was graded.
+        reason: The reason why it was not graded, or a note on the new grade, or None.
     """
 
     original: TrajectorySummary
@@ -76,16 +76,16 @@ class Regraded:
 
     @property
     def has_changed(self) -> bool:
-        """Whether it is another one, or the first."""
+        """Whether the new reward differs from the original one."""
         return self.is_graded and self.reward != self.original.reward
 
 
 class Regrader:
-    """Grades runs again, one or several at once.
+    """A grader of recorded runs.
 
     Args:
-        sessions: Of the environments that they belong to; its job is the one of the copies.
-        tasks: What is graded by, by the task's id.
+        sessions: The sessions of their environments. The job of these is the job of the copies.
+        tasks: The tasks to grade by, by their ids.
     """
 
     def __init__(self, sessions: Sessions, tasks: Mapping[str, Task]) -> None:
@@ -100,10 +100,10 @@ class Regrader:
         max_concurrent: int,
         on_end: Callable[[Regraded], None],
     ) -> list[Regraded]:
-        """Grade the answers of some runs again; one that cannot be is data, not an exception.
+        """Grade the answers of runs again. A run that cannot be graded is data, and raises nothing.
 
         Returns:
-            What became of each, in the order of the runs.
+            The result of each run, in the same order.
         """
         done: dict[str, Regraded] = {}
         limiter = anyio.Semaphore(max_concurrent)
@@ -186,7 +186,7 @@ class Regrader:
         """Record the copy as a session that waits for its grade, and resume it.
 
         Returns:
-            How it ended, and what it asked.
+            Its end, and its prompt.
         """
         session_id = f"sess-{secrets.token_hex(16)}"
         if copy.job_id is not None:
@@ -222,10 +222,10 @@ class Regrader:
 
 
 def _submitted(stored: StoredSession) -> StoredSession:
-    """A record whose last step submits the answer; of one that its operator graded, as if it did.
+    """Return a record whose last step submits the answer, also if its operator graded it.
 
-    What the operator measured is left out: the grade is of the world as it was then, and of the
-    answer that was kept. Where none was, the answer is empty.
+    The operator's own measurements are left out: the grade is of the world at that time, and of the
+    kept answer. Without a kept answer, it is empty.
     """
     steps = stored.trajectory.steps
     own = [i for i, s in enumerate(steps) if s.kind == "evaluate" and not s.info.get("override")]
@@ -255,7 +255,7 @@ def _submitted(stored: StoredSession) -> StoredSession:
 
 
 def _answer_alone(step: TrajectoryStep) -> TrajectoryStep:
-    """The step that answers, for a template that is given no world: what was done in it is moot."""
+    """Return the answering step alone, for a template without a world."""
     return step.model_copy(
         update={
             "index": 0,
@@ -268,7 +268,7 @@ def _answer_alone(step: TrajectoryStep) -> TrajectoryStep:
 
 
 def _why_not(environment: Environment, stored: StoredSession) -> str | None:
-    """Why a world cannot be brought to where its record ends; None where that may be tried."""
+    """Return the reason why a world cannot reach the end of its record; None if it may."""
     steps = standing(stored.trajectory.steps)
     acted = [step for step in steps if step.kind != "response"]
     tools = [str(step.actions[0].get("tool")) for step in steps if step.kind == "tool"]

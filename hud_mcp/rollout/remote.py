@@ -1,7 +1,7 @@
-"""One session's calls from an agent's own process, over HTTP, with its credential alone.
+"""The calls of one session from an agent's own process, over HTTP, with its credential alone.
 
-A server that dies is started again in the same place. A call whose reply was lost is made again:
-a step says how many steps its caller has seen, and is not done twice.
+A server that dies is started again at the same address. After a lost reply a step is made again: it
+says how many steps its caller has seen, and is not done twice.
 """
 
 import re
@@ -14,28 +14,28 @@ from typing import Any
 import anyio
 from anyio.abc import TaskStatus
 
-from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionResuming, WorldDied, sole_cause
-from hud_mcp.rollout.link import ConnectionLost, CurrentLink, Link, Reply, web_link
+from hud_mcp.agents.agent import Reply
+from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
+from hud_mcp.rollout.link import CurrentLink, Link, web_link
+from hud_mcp.rollout.once import ConnectionLost, repeat, settled, step_once
 from hud_mcp.server.tools import CORE
-from hud_mcp.session.receipts import NOTHING_DONE
 from hud_mcp.values.call import ACT, STEP, TASK_STATUS
 
 __all__ = ["RemoteConversation", "remote_conversation"]
 
 _PATIENCE_S = 90.0
-"""How long a server may take to come back."""
+"""The time that a server may take to come back."""
 _PAUSES_S = (0.05, 0.2, 0.5, 1.0)
-_DEATHS = 3
 _TAIL = re.compile(r"\s*Pass after_step=\d+ with your next call\.\s*\Z")
 
 
 class RemoteConversation:
-    """Calls tools for one session.
+    """The calls of one session.
 
     Args:
-        url: Where the server answers.
+        url: The address of the server.
         token: The session's credential.
-        session: Its id.
+        session: The session's id.
     """
 
     def __init__(self, url: str, token: str, session: str) -> None:
@@ -52,8 +52,8 @@ class RemoteConversation:
         """Call a tool, as an agent does.
 
         Raises:
-            EnvironmentFailed: No server has answered in all the time that one may take, or the
-                reply of a call was lost that cannot be made twice.
+            EnvironmentFailed: No server has answered in the time that it may take, or the reply of
+                a call was lost that cannot be made twice.
         """
         tool = CORE.get(name)
         if name in (STEP, ACT):
@@ -72,10 +72,10 @@ class RemoteConversation:
                 ) from exc
 
     async def keep(self, *, task_status: TaskStatus[None]) -> None:
-        """Have a connection, one after the other, until this is cancelled.
+        """Keep a connection, one after the other, until this is cancelled.
 
         Raises:
-            EnvironmentFailed: Nothing answers there at first.
+            EnvironmentFailed: The first connection fails.
         """
         begun = False
         failures = 0
@@ -101,13 +101,11 @@ class RemoteConversation:
     ) -> Reply:
         seen = self._steps if self._steps is not None else await self._count()
         self._steps = None
-        reply = await self._repeat(name, {**arguments, "after_step": seen}, meta)
-        for _ in range(_DEATHS):
-            known = reply.meta.get("hud-mcp/error") == WorldDied.__name__
-            if not (reply.is_error and known and NOTHING_DONE in reply.text):
-                break
-            seen = await self._count()  # the world is back, and nothing was done
-            reply = await self._repeat(name, {**arguments, "after_step": seen}, meta)
+
+        async def send(seen: int) -> Reply:
+            return await self._repeat(name, {**arguments, "after_step": seen}, meta)
+
+        seen, reply = await step_once(seen, send, self._count)
         if not reply.is_error:
             self._steps = seen + 1
         return replace(reply, text=_TAIL.sub("", reply.text))
@@ -120,27 +118,27 @@ class RemoteConversation:
         self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None
     ) -> Reply:
         until_s = time.monotonic() + _PATIENCE_S
-        while True:
-            try:
-                return await self._once(name, arguments, meta)
-            except ConnectionLost as exc:
-                if time.monotonic() > until_s:
-                    raise EnvironmentFailed(f"The server no longer answers: {exc}") from exc
+
+        def give_up(exc: ConnectionLost, _losses: int) -> None:
+            if time.monotonic() > until_s:
+                raise EnvironmentFailed(f"The server no longer answers: {exc}") from exc
+
+        return await repeat(lambda _suspect: self._once(name, arguments, meta), give_up=give_up)
 
     async def _once(
         self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None
     ) -> Reply:
-        """Call a tool; again where the session is still being resumed, which takes a while."""
-        while True:
-            link = await self._ready()
-            try:
-                reply = await link.call(name, arguments, meta)
-            except ConnectionLost:
-                link.die()
-                raise
-            if reply.meta.get("hud-mcp/error") != SessionResuming.__name__:
-                return reply
-            await anyio.sleep(_PAUSES_S[0])
+        return await settled(lambda: self._called(name, arguments, meta))
+
+    async def _called(
+        self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None
+    ) -> Reply:
+        link = await self._ready()
+        try:
+            return await link.call(name, arguments, meta)
+        except ConnectionLost:
+            link.die()
+            raise
 
     async def _ready(self) -> Link:
         with anyio.move_on_after(_PATIENCE_S):
@@ -154,7 +152,7 @@ class RemoteConversation:
 async def remote_conversation(
     url: str, token: str, session: str
 ) -> AsyncGenerator[RemoteConversation]:
-    """Be connected to a session while the block runs.
+    """Keep a connection to a session while the block runs.
 
     Raises:
         EnvironmentFailed: Nothing answers there.

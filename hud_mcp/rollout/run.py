@@ -1,10 +1,10 @@
-"""Many runs at once: each is tried until it says something of the agent, or has been enough.
+"""The runs of a job, several at once: each is tried until its result counts, or often enough.
 
-What one try is, whoever begins it says: on a server of the job's own, on the control channel, or in
-a live environment. `evaluate`, `Taskset.run` and `run_job` go through here, and so does `check`.
+A try may be on a server of the job's own, on the control channel, or in a live environment.
+`evaluate`, `check`, `Taskset.run` and `run_job` all go through here.
 
-A run that is cut short leaves no session without an end: what was under way is recorded as
-lost, with the reason, so that the job can be resumed and counts it for nobody.
+A job that is cut short leaves no session without an end. The runs under way are recorded as lost,
+with the reason: the job can be resumed, and counts them for nobody.
 """
 
 import logging
@@ -16,8 +16,8 @@ import anyio
 
 from hud_mcp.base.contention import Contention
 from hud_mcp.errors import HudMcpError
+from hud_mcp.rollout.once import ServerLost
 from hud_mcp.rollout.plan import PlannedRun, Rollout
-from hud_mcp.rollout.server import ServerLost
 from hud_mcp.values.outcome import UNFINISHED
 
 __all__ = ["Begin", "FirstSigns", "Runs", "Try", "Watch", "work_through"]
@@ -29,14 +29,14 @@ T = TypeVar("T")
 async def work_through(
     items: Iterable[T], work: Callable[[T], Awaitable[bool]], *, max_concurrent: int | None
 ) -> None:
-    """Work on all of some items, in their order.
+    """Work on all items, in their order.
 
     Args:
-        items: What is worked on; the next is taken when one is done.
-        work: Works on one. What it returns says whether whoever did so takes another one.
-        max_concurrent: How many at once; None for all of them.
+        items: The items. The next one begins when one is done.
+        work: Works on one item, and returns whether its worker takes another one.
+        max_concurrent: The most items at one time; None for all.
 
-    If this call is cancelled, so is what is under way, and nothing else is begun.
+    If this call is cancelled, the items under way are cancelled, and no other begins.
     """
     listed = list(items)
     queue = iter(listed)
@@ -52,14 +52,14 @@ async def work_through(
 
 
 _ENOUGH = 3
-"""Runs in a row from the first one on, that are no accident."""
+"""After so many deaths from the first run on, it is no accident."""
 
 
 class FirstSigns:
-    """What is known of an agent's command from the first runs of a job.
+    """The signs of life of an agent's command in the first runs of a job.
 
     Attributes:
-        alive: Whether a run of it has called a tool, or ended in order.
+        alive: Whether a run of the command has called a tool, or ended in order.
     """
 
     def __init__(self) -> None:
@@ -68,22 +68,22 @@ class FirstSigns:
         self._halted: str | None = None
 
     def halt(self, reason: str) -> None:
-        """Begin no other run, as it would end in the same way.
+        """Begin no other run, as each would end in the same way.
 
         Args:
-            reason: Why, in a sentence or two.
+            reason: The reason, in a sentence or two.
         """
         self._halted = self._halted or f"The job was stopped. {reason}"
 
     def note(self, death: str | None, *, called: bool) -> bool:
-        """Take note of a run that has come to its end.
+        """Note the end of a run.
 
         Args:
-            death: How the command died; None where it did not.
-            called: Whether it had called a tool: what has seen its task has ended its own run.
+            death: The death of the command, or None.
+            called: Whether it had called a tool: then it has ended its own run.
 
         Returns:
-            Whether the end says nothing of the agent: it died, and no run of it has ever lived.
+            Whether the end says nothing of the agent: it died, and no run has ever lived.
         """
         if death is None or called:
             self.alive = True
@@ -94,7 +94,7 @@ class FirstSigns:
 
     @property
     def verdict(self) -> str | None:
-        """Why no other run is begun; None as long as there is hope."""
+        """The reason why no other run begins; None as long as the command may work."""
         if self._halted is not None:
             return self._halted
         if self.alive or len(self._deaths) < _ENOUGH:
@@ -109,29 +109,29 @@ class FirstSigns:
 logger = logging.getLogger(__name__)
 
 _FINISH_S = 5.0
-"""How long answers that are being graded may take when the run is interrupted."""
+"""The time for answers that are being graded when the job is interrupted."""
 _SETTLE_S = 15.0
-"""How long the ends of runs that were cut off may take to be recorded."""
+"""The time to record the ends of runs that were cut off."""
 
 
 class Try(Protocol):
-    """One try of a planned run, wherever that is."""
+    """One try of a planned run, on whichever wire."""
 
     @property
     def planned(self) -> PlannedRun:
-        """The run."""
+        """The planned run."""
         ...
 
     @property
     def server_lost(self) -> str | None:
-        """Why there is no place any more where any run could be tried, or None."""
+        """The reason why no run can be tried any more, or None."""
         ...
 
     async def run(self) -> Rollout:
         """Let the agent work on the task, and end its session.
 
         Raises:
-            ServerLost: It cannot be brought to its end; its record has none.
+            ServerLost: It cannot end in order; its record has no end.
 
         If this call is cancelled, its session has its end, or `finish_grading` and `give_up` are
         called next.
@@ -139,14 +139,14 @@ class Try(Protocol):
         ...
 
     async def finish_grading(self) -> Rollout | None:
-        """Wait for the grade of an answer that was submitted; None where it has no end then."""
+        """Wait for the grade of a submitted answer; return None if it still has no end then."""
         ...
 
     async def give_up(self, reason: str) -> bool:
-        """Record that it is lost, where it has begun and has no end.
+        """Record that it is lost, if it has begun and has no end.
 
         Returns:
-            Whether it has that end now.
+            Whether it was recorded as lost now.
 
         Raises:
             HudMcpError: That cannot be recorded, or a living server runs it.
@@ -154,23 +154,23 @@ class Try(Protocol):
         ...
 
     def lost(self, reason: str) -> Rollout:
-        """What became of it where it cannot be brought to its end."""
+        """Return the result of a try that cannot end in order."""
         ...
 
 
 Begin = Callable[[PlannedRun, FirstSigns, Contention], Try]
-"""Makes a try of a run; what is known of the job's agent and of the machine is shared by all."""
+"""Makes a try of a run. All tries share the signs of the agent and of the machine's load."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """Who is told how a job goes on.
+    """The callbacks of a job while it runs.
 
     Attributes:
-        on_start: A try begins.
-        on_end: A try has ended, and whether another one of the same run follows.
-        on_death: The server has died; a line for people.
-        on_note: Something else that people have to know; a line.
+        on_start: Called as a try begins.
+        on_end: Called as a try has ended, with whether another try of the same run follows.
+        on_death: Called with a line for people as the server has died.
+        on_note: Called with any other line that people have to know.
     """
 
     on_start: Callable[[PlannedRun], None] = lambda _run: None
@@ -180,16 +180,16 @@ class Watch:
 
 
 class Runs:
-    """Runs that an agent works on, several at once.
+    """The runs that an agent works on, several at once.
 
     Args:
         begin: Makes each try.
-        max_concurrent: How many at once; None for all.
-        retries: How often a run is tried again that failed for infrastructure.
-        watch: Who is told.
+        max_concurrent: The most runs at one time; None for all.
+        retries: The repeats of a run that infrastructure failed.
+        watch: The callbacks.
 
     Attributes:
-        lost: Why no other run can be begun, or None.
+        lost: The reason why no other run begins, or None.
     """
 
     def __init__(
@@ -210,10 +210,10 @@ class Runs:
         self._under_way: set[Try] = set()
 
     async def run(self, planned: Sequence[PlannedRun]) -> None:
-        """Work on all of them. A failed one is data, not an exception.
+        """Work on all runs. A failed run is data, and raises nothing.
 
-        If this call is cancelled, answers that are being graded have a moment to get their
-        grade; the rest stays under way, for `record_lost`.
+        If this call is cancelled, answers that are being graded have a moment to get their grade.
+        The rest stays under way, for `record_lost`.
         """
         self._contention.start()
         try:
@@ -222,12 +222,12 @@ class Runs:
             self._contention.stop()
 
     async def record_lost(self, reason: str) -> int:
-        """Record what is still under way as lost; call it once the server has ended.
+        """Record the runs under way as lost. Call this once the server has ended.
 
         Returns:
-            How many those are.
+            The number of these runs.
 
-        It is done in its time, also where this call is cancelled.
+        It is done within its bound, also if this call is cancelled.
         """
         left = list(self._under_way)
         self._under_way.clear()
@@ -241,7 +241,7 @@ class Runs:
         return lost
 
     async def _work(self, planned: PlannedRun) -> bool:
-        """Try one run as often as it may be; whether another one can be begun."""
+        """Try one run as often as it may be; return whether another one may begin."""
         if self.lost is not None:
             return False
         for left in range(self._retries, -1, -1):
@@ -256,7 +256,7 @@ class Runs:
         return True
 
     async def _try(self, planned: PlannedRun) -> Rollout | None:
-        """One try; None where there is no server any more."""
+        """Make one try; return None if there is no server any more."""
         one = self._begin(planned, self._signs, self._contention)
         self._watch.on_start(planned)
         self._under_way.add(one)
@@ -273,7 +273,7 @@ class Runs:
         return done
 
     async def _lose(self, one: Try, exc: ServerLost) -> Rollout | None:
-        """Give one run up: alone, if servers go on without it; else with all the others."""
+        """Give up one run, or all runs if there is no server any more."""
         if one.server_lost is not None:
             self.lost = one.server_lost
             return None

@@ -13,7 +13,7 @@ async def recorded_runs(store: Store, job_id: str) -> list[Run]:
     """Read the runs of a job that count, in the tasks' order.
 
     Args:
-        store: Where it is recorded.
+        store: The job's store.
         job_id: The job's id.
 
     Raises:

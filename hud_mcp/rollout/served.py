@@ -1,24 +1,15 @@
-"""What serves the environments of a job: this process, processes beside it, or a cluster."""
+"""The servers of a job: this process, processes beside it, or a cluster."""
 
-import os
-import shutil
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-import anyio.to_thread
-
 from hud_mcp.environment.taskset import Taskset
-from hud_mcp.errors import HudMcpError
-from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.loading.source import load_environments
-from hud_mcp.plugins.cluster.nodes import ROWS, Cluster, connected, count_nodes, gather_files
-from hud_mcp.plugins.cluster.servers import NodeCommand, relay, run_on_nodes
-from hud_mcp.record.place import PICTURES_VARIABLE, STORE_VARIABLE
-from hud_mcp.rollout.link import TOKENS, Address, ServerCommand
+from hud_mcp.registry import service
+from hud_mcp.rollout.link import ServerCommand
 from hud_mcp.rollout.options import EACH, JobOptions, RunOptions
 from hud_mcp.rollout.pool import AnyOf, Anywhere, Moves
 from hud_mcp.rollout.prepared import Prepared
@@ -29,7 +20,11 @@ from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 from hud_mcp.values.needs import Needs
 
-__all__ = ["Served", "check_store", "place_workers", "served", "share_out", "with_workers"]
+__all__ = ["ROWS", "Served", "ServedJob", "place_workers", "served", "told_of", "with_workers"]
+
+
+ROWS = "tasks.jsonl"
+"""The file of a job's tasks, in the folder that its servers read."""
 
 
 async def place_workers(given: int | None, cluster: str | None) -> int | None:
@@ -44,7 +39,7 @@ async def place_workers(given: int | None, cluster: str | None) -> int | None:
     """
     if given is not None or cluster is None:
         return given
-    return await count_nodes(cluster)
+    return await service("count nodes")(cluster)
 
 
 async def with_workers(options: JobOptions, *, resumed: bool) -> JobOptions:
@@ -64,18 +59,14 @@ async def with_workers(options: JobOptions, *, resumed: bool) -> JobOptions:
     return options.model_copy(update=more)
 
 
-_CARRIED = ("HUD_MCP_", "AWS_", "FSSPEC_")
-"""Variables of this process that servers on nodes have too, by how they begin."""
-
-
 @dataclass(frozen=True)
 class Served:
     """The servers of a job while they run.
 
     Attributes:
-        servers: At least one.
-        offers: What a session finds at each; empty where they are all alike.
-        moves: How runs go on with another server; None where they stay.
+        servers: The servers; at least one.
+        offers: The needs that each server meets; empty if they are all alike.
+        moves: The rules of moving runs; None if each run stays with its server.
     """
 
     servers: Sequence[AnyServer]
@@ -84,7 +75,7 @@ class Served:
 
     @property
     def any_server(self) -> AnyServer:
-        """What asks for what every server tells: one of them, as long as there is one."""
+        """Any server, for requests that each of them answers alike."""
         listed = [server for server in self.servers if isinstance(server, RunServer)]
         if self.moves is None or not listed:
             return self.servers[0]
@@ -92,8 +83,8 @@ class Served:
 
 
 @dataclass(frozen=True)
-class _Job:
-    """What all servers of a job are started with."""
+class ServedJob:
+    """The parts that all servers of a job start with."""
 
     prepared: Prepared
     store: Store
@@ -103,11 +94,12 @@ class _Job:
 
     @property
     def how(self) -> RunOptions:
+        """The options of the job."""
         return self.prepared.how
 
     @property
     def options(self) -> list[str]:
-        """Of `serve`, wherever it runs."""
+        """Options of `serve` on any machine."""
         how = self.how
         return [
             *("--image", how.image, *_room(how.max_concurrent)),
@@ -124,24 +116,24 @@ async def served(
     log: TextIO,
     watch: Watch,
 ) -> AsyncGenerator[Served]:
-    """Have the environments of a job served while the block runs.
+    """Serve the environments of a job while the block runs.
 
     Args:
         prepared: The job.
-        store: Where it is recorded.
-        folder: An empty one, for files of the job.
-        log: Where servers write what they have to say.
-        watch: Who is told of their deaths.
+        store: The job's store.
+        folder: An empty folder for files of the job.
+        log: The log of its servers.
+        watch: Called as servers die.
 
     Raises:
         EnvironmentFailed: A server does not start; the text has the end of its log.
         HudMcpError: A cluster cannot run the job.
     """
-    job = _Job(prepared, store, folder, log, watch)
+    job = ServedJob(prepared, store, folder, log, watch)
     if prepared.how.in_process:
         kind = _in_process(job)
     elif prepared.how.ray is not None:
-        kind = _on_nodes(job, prepared.how.ray)
+        kind = service("serve on nodes")(job, prepared.how.ray)
     else:
         kind = _beside(job)
     async with kind as found:
@@ -149,7 +141,7 @@ async def served(
 
 
 @asynccontextmanager
-async def _in_process(job: _Job) -> AsyncGenerator[Served]:
+async def _in_process(job: ServedJob) -> AsyncGenerator[Served]:
     how = job.how
     environments = load_environments(how.sources)
     sessions = Sessions(
@@ -160,18 +152,17 @@ async def _in_process(job: _Job) -> AsyncGenerator[Served]:
         job_id=job.prepared.job.id,
         local_hosts=how.allow,
     )
-    is_model = how.model is not None
     async with local_server(
-        sessions, environments, image=how.image, answers_requests=is_model
+        sessions, environments, image=how.image, answers_requests=how.lists_tools
     ) as local:
         yield Served([local])
 
 
 @asynccontextmanager
-async def _beside(job: _Job) -> AsyncGenerator[Served]:
-    """Have it served by processes of this machine."""
+async def _beside(job: ServedJob) -> AsyncGenerator[Served]:
+    """Serve the job by processes of this machine."""
     how, rows = job.how, job.folder / ROWS
-    Taskset(job.prepared.tasks).save(rows)  # what this job needs, and no more
+    Taskset(job.prepared.tasks).save(rows)  # the rows of this job alone
     command = ServerCommand(
         how.sources, rows, job.store.url, job.prepared.job.id, job.log, job.options
     )
@@ -179,131 +170,24 @@ async def _beside(job: _Job) -> AsyncGenerator[Served]:
     async with AsyncExitStack() as stack:
         servers: list[AnyServer] = []
         for number in range(1, count + 1):
-            tell = job.watch.on_death if count == 1 else _telling(job.watch, number)
+            tell = job.watch.on_death if count == 1 else told_of(job.watch, number)
             kept = run_server(
                 command,
                 http=how.is_remote,
-                answers_requests=how.model is not None,
+                answers_requests=how.lists_tools,
                 on_death=tell,
             )
             servers.append(await stack.enter_async_context(kept))
         yield Served(servers)
 
 
-@asynccontextmanager
-async def _on_nodes(job: _Job, cluster_address: str) -> AsyncGenerator[Served]:
-    """Have it served by processes on the nodes of a Ray cluster."""
-    how, sent = job.how, job.folder / "sent"
-    sent.mkdir()
-    tasks = Taskset(job.prepared.tasks)
-    sources = await anyio.to_thread.run_sync(gather_files, how.sources, tasks, sent)
-    needs = _needs(how)
-    count = how.workers or 1
-    each = -(-how.max_concurrent // count)
-    offers = share_out([needs.get(task.env, Needs()) for task in tasks], count)
-    async with connected(cluster_address, sent) as cluster, AsyncExitStack() as stack:
-        check_store(job.store, cluster, shows=_shows(how))
-        shutil.rmtree(sent)  # it was sent as this process connected
-        tell: Callable[[int, str], None] = lambda at, text: _telling(job.watch, at + 1)(text)  # noqa: E731
-        commands = [
-            NodeCommand(
-                ["serve", *sources, "--taskset", ROWS, "--job", job.prepared.job.id, *job.options],
-                _carried(job.store),
-                cluster.claim(one, each),
-                cluster.claim(one, 1),
-                partial(_append, job.log, number),
-            )
-            for number, one in enumerate(offers, 1)
-        ]
-        token = Address().token  # one for all: a run may go on with another server
-        addresses = [Address(token=token) for _ in offers]
-        servers = await stack.enter_async_context(run_on_nodes(commands, addresses, tell))
-        stable: Address | None = None
-        if how.is_remote:
-            port = await stack.enter_async_context(relay(lambda: _first_url(addresses)))
-            stable = Address(token, port, f"http://127.0.0.1:{port}/mcp")
-        moves = Moves(needs, each, stable, job.watch.on_note)
-        yield Served(list(servers), offers, moves)
-
-
-def check_store(store: Store, cluster: Cluster, *, shows: bool) -> None:
-    """Refuse a store that other machines cannot write to.
-
-    Args:
-        store: Where the job is recorded.
-        cluster: Whose nodes write.
-        shows: Whether sessions record pictures.
-
-    Raises:
-        HudMcpError: It is a file of this machine, or its pictures are, and there are more nodes.
-    """
-    if cluster.size <= 1:
-        return
-    if not store.url.startswith("postgresql"):
-        raise HudMcpError(
-            f"The Ray cluster has {cluster.size} nodes, and its store is a SQLite file of this "
-            "machine. Give a store that all of them reach: postgresql://user@host/database."
-        )
-    if shows and not os.environ.get(PICTURES_VARIABLE):
-        raise HudMcpError(
-            f"The Ray cluster has {cluster.size} nodes, and pictures would lie on each of them. "
-            f"Name one place for all of them in {PICTURES_VARIABLE}: a shared folder, or "
-            "s3://bucket/folder."
-        )
-
-
-def _first_url(addresses: Sequence[Address]) -> str | None:
-    """Where a server answers now: any of them takes any call of the job."""
-    return next((address.url for address in addresses if address.url), None)
-
-
-def _carried(store: Store) -> Mapping[str, str]:
-    """What the environment of servers on nodes has, beside their node's own."""
-    own = {k: v for k, v in os.environ.items() if k.startswith(_CARRIED) and k not in TOKENS}
-    return own | {STORE_VARIABLE: store.url}
-
-
-def _needs(how: RunOptions) -> dict[str, Needs]:
-    """What a session of each environment needs; a bridged one has not said."""
-    sources = [source for source in how.sources if not is_bridged(source)]
-    return {each.name: each.needs for each in load_environments(sources)}
-
-
-def _shows(how: RunOptions) -> bool:
-    sources = [source for source in how.sources if not is_bridged(source)]
-    return any(each.world.has_screen for each in load_environments(sources))
-
-
-def share_out(wanted: Sequence[Needs], count: int) -> list[Needs]:
-    """What each of so many servers offers: its share by the number of tasks.
-
-    Where there are fewer servers than kinds of needs, each of them offers everything.
-    """
-    kinds: dict[frozenset[str], list[Needs]] = {}
-    for needs in wanted:
-        kinds.setdefault(needs.offered, []).append(needs)
-    if len(kinds) <= 1 or count < len(kinds):
-        return [Needs.most(wanted)] * count
-    shares = dict.fromkeys(kinds, 1)
-    for _ in range(count - len(kinds)):
-        most = max(kinds, key=lambda kind: len(kinds[kind]) / shares[kind])
-        shares[most] += 1
-    return [Needs.most(kinds[kind]) for kind, share in shares.items() for _ in range(share)]
-
-
-def _append(log: TextIO, number: int, text: str) -> None:
-    if text:
-        log.write(f"Worker {number}:\n{text}\n")
-        log.flush()
-
-
-def _telling(watch: Watch, number: int) -> Callable[[str], None]:
-    """Says of which worker a line is."""
+def told_of(watch: Watch, number: int) -> Callable[[str], None]:
+    """Return a watch of one worker's deaths, whose lines name the worker."""
     return lambda text: watch.on_death(f"Worker {number}: {text}")
 
 
 def _room(max_concurrent: int) -> list[str]:
-    """Limits that let so many sessions live at once; one that just ended may still count."""
+    """Return limits for so many sessions at one time. One that has just ended may still count."""
     limits = _limits(max_concurrent)
     return [
         "--limit", f"sessions={limits.sessions}",

@@ -1,7 +1,7 @@
-"""The server of a run, which is started again when it dies.
+"""The servers of a job: processes that are started again when they die, or this process.
 
-Sessions survive their server: the next one on the same store goes on with them. So a call
-waits while there is none, and what was lost with a connection is for its caller to repeat.
+Sessions survive their server: the next one on the same store goes on with them. A call waits while
+there is no server. A call that was lost with its connection is repeated by its caller.
 """
 
 import logging
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import anyio
 from anyio.abc import TaskStatus
 
+from hud_mcp.agents.agent import Reply
 from hud_mcp.base import libraries
 from hud_mcp.environment import Environment
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
@@ -21,12 +22,11 @@ from hud_mcp.rollout.link import (
     Address,
     CurrentLink,
     Link,
-    Reply,
     ServerCommand,
     http_link,
-    reply_of,
     stdio_link,
 )
+from hud_mcp.rollout.once import ServerLost
 from hud_mcp.rollout.pipe import pipe_link
 from hud_mcp.server.local import LocalTools
 from hud_mcp.session.registry import Sessions
@@ -35,7 +35,7 @@ from hud_mcp.values.observation import ImageFormat
 if TYPE_CHECKING:
     from mcp.client.client import Client
 
-__all__ = ["AnyServer", "LocalServer", "RunServer", "ServerLost", "local_server", "run_server"]
+__all__ = ["AnyServer", "LocalServer", "RunServer", "local_server", "run_server"]
 
 
 logger = logging.getLogger(__name__)
@@ -43,36 +43,32 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _WAITS_S = (0.0, 0.2, 0.5, 1.0, 2.0)
-"""Before each new start, counted from the last call that was answered; the last one lasts."""
+"""The waits before new starts, from the last answered call on; the last one stays."""
 _PATIENCE = 8
-"""Servers in a row that answer nothing; one that does not even start counts twice."""
-
-
-class ServerLost(HudMcpError):
-    """The server of a run died, and cannot be had any more. The record keeps the steps so far."""
+"""The most servers in a row that answer nothing. A server that does not start counts twice."""
 
 
 class AnyServer(Protocol):
-    """What serves the sessions of a job: processes one after the other, or this process."""
+    """The server of a job's sessions: processes one after the other, or this process."""
 
     @property
     def address(self) -> Address | None:
-        """Where agents of their own reach it, or None."""
+        """The address for agents that call it by themselves, or None."""
         ...
 
     @property
     def principal(self) -> str | None:
-        """Whom it takes its clients for."""
+        """The caller's name that the server gives to its clients."""
         ...
 
     @property
     def lost(self) -> str | None:
-        """Why there will be no server any more, or None."""
+        """The reason why there will be no server any more, or None."""
         ...
 
     @property
     def deaths(self) -> int:
-        """How many servers have died."""
+        """The number of servers that have died."""
         ...
 
     async def call(
@@ -83,15 +79,15 @@ class AnyServer(Protocol):
         *,
         suspect: bool = False,
     ) -> Reply:
-        """Call a tool, once."""
+        """Call a tool once."""
         ...
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
-        """Ask for what is not a tool."""
+        """Make a request that is not a tool's call."""
         ...
 
     def find_ended(self, session: str) -> tuple[str, Receipt] | None:
-        """The record's id of a session, and its receipt, where this process has ended it."""
+        """Return the record's id and the receipt of a session that has ended here, or None."""
         ...
 
     async def death_after(self, count: int) -> None:
@@ -100,16 +96,16 @@ class AnyServer(Protocol):
 
 
 class RunServer:
-    """One server after the other, each in the place of the one before.
+    """Server processes, one after the other at the same address.
 
     Args:
-        open_link: Starts a server and connects to it.
+        open_link: Starts a server, and connects to it.
         on_death: Called with a line for people when a server has died.
 
     Attributes:
-        deaths: How many servers have died.
-        address: Where agents of their own reach it, or None.
-        lost: Why there will be no server any more, or None.
+        deaths: The number of servers that have died.
+        address: The address for agents that call it by themselves, or None.
+        lost: The reason why there will be no server any more, or None.
     """
 
     def __init__(
@@ -137,7 +133,7 @@ class RunServer:
 
     @property
     def principal(self) -> str | None:
-        """Whom the server takes its clients for; None on stdio."""
+        """The caller's name that the server gives to its clients; None on stdio."""
         return "token" if self.address is not None else None
 
     async def call(
@@ -148,21 +144,22 @@ class RunServer:
         *,
         suspect: bool = False,
     ) -> Reply:
-        """Call a tool, once; where there is no server now, of the next one.
+        """Call a tool once, of the next server if there is none now.
 
         After a server that died without an answer, calls are made one at a time until one is
-        answered: then it shows whose call it is that ends servers. Of suspects, one is made at
-        a time in any case: else what ends servers is never told from what is there by chance.
+        answered. This shows which call ends servers. Suspect calls are made one at a time in any
+        case: else the call that ends servers could not be told from those that were there by
+        chance.
 
         Args:
             name: The tool's.
-            arguments: The call's.
-            meta: The same.
+            arguments: The arguments of the call.
+            meta: The metadata of the call.
             suspect: Whether servers died each time that this call was made.
 
         Raises:
             ConnectionLost: No reply came. Calling again reaches the next server.
-            ServerLost: There will be none.
+            ServerLost: There will be no server any more.
         """
         while True:
             link = await self._ready()
@@ -173,11 +170,11 @@ class RunServer:
                     return await self._call(link, name, arguments, meta)
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
-        """Ask for what is not a tool, as any client does: lists, resources, prompts.
+        """Make a request that is not a tool's call: lists, resources, prompts.
 
         Raises:
             ConnectionLost: No reply came. Asking again reaches the next server.
-            ServerLost: There will be none.
+            ServerLost: There will be no server any more.
             MCPError: The server refused.
         """
         return await (await self._ready()).ask(request)
@@ -197,7 +194,7 @@ class RunServer:
         return reply
 
     def find_ended(self, session: str) -> tuple[str, Receipt] | None:
-        """The record's id of a session, and its receipt, where a reply has told of its end."""
+        """Return the record's id and the receipt of a session, if a reply has told its end."""
         link = self._current.link
         return None if link is None else link.find_ended(session)
 
@@ -207,10 +204,10 @@ class RunServer:
             await self._current.changed()
 
     async def keep(self, *, task_status: TaskStatus[None]) -> None:
-        """Start servers, one after the other, until this is cancelled or none can be had.
+        """Start servers, one after the other, until this is cancelled or no server starts any more.
 
         Raises:
-            EnvironmentFailed: The first one does not start.
+            EnvironmentFailed: The first server does not start.
         """
         waits = 0
         while True:
@@ -231,10 +228,10 @@ class RunServer:
             await anyio.sleep(_WAITS_S[min(waits, len(_WAITS_S) - 1)])
 
     async def _serve_one(self, task_status: TaskStatus[None]) -> tuple[Link | None, str]:
-        """Run one server to its death.
+        """Run one server until it dies.
 
         Returns:
-            The link to it, which is None where it did not start; and why it did not.
+            The link to it, or None if it did not start; and the reason, or an empty text.
         """
         link: Link | None = None
         try:
@@ -244,7 +241,7 @@ class RunServer:
                     task_status.started()
                 try:
                     await link.died.wait()
-                finally:  # at once, also where the connection broke: to leave takes a while
+                finally:  # at once, also if the connection broke: leaving takes a while
                     self._current.change(None)
         except Exception as exc:  # noqa: BLE001  # leaving a dead process fails in ways of its own
             cause = sole_cause(exc)
@@ -263,17 +260,17 @@ async def run_server(
     answers_requests: bool,
     on_death: Callable[[str], None] = lambda _text: None,
 ) -> AsyncGenerator[RunServer]:
-    """Keep a server for a run, and stop it at the end.
+    """Keep a server for a job, and stop it at the end.
 
     Args:
-        command: How it is started.
-        http: Whether it listens on a loopback port, for agents of their own; else it is only
-            reached through this object, over stdio, which is quicker.
-        answers_requests: Whether `ask` is going to be called: it then speaks MCP over stdio too.
+        command: The start of the server.
+        http: Whether it listens on a loopback port, for agents that call it by themselves.
+            Otherwise only this object reaches it, over stdio, which is quicker.
+        answers_requests: Whether `ask` will be called: the server then speaks MCP over stdio, too.
         on_death: Called with a line for people when a server has died.
 
     Raises:
-        EnvironmentFailed: It does not start; the text has the end of its log.
+        EnvironmentFailed: The server does not start; the text has the end of its log.
     """
     address = Address() if http else None
 
@@ -295,11 +292,11 @@ async def run_server(
 
 
 class LocalServer:
-    """Reaches the tools of sessions of this process; it cannot die alone.
+    """The tools of sessions of this process, as a server that cannot die alone.
 
     Args:
         tools: The tools.
-        client: Asks for what is not a tool; None where nobody asks.
+        client: Makes requests that are no calls; None if nobody makes any.
     """
 
     address = None
@@ -321,24 +318,24 @@ class LocalServer:
     ) -> Reply:
         """Call a tool, as `RunServer.call` does."""
         del suspect
-        return reply_of(await self._tools.call(name, arguments, meta or {}))
+        return Reply.of_wire(await self._tools.call(name, arguments, meta or {}))
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
-        """Ask for what is not a tool, as `RunServer.ask` does.
+        """Make a request that is not a tool's call, as `RunServer.ask` does.
 
         Raises:
-            HudMcpError: Nobody was expected to ask.
+            HudMcpError: The server was started to answer calls alone.
         """
         if self._client is None:
             raise HudMcpError("This job's server answers only calls; it has no lists.")
         return await request(self._client)
 
     def find_ended(self, session: str) -> tuple[str, Receipt] | None:
-        """The record's id of a session that has ended here, and its receipt."""
+        """Return the record's id and the receipt of a session that has ended here, or None."""
         return self._tools.find_ended(session)
 
     async def death_after(self, count: int) -> None:
-        """Wait for a death, which does not come."""
+        """Wait for a death that never comes."""
         del count
         await anyio.sleep_forever()
 
@@ -351,13 +348,13 @@ async def local_server(
     image: ImageFormat,
     answers_requests: bool,
 ) -> AsyncGenerator[LocalServer]:
-    """Have sessions served while the block runs, and close them at the end.
+    """Serve sessions while the block runs, and close them at the end.
 
     Args:
-        sessions: The registry, which is closed here.
-        environments: Whose hooks run first.
+        sessions: The registry, which this closes.
+        environments: The environments, whose hooks run first.
         image: The format of pictures.
-        answers_requests: Whether `ask` is going to be called.
+        answers_requests: Whether `ask` will be called.
     """
     try:
         sessions.begin()

@@ -1,4 +1,4 @@
-"""Which tasks the oracle can play: those that have a solution."""
+"""The tasks that the oracle can play: those that have a solution."""
 
 from collections.abc import Mapping
 
@@ -16,17 +16,17 @@ __all__ = ["solvable"]
 def solvable(
     how: RunOptions, tasks: Taskset, *, every: bool = False
 ) -> tuple[Taskset, list[LeftOut]]:
-    """What the agent can play, and what is left out, found out before anything runs.
+    """Return the tasks that a job's agent can play, and the others, before anything runs.
 
-    The oracle plays what has one. Any other agent plays all.
+    The oracle plays tasks with a solution. Any other agent plays all.
 
     Args:
-        how: How the job is run.
-        tasks: The rows.
-        every: Whether all of them have to be played, as they were recorded.
+        how: The options of the job.
+        tasks: The tasks.
+        every: Whether all tasks have to be played, as they were recorded.
 
     Raises:
-        InvalidTask: None has an oracle, or, where all are to be played, some have not.
+        InvalidTask: No task has an oracle; or all have to be played, and some have no oracle.
     """
     if how.agent != "oracle":
         return tasks, []
@@ -41,7 +41,7 @@ def solvable(
 
 
 def _unsolved(task: Task, environments: Mapping[str, Environment]) -> str | None:
-    """Why the oracle cannot play a task; None where it can, or another server knows."""
+    """Return the reason why the oracle cannot play a task; None if it can, or a server knows."""
     if task.prompt is not None:
         return "a prompt has no oracle"
     if task.env not in environments:
@@ -51,7 +51,7 @@ def _unsolved(task: Task, environments: Mapping[str, Environment]) -> str | None
 
 
 def _nothing_to_play(tasks: Taskset, environments: Mapping[str, Environment]) -> str:
-    """What to do where tasks have no oracle."""
+    """Return the advice for tasks that have no oracle."""
     if asked := [task.id for task in tasks if task.prompt is not None]:
         more = f" and {len(asked) - 1} more" if len(asked) > 1 else ""
         return (

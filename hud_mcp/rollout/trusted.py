@@ -1,7 +1,7 @@
-"""A job whose agent works in its program's own process: begun, or taken up again, and run.
+"""A job whose agent works in its program's own process; and the resumption of any job.
 
-`Taskset.run` and `run_job` are this. Their runs are planned, tried again, counted and recorded by
-what `evaluate` uses; only the way to an environment is another one.
+`Taskset.run` and `run_job` make such jobs. Planning, repeats, figures and records are those of
+`evaluate`; only the way to an environment differs.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
@@ -38,17 +38,17 @@ __all__ = [
 
 
 LEFT = "The evaluation that it belongs to ended before it did."
-"""What is recorded of a run that was left without an end."""
+"""The recorded reason of a run that was left without an end."""
 
 
 async def load_resumable(
     store: Store, job_id: str
 ) -> tuple[Job, list[Task], list[TrajectorySummary]]:
-    """Read a job that is to go on: it, its tasks in order, and its runs.
+    """Read a job that is to be resumed, its tasks in order, and its runs.
 
     Args:
-        store: Where it is recorded.
-        job_id: Its id, or a unique beginning of it.
+        store: Its store.
+        job_id: Its id, or a unique beginning of the id.
 
     Raises:
         SourceNotFound: There is no such job.
@@ -63,10 +63,10 @@ async def load_resumable(
 async def end_left_runs(
     store: Store, job: Job, runs: Iterable[TrajectorySummary], reason: str = LEFT
 ) -> None:
-    """Record as lost which runs of a job have no end, as nobody runs them any more.
+    """Record the runs of a job without an end as lost, as nobody runs them any more.
 
     Raises:
-        HudMcpError: A living process does.
+        HudMcpError: A living process runs one.
     """
     for run in counting(runs):
         if run.outcome is None and not await end_as_lost(store, run.id, reason):
@@ -80,12 +80,12 @@ async def end_as_lost(store: Store, trajectory_id: str, reason: str) -> bool:
     """Record that a session cannot go on.
 
     Args:
-        store: Where it is recorded.
+        store: Its store.
         trajectory_id: Its record's id.
-        reason: For the record.
+        reason: The reason, for the record.
 
     Returns:
-        Whether it has an end now; not where a living server runs it.
+        Whether it has an end now; False if a living server runs it.
 
     Raises:
         SourceNotFound: There is no such session.
@@ -106,12 +106,12 @@ _INTERRUPTED = "The program that ran it was interrupted."
 
 @dataclass(frozen=True)
 class TrustedJob:
-    """Such a job, before it runs.
+    """A job of a program's own agent, before it runs.
 
     Attributes:
         job: The job.
-        tasks: What it runs.
-        planned: What is still to be run of it.
+        tasks: Its tasks.
+        planned: The runs that it still needs.
         is_new: Whether it is not recorded yet.
     """
 
@@ -122,7 +122,7 @@ class TrustedJob:
 
     @asynccontextmanager
     async def recorded(self) -> AsyncGenerator[tuple[Store, list[Runs]]]:
-        """Have its store while the block runs; what its runs leave is recorded as lost afterwards.
+        """Open its store while the block runs. Runs that are left then are recorded as lost.
 
         Yields:
             The store, and a list for the runs.
@@ -140,13 +140,13 @@ class TrustedJob:
     async def run(
         self, begin: Begin, begun: list[Runs], *, max_concurrent: int | None, retries: int
     ) -> None:
-        """Record it where it is new, and run what is planned. A run that fails is data.
+        """Record the job if it is new, and make the planned runs. A failed run is data.
 
         Args:
             begin: Makes each try.
-            begun: Takes the runs, for their end.
-            max_concurrent: How many at once; None for all.
-            retries: How often a run is tried again that failed for infrastructure.
+            begun: The list that takes the runs, for their end.
+            max_concurrent: The most runs at one time; None for all.
+            retries: The repeats of a run that infrastructure failed.
         """
         if self.is_new:
             await self.job.begin(self.tasks)
@@ -164,15 +164,15 @@ def plan_trusted(
     metadata: Mapping[str, Any] | None = None,
     store: Place = None,
 ) -> TrustedJob:
-    """Plan a new job; nothing is recorded yet.
+    """Plan a new job. Nothing is recorded yet.
 
     Args:
-        tasks: What it runs.
-        agent: The agent's name.
-        name: What to call it.
+        tasks: Its tasks.
+        agent: The agent.
+        name: The job's name.
         group: Runs of each task.
-        metadata: What goes with it.
-        store: Where it will be recorded.
+        metadata: The job's metadata.
+        store: The store of its record.
     """
     job = Job(
         name=name,
@@ -192,18 +192,18 @@ def plan_trusted(
 async def resume_trusted(
     tasks: Taskset, agent: Any, resume: Job | str, *, store: Place = None
 ) -> TrustedJob:
-    """Take such a job up again; what an earlier run left without an end is lost.
+    """Resume such a job. Runs that were left without an end are recorded as lost.
 
     Args:
-        tasks: What it runs; the same as when it began.
-        agent: Who runs it; the same.
-        resume: The job, or its id, or how no other one begins.
-        store: Where it is recorded.
+        tasks: Its tasks; the same as when it began.
+        agent: Its agent; the same.
+        resume: The job, its id, or a unique beginning of the id.
+        store: Its store.
 
     Raises:
         SourceNotFound: There is no such job.
-        InvalidTask, InvalidAgent: Its tasks or its agent were others.
-        HudMcpError: It is not a job of a program's own agent, or another process still runs it.
+        InvalidTask, InvalidAgent: The tasks or the agent differ from the recorded ones.
+        HudMcpError: It is no job of a program's own agent, or another process still runs it.
     """
     job_id = resume.id if isinstance(resume, Job) else resume
     place = resume.place if isinstance(resume, Job) and store is None else store
@@ -230,6 +230,6 @@ async def resume_trusted(
 
 
 def called(agent: Any) -> str:
-    """What an agent is called in the record: a function or a class by its own name."""
+    """Return an agent's name for the record: a function or a class has its own."""
     name = getattr(agent, "__name__", None)
     return name if isinstance(name, str) else type(agent).__name__

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from hud_mcp import evaluate
-from hud_mcp.agents.ready import check_ready
+from hud_mcp.agents.programs import check_program
 from hud_mcp.errors import InvalidAgent
 from hud_mcp.rollout.agents import agent_options
 
@@ -122,4 +122,4 @@ async def test_a_program_that_is_not_there_is_told_before_a_job_begins(
     with pytest.raises(InvalidAgent, match="npm install -g @openai/codex"):
         await agent_options("codex")
     with pytest.raises(InvalidAgent, match="runs the program claude, which is not on PATH"):
-        check_ready("claude-code")
+        check_program("claude-code")

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 import click
 from click.testing import CliRunner
 
-from hud_mcp.agents.ready import READY
+from hud_mcp.agents.kind import agent_names
 from hud_mcp.cli import main
 from hud_mcp.cli.help import Command
-from hud_mcp.rollout.agents import BUILT_IN
 
 COLUMNS = 80
 VAGUE = re.compile(r" (?:TEXT|INTEGER|INTEGER RANGE|NUMBER|FLOAT|FLOAT RANGE)(?: |$)")
@@ -69,6 +68,6 @@ def test_the_help_of_eval_fits_sixty_lines_and_names_every_agent() -> None:
     said = shown_help("eval")
     assert len(said.splitlines()) <= 60
     error = CliRunner().invoke(main, ["eval", "quickstart"]).stderr
-    for name in (*BUILT_IN, *READY, "--agent-command", "PROVIDER:MODEL"):
+    for name in (*agent_names(), "--agent-command", "PROVIDER:MODEL"):
         assert name in said
         assert name in error

@@ -15,9 +15,8 @@ from hud_mcp.cli.eval import command as eval_command
 from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.cluster.node_server import NodeServer
 from hud_mcp.plugins.cluster.nodes import Cluster, gather_files
-from hud_mcp.plugins.cluster.servers import relay
+from hud_mcp.plugins.cluster.servers import check_store, relay, share_out
 from hud_mcp.rollout.options import read_cluster
-from hud_mcp.rollout.served import check_store, share_out
 
 pytestmark = pytest.mark.anyio
 

@@ -165,6 +165,36 @@ async def test_a_taskset_runs_the_same_wherever_it_is_placed(
     assert {t.reward for t in recorded} <= {1.0}
 
 
+TELLING = """
+import os
+from hud_mcp import Environment
+
+env = Environment("telling")
+
+
+@env.template()
+async def tells():
+    names = sorted(n for n in os.environ if n.startswith("HUD_MCP_") and n.endswith("TOKEN"))
+    yield f"Tokens: {names}"
+    yield 1.0
+"""
+
+
+async def test_a_process_of_an_environment_is_given_no_token_of_its_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it starts could read them there: the operator's, the server's, and its own."""
+    for name in ("HUD_MCP_OPERATOR_TOKEN", "HUD_MCP_TOKEN", "HUD_MCP_CHANNEL_TOKEN"):
+        monkeypatch.setenv(name, "0123456789abcdef0123456789abcdef")
+    path = tmp_path / "env.py"
+    path.write_text(TELLING)
+    (environment,) = load_environments([str(path)])
+    task = environment.templates["tells"]()
+    with anyio.fail_after(BOUND_S):
+        job = await task.run(Solver(), runtime=SubprocessRuntime(path))
+    assert job.runs[0].prompt == "Tokens: []"
+
+
 async def test_a_task_runs_alone_and_into_a_job_that_goes_on(words: Environment) -> None:
     """`job=` gathers runs of several calls; without a runtime, a shipped environment is found."""
     with anyio.fail_after(BOUND_S):

@@ -22,6 +22,7 @@ from waiting import PATIENCE_S, until
 import hud_mcp.task_env  # noqa: F401  # registers
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidTask, SessionEnded
 from hud_mcp.loading.source import load_environments
+from hud_mcp.plugins.gymnasium.task_env.connection import Pipe
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
@@ -336,3 +337,18 @@ def test_closing_ends_the_server_and_so_does_the_process() -> None:
     )
     del gone
     assert alive == []
+
+
+def test_a_reply_that_comes_too_late_is_not_read_as_the_next_one() -> None:
+    """A call that was given up leaves its reply in the pipe, which the next call passes by."""
+    pipe = Pipe("letter_count", None)
+    try:
+        bound_s, pipe.call_s = pipe.call_s, 0.0
+        with pytest.raises(EnvironmentFailed, match="No reply of the server within 0 s"):
+            pipe.manifest("letter_count")
+        pipe.call_s = bound_s
+        listed = pipe.call("list_tasks", {})
+        assert listed.structured["templates"]
+        assert pipe.manifest("letter_count")["name"] == "letter_count"
+    finally:
+        pipe.close()

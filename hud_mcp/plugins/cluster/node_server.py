@@ -1,14 +1,14 @@
-"""What runs on a node of a cluster: one server process, which ends with the one that started it."""
+"""The actor on a node of a cluster: one server process, which ends with the one that started it."""
 
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from hud_mcp.base.child import OwnServer
 from hud_mcp.plugins.cluster import libraries
 
 __all__ = ["NodeServer"]
@@ -22,9 +22,9 @@ class NodeServer:
     """One `hud-mcp serve` on the address of its node.
 
     Args:
-        arguments: Of `hud-mcp`, without the address.
-        variables: What its environment has beside the node's own.
-        host: Where it listens; on the node's own address by default.
+        arguments: The arguments of `hud-mcp`, without the address.
+        variables: Variables of its environment, beside the node's own.
+        host: The address where it listens; by default the node's own.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class NodeServer:
         self._host = host
         self._arguments = list(arguments)
         self._variables = dict(variables)
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._drain: threading.Thread | None = None
         handle, path = tempfile.mkstemp(prefix="hud-mcp-", suffix=".log")
         os.close(handle)
@@ -43,50 +43,51 @@ class NodeServer:
         """Start the server.
 
         Args:
-            token: Whoever sends it may call.
+            token: The bearer token of its callers.
 
         Returns:
-            Where it answers, and the node's address.
+            The URL of the server, and the node's address.
 
         Raises:
             RuntimeError: It ended before it answered; the text has the end of its log.
         """
         node = self._host or str(libraries.node_address())
         with self._log.open("w") as log:
-            self._process = process = subprocess.Popen(  # noqa: S603  # this very program
+            server = OwnServer(
                 [
-                    *(sys.executable, "-P", "-m", "hud_mcp", *self._arguments),
-                    *("--http", f"{_shown(node)}:0", "--end-with-stdin", "--token-from-stdin"),
+                    *(*self._arguments, "--http", f"{_shown(node)}:0"),
+                    *("--end-with-stdin", "--token-from-stdin"),
                 ],
-                stdin=subprocess.PIPE,  # which closes with this process, and ends the server too
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=os.environ | self._variables,
-                text=True,
-                start_new_session=True,
+                log,
+                self._variables,
+            )
+            # Its standard input closes with this process, and ends the server too.
+            self._process = process = server.popen(
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, leads_session=True
             )
         stdin, stdout = process.stdin, process.stdout
         if stdin is None or stdout is None:
             raise RuntimeError("The server was started without pipes.")
         with suppress(BrokenPipeError):
-            stdin.write(f"{token}\n")
+            stdin.write(f"{token}\n".encode())
             stdin.flush()
-        for line in stdout:
+        for line in map(bytes.decode, stdout):
             if line.startswith(_STARTED):
-                self._drain = threading.Thread(target=stdout.read, daemon=True)  # full, it stops
+                # A full pipe would stop the server.
+                self._drain = threading.Thread(target=stdout.read, daemon=True)
                 self._drain.start()
                 return line.removeprefix(_STARTED).strip(), node
         process.wait()
         raise RuntimeError(f"The server did not start on node {node}.\n{self._log_end()}")
 
     def wait(self) -> str:
-        """Wait until the server ends; return the end of its log."""
+        """Wait until the server ends, and return the end of its log."""
         if self._process is not None:
             self._process.wait()
         return self._log_end()
 
     def stop(self) -> str:
-        """End it in order, or else at once; return the end of its log."""
+        """End it in order, or else at once, and return the end of its log."""
         process = self._process
         if process is not None and process.poll() is None:
             process.terminate()

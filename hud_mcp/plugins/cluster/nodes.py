@@ -1,4 +1,4 @@
-"""A Ray cluster as a job uses it: which nodes it has, and what they offer."""
+"""A Ray cluster as a job uses it: its nodes, their offers, and the files that they get."""
 
 import logging
 import os
@@ -14,12 +14,12 @@ import anyio.to_thread
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.cluster import libraries
+from hud_mcp.rollout.options import AUTO
+from hud_mcp.rollout.served import ROWS
 from hud_mcp.values.needs import Needs
 
-__all__ = ["ROWS", "Cluster", "connected", "count_nodes", "gather_files"]
+__all__ = ["Cluster", "connected", "count_nodes", "gather_files"]
 
-_AUTO = "auto"
-"""The cluster that `RAY_ADDRESS` names, or that runs here; else one of this machine."""
 
 _LOCAL = "local"
 _MB = 1_000_000
@@ -29,7 +29,7 @@ class Cluster:
     """The nodes of a cluster that this process is connected to.
 
     Args:
-        nodes: What Ray tells of each node that lives.
+        nodes: Ray's description of each living node.
     """
 
     def __init__(self, nodes: Sequence[Mapping[str, Any]]) -> None:
@@ -37,17 +37,17 @@ class Cluster:
 
     @property
     def size(self) -> int:
-        """How many nodes may run servers."""
+        """The number of nodes that may run servers."""
         return sum(1 for offer in self._offers if offer.get("CPU", 0) > 0)
 
     def claim(self, needs: Needs, sessions: int) -> dict[str, Any]:
-        """What a server claims of its node, as Ray's options of an actor.
+        """Return a server's claim on its node, as Ray's options of an actor.
 
-        A browser is claimed only where some node says that it has one: else each is taken to.
+        A browser is claimed only if some node offers one; else every node is taken to have one.
 
         Args:
-            needs: What one session needs.
-            sessions: How many the server runs at once.
+            needs: The needs of one session.
+            sessions: The most sessions at one time on the server.
 
         Raises:
             HudMcpError: No node offers so much.
@@ -71,13 +71,13 @@ class Cluster:
 
 
 def _shown(amounts: Mapping[str, float]) -> str:
-    """Amounts as people read them."""
+    """Return amounts as people read them."""
     parts = {"CPU": f"{amounts['CPU']:g} CPU", "memory": f"{amounts['memory'] / _MB:.0f} MB"}
     return ", ".join(parts.get(name, f"{amount:g} {name}") for name, amount in amounts.items())
 
 
 async def count_nodes(address: str) -> int:
-    """How many nodes of a cluster may run servers.
+    """Return the number of a cluster's nodes that may run servers, at least 1.
 
     Raises:
         NotInstalled, HudMcpError: As for `connected`.
@@ -88,11 +88,11 @@ async def count_nodes(address: str) -> int:
 
 @asynccontextmanager
 async def connected(address: str, folder: Path | None = None) -> AsyncGenerator[Cluster]:
-    """Be connected to a cluster while the block runs.
+    """Keep a connection to a cluster while the block runs.
 
     Args:
-        address: As `read_cluster` of a job's workers returns it.
-        folder: What every server of this job finds in its working folder.
+        address: The address, as `read_cluster` returns it.
+        folder: The folder whose files every server of this job gets as its working folder.
 
     Raises:
         NotInstalled: Ray is not installed.
@@ -122,7 +122,7 @@ def _connect(ray: Any, address: str, folder: Path | None) -> Sequence[Mapping[st
     given: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if folder is not None:
         given["runtime_env"] = {"working_dir": str(folder)}
-    if address not in (_AUTO, _LOCAL):
+    if address not in (AUTO, _LOCAL):
         given["address"] = address
     elif address == _LOCAL:
         given |= {"address": _LOCAL, "include_dashboard": False}
@@ -138,29 +138,26 @@ def _connect(ray: Any, address: str, folder: Path | None) -> Sequence[Mapping[st
         ) from exc
 
 
-ROWS = "tasks.jsonl"
-"""The file of the job's tasks, in the folder that is sent."""
-
 _LEFT_OUT = shutil.ignore_patterns(
     ".*", "__pycache__", "node_modules", "*.sqlite3", "*.sqlite3-*", "*.pyc"
 )
 _MOST_BYTES = 400_000_000
-"""Ray refuses a folder of 500 MB."""
+"""The most bytes of a folder; Ray refuses 500 MB."""
 
 
 def gather_files(sources: Sequence[str], tasks: Taskset, folder: Path) -> list[str]:
-    """Copy what a job's servers read into a folder.
+    """Copy the files of a job's servers to a folder.
 
     Args:
-        sources: The environments, as a job has them.
-        tasks: What is run of them.
-        folder: An empty one.
+        sources: The sources of the environments, as a job has them.
+        tasks: The tasks of the job.
+        folder: An empty folder.
 
     Returns:
-        The sources, as they are named in that folder.
+        The sources, as seen from that folder.
 
     Raises:
-        HudMcpError: It is too much to be sent.
+        HudMcpError: The files are too large to be sent.
     """
     tasks.save(folder / ROWS)
     copied: dict[Path, str] = {}
@@ -188,7 +185,7 @@ def _gathered(source: str, folder: Path, copied: dict[Path, str]) -> str:
 
 
 def _split(source: str) -> tuple[Path | None, str | None]:
-    """The file or folder that a source names, and which environment of it."""
+    """Return the file or folder of a source, and the name of its environment."""
     if "/" not in source and "\\" not in source:
         return None, None
     if Path(source).exists():

@@ -4,4 +4,10 @@ from hud_mcp.registry import Plugin
 
 __all__ = ["PLUGIN"]
 
-PLUGIN = Plugin("cluster")
+PLUGIN = Plugin(
+    "cluster",
+    services={
+        "count nodes": "hud_mcp.plugins.cluster.nodes:count_nodes",
+        "serve on nodes": "hud_mcp.plugins.cluster.servers:serve_on_nodes",
+    },
+)

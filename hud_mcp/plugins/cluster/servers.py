@@ -1,48 +1,62 @@
-"""Servers of a job on nodes of a cluster: each in the place of the one before, on any node."""
+"""The servers of a job on nodes of a cluster, each started again on any node when it dies."""
 
 import asyncio
 import logging
+import os
+import shutil
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TextIO
 from urllib.parse import urlsplit
 
 import anyio
+import anyio.to_thread
 from anyio.abc import ByteReceiveStream, ByteSendStream, SocketAttribute, SocketStream
 
+from hud_mcp.base.child import TOKENS
 from hud_mcp.base.listening import LOOPBACK
-from hud_mcp.errors import EnvironmentFailed, sole_cause
+from hud_mcp.environment.taskset import Taskset
+from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
+from hud_mcp.loading.bridged import is_bridged
+from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.cluster import libraries
 from hud_mcp.plugins.cluster.node_server import NodeServer
+from hud_mcp.plugins.cluster.nodes import Cluster, connected, gather_files
+from hud_mcp.record.place import PICTURES_VARIABLE, STORE_VARIABLE
 from hud_mcp.rollout.link import Address, Link, web_link
+from hud_mcp.rollout.options import RunOptions
+from hud_mcp.rollout.pool import Moves
+from hud_mcp.rollout.served import ROWS, Served, ServedJob, told_of
 from hud_mcp.rollout.server import RunServer
+from hud_mcp.store import Store
+from hud_mcp.values.needs import Needs
 
-__all__ = ["NodeCommand", "relay", "run_on_nodes"]
+__all__ = ["NodeCommand", "check_store", "relay", "run_on_nodes", "serve_on_nodes", "share_out"]
 
 
 logger = logging.getLogger(__name__)
 
 _PLACE_S = 60.0
-"""How long a cluster may take to find a node with room for a server."""
+"""The time that a cluster has to find a node with room for a server."""
 _AGAIN_S = 15.0
-"""The same for a later server, until less room is asked for: a node may have died."""
+"""The same for a later server, before it asks for less room: a node may have died."""
 _START_S = 60.0
-"""How long a server may take to answer there."""
+"""The time that a server has to answer there."""
 _STOP_S = 15.0
 
 
 @dataclass(frozen=True)
 class NodeCommand:
-    """How a server is started on a node.
+    """The start of a server on a node.
 
     Attributes:
-        arguments: Of `hud-mcp`, as they are read in the folder that is sent.
-        variables: What the server's environment has beside the node's own.
-        claim: What it takes of its node for all its sessions, as Ray's options of an actor.
-        least: The same for one session: a later server takes that where there is no more room.
-        log: Given the end of the server's own log once it has ended.
+        arguments: The arguments of `hud-mcp`, as read in the sent folder.
+        variables: Variables of its environment, beside the node's own.
+        claim: Its claim for all its sessions, as Ray's options of an actor.
+        least: The claim for one session, which a later server makes if there is no more room.
+        log: Called with the end of the server's log once it has ended.
     """
 
     arguments: Sequence[str]
@@ -61,12 +75,12 @@ async def run_on_nodes(
     """Keep servers on nodes of the cluster, and stop them at the end.
 
     Args:
-        commands: How each is started.
-        addresses: Where each is, which is filled in whenever it is started.
+        commands: The start of each server.
+        addresses: The address of each, which is filled in at every start.
         on_death: Called with a server's number and a line for people when it has died.
 
     Raises:
-        EnvironmentFailed: One of them does not start.
+        EnvironmentFailed: A server does not start.
     """
     servers = [
         RunServer(
@@ -92,12 +106,12 @@ async def run_on_nodes(
 class _Starts:
     """The servers of one command, one after the other.
 
-    The first one is placed only where all its sessions have room: else the job is too large for
-    the cluster. Later there may be fewer nodes, and what was promised has to go on.
+    The first one needs room for all its sessions: else the job is too large for the cluster. Later
+    there may be fewer nodes, and the runs under way have to go on.
 
     Args:
-        command: How each is started.
-        address: Where it is, which is filled in.
+        command: The start of each server.
+        address: The address, which is filled in.
     """
 
     def __init__(self, command: NodeCommand, address: Address) -> None:
@@ -110,7 +124,7 @@ class _Starts:
         """Start a server on a node that has room, connect, and stop it at the end.
 
         Raises:
-            EnvironmentFailed: No node takes it in time, or it does not answer.
+            EnvironmentFailed: No node has room in time, or the server does not answer.
         """
         command, address = self._command, self._address
         address.move("")
@@ -143,7 +157,7 @@ class _Starts:
         if self._are_later:
             tries = [(command.claim, _AGAIN_S), (command.least, _PLACE_S)]
         for claim, within_s in tries:
-            # Several calls at once: one of them waits for its end.
+            # Several calls at once, as one of them waits for the server's end.
             placed = libraries.ray.remote(NodeServer).options(
                 max_concurrency=4, scheduling_strategy="SPREAD", **claim
             )
@@ -176,10 +190,10 @@ async def _started(actor: Any, token: str) -> tuple[str, str]:
 
 
 async def _answer(method: Any, *given: Any) -> Any:
-    """Call an actor that is to start a server.
+    """Call an actor that starts a server.
 
     Raises:
-        EnvironmentFailed: It, or its node, has ended; or the server did not start.
+        EnvironmentFailed: The actor or its node has ended, or the server did not start.
     """
     try:
         return await _result(method.remote(*given))
@@ -189,7 +203,7 @@ async def _answer(method: Any, *given: Any) -> Any:
 
 
 async def _watch(actor: Any, link: Link, log: Callable[[str], None]) -> None:
-    """Tell the link when its server has died, or its node."""
+    """Note on the link that its server or its node has died."""
     try:
         log(await _result(actor.wait.remote()))
     except libraries.RayError as exc:
@@ -198,7 +212,7 @@ async def _watch(actor: Any, link: Link, log: Callable[[str], None]) -> None:
 
 
 async def _end(actor: Any, log: Callable[[str], None], *, in_order: bool) -> None:
-    """End a server in order; at once where that takes too long, or where its node may be gone."""
+    """End a server in order, or at once if that takes too long or its node may be gone."""
     try:
         if in_order:
             with anyio.move_on_after(_STOP_S):
@@ -209,7 +223,7 @@ async def _end(actor: Any, log: Callable[[str], None], *, in_order: bool) -> Non
 
 
 def _kill(actor: Any) -> None:
-    """End what runs a server at once, or its search for a node."""
+    """End an actor at once, or its search for a node."""
     try:
         libraries.ray.kill(actor)
     except (libraries.RayError, ValueError) as exc:
@@ -217,12 +231,13 @@ def _kill(actor: Any) -> None:
 
 
 async def _result(reference: Any) -> Any:
-    """Wait for what a call on another machine gives.
+    """Wait for the result of a call on another machine.
 
-    Where the wait is cancelled, Ray still has a future to fill.
+    If the wait is cancelled, Ray still has a future to fill.
     """
     future = asyncio.wrap_future(reference.future())
-    future.add_done_callback(lambda done: done.cancelled() or done.exception())  # it was looked at
+    # An exception that nobody has looked at would be logged.
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())
     return await asyncio.shield(future)
 
 
@@ -232,11 +247,11 @@ _CONNECT_S = 5.0
 
 @asynccontextmanager
 async def relay(target: Callable[[], str | None]) -> AsyncGenerator[int]:
-    """Carry each connection to where a server is by then, while the block runs.
+    """Keep a loopback port that carries each connection to the present server.
 
     Args:
-        target: The URL of a server; None where there is none now: the connection is closed, and
-            its client tries again.
+        target: Returns the URL of a server; None if there is none now. The connection is closed
+            then, and its client tries again.
 
     Yields:
         The port.
@@ -268,3 +283,115 @@ async def _pump(source: ByteReceiveStream, sink: ByteSendStream) -> None:
     with suppress(*_BROKEN):
         async for chunk in source:
             await sink.send(chunk)
+
+
+_CARRIED = ("HUD_MCP_", "AWS_", "FSSPEC_")
+"""The beginnings of variables that servers on nodes get from this process."""
+
+
+@asynccontextmanager
+async def serve_on_nodes(job: ServedJob, cluster_address: str) -> AsyncGenerator[Served]:
+    """Serve a job by processes on the nodes of a Ray cluster, while the block runs."""
+    how, sent = job.how, job.folder / "sent"
+    sent.mkdir()
+    tasks = Taskset(job.prepared.tasks)
+    sources = await anyio.to_thread.run_sync(gather_files, how.sources, tasks, sent)
+    needs = _needs(how)
+    count = how.workers or 1
+    each = -(-how.max_concurrent // count)
+    offers = share_out([needs.get(task.env, Needs()) for task in tasks], count)
+    async with connected(cluster_address, sent) as cluster, AsyncExitStack() as stack:
+        check_store(job.store, cluster, shows=_shows(how))
+        shutil.rmtree(sent)  # it was sent as this process connected
+        tell: Callable[[int, str], None] = lambda at, text: told_of(job.watch, at + 1)(text)  # noqa: E731
+        commands = [
+            NodeCommand(
+                ["serve", *sources, "--taskset", ROWS, "--job", job.prepared.job.id, *job.options],
+                _carried(job.store),
+                cluster.claim(one, each),
+                cluster.claim(one, 1),
+                partial(_append, job.log, number),
+            )
+            for number, one in enumerate(offers, 1)
+        ]
+        token = Address().token  # one for all servers, as a run may move
+        addresses = [Address(token=token) for _ in offers]
+        servers = await stack.enter_async_context(run_on_nodes(commands, addresses, tell))
+        stable: Address | None = None
+        if how.is_remote:
+            port = await stack.enter_async_context(relay(lambda: _first_url(addresses)))
+            stable = Address(token, port, f"http://127.0.0.1:{port}/mcp")
+        moves = Moves(needs, each, stable, job.watch.on_note)
+        yield Served(list(servers), offers, moves)
+
+
+def check_store(store: Store, cluster: Cluster, *, shows: bool) -> None:
+    """Refuse a store that other machines cannot write to.
+
+    Args:
+        store: The job's store.
+        cluster: The cluster, whose nodes write.
+        shows: Whether sessions record pictures.
+
+    Raises:
+        HudMcpError: The store or its pictures are files of this machine, and there are several
+            nodes.
+    """
+    if cluster.size <= 1:
+        return
+    if not store.url.startswith("postgresql"):
+        raise HudMcpError(
+            f"The Ray cluster has {cluster.size} nodes, and its store is a SQLite file of this "
+            "machine. Give a store that all of them reach: postgresql://user@host/database."
+        )
+    if shows and not os.environ.get(PICTURES_VARIABLE):
+        raise HudMcpError(
+            f"The Ray cluster has {cluster.size} nodes, and pictures would lie on each of them. "
+            f"Name one place for all of them in {PICTURES_VARIABLE}: a shared folder, or "
+            "s3://bucket/folder."
+        )
+
+
+def _first_url(addresses: Sequence[Address]) -> str | None:
+    """Return the URL of a present server: each takes any call of the job."""
+    return next((address.url for address in addresses if address.url), None)
+
+
+def _carried(store: Store) -> Mapping[str, str]:
+    """Return the variables of servers on nodes, beside the node's own."""
+    own = {k: v for k, v in os.environ.items() if k.startswith(_CARRIED) and k not in TOKENS}
+    return own | {STORE_VARIABLE: store.url}
+
+
+def _needs(how: RunOptions) -> dict[str, Needs]:
+    """Return the needs of a session, by environment; those of a bridged one are unknown."""
+    sources = [source for source in how.sources if not is_bridged(source)]
+    return {each.name: each.needs for each in load_environments(sources)}
+
+
+def _shows(how: RunOptions) -> bool:
+    sources = [source for source in how.sources if not is_bridged(source)]
+    return any(each.world.has_screen for each in load_environments(sources))
+
+
+def share_out(wanted: Sequence[Needs], count: int) -> list[Needs]:
+    """Return the needs that each of so many servers meets, shared out by the number of tasks.
+
+    With fewer servers than kinds of needs, each server meets all needs.
+    """
+    kinds: dict[frozenset[str], list[Needs]] = {}
+    for needs in wanted:
+        kinds.setdefault(needs.offered, []).append(needs)
+    if len(kinds) <= 1 or count < len(kinds):
+        return [Needs.most(wanted)] * count
+    shares = dict.fromkeys(kinds, 1)
+    for _ in range(count - len(kinds)):
+        most = max(kinds, key=lambda kind: len(kinds[kind]) / shares[kind])
+        shares[most] += 1
+    return [Needs.most(kinds[kind]) for kind, share in shares.items() for _ in range(share)]
+
+
+def _append(log: TextIO, number: int, text: str) -> None:
+    if text:
+        log.write(f"Worker {number}:\n{text}\n")
+        log.flush()

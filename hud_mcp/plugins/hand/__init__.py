@@ -1,5 +1,5 @@
-"""Tasks by hand: each command of a shell is one call, and a server in the background holds them.
+"""Tasks by hand: each command of a shell is one call, and a background server holds the tasks.
 
-`place.py` is where that server is found, `server.py` is the server, `client.py` finds or starts it
-and makes a call.
+`place.py` has the server's files, `server.py` is the server, and `client.py` finds or starts it and
+makes a call.
 """

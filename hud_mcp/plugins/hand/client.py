@@ -1,4 +1,4 @@
-"""One call of a command: the server is found, or started, and asked."""
+"""One call of a command to the background server, which is started if there is none."""
 
 import os
 import select
@@ -14,9 +14,11 @@ from pydantic import TypeAdapter
 
 from hud_mcp import __version__
 from hud_mcp.base import libraries
-from hud_mcp.errors import HudMcpError, SourceNotFound, sole_cause
+from hud_mcp.base.child import OwnServer
+from hud_mcp.errors import EnvironmentFailed, HudMcpError, SourceNotFound, sole_cause
 from hud_mcp.loading.source import lasting_source
 from hud_mcp.plugins.hand.place import Lock, Notes, Place
+from hud_mcp.rollout.link import http_client
 from hud_mcp.session.caller import digest_token
 from hud_mcp.session.finding import MOST
 from hud_mcp.store import Store
@@ -33,33 +35,33 @@ __all__ = [
 ]
 
 _URL = "http://localhost:1/mcp"
-"""The socket leads there, whatever stands in it."""
+"""The socket leads to the server, whatever address stands here."""
 
 _START_S = 120.0
-"""How long a server may take to load what it serves."""
+"""The time that a server has to load its environments."""
 _STOP_S = 10.0
 _CALL_S = 1800.0
-"""How long one call may take; the server bounds its own work below that."""
+"""The bound of one call. The server bounds its own work below that."""
 _TELL_S = 2.0
-"""After so long, a start says how long it takes."""
+"""After this time, a start reports how long it takes."""
 _TRIES = 5
 _CONNECT_S = 5.0
 
 Report = Callable[[str], None]
 
 _left: list[object] = []
-"""Servers that this process has started, and that go on after it: nobody waits for them."""
+"""Servers that this process has started. They go on after it, and nobody waits for them."""
 
 
 NOTHING = "There is no task in progress. Start one: `hud-mcp task start TASK`."
 
 
 class NothingOpen(HudMcpError):
-    """No session is held in this store, so nothing was started."""
+    """No session is held in this store, so no server was started."""
 
 
 class Asked(HudMcpError):
-    """The server has refused a call; the text is its own."""
+    """The server has refused a call. The text is the server's."""
 
 
 @contextmanager
@@ -72,23 +74,23 @@ def reached(
     tasksets: Sequence[str] = (),
     report: Report,
 ) -> Generator[Notes]:
-    """Keep the server of a place from ending while the body runs; it is started where it must be.
+    """Keep the server at `place` alive while the block runs, and start it if it does not run.
 
     Args:
-        place: Where it is.
-        starts: Whether there is a server from now on; else only where something is held.
-        is_named: Whether a session is named: what has ended is told of then, too.
-        sources: What it is to serve; what it serves already where there are none.
-        tasksets: Tasks to offer by id beside that.
-        report: Told how long a start takes.
+        place: The place of the server.
+        starts: Whether to start a server in any case; otherwise only if it has held sessions.
+        is_named: Whether the call names a session: an ended one is reported then, too.
+        sources: The sources to serve; empty for those that it serves already.
+        tasksets: Tasks to offer by id beside those.
+        report: Called with the progress of a long start.
 
     Yields:
-        What the server has left for commands.
+        The notes that the server has left for commands.
 
     Raises:
-        NothingOpen: There is none, and none is started.
-        HudMcpError: It does not start, is of another version, serves something else, or is another
-            user's.
+        NothingOpen: There is no server, and none is started.
+        HudMcpError: The server does not start, has another version, serves something else, or is
+            another user's.
     """
     given = tuple(lasting_source(source) for source in sources)
     wanted = tuple(lasting_source(each) for each in tasksets)
@@ -101,7 +103,7 @@ def reached(
             left = place.notes()
             if not starts and (left is None or not (left.holds or is_named)):
                 raise NothingOpen(NOTHING)
-            lock.release()  # two that hold it together would both wait for it alone
+            lock.release()  # two processes that share it would both wait to have it alone
             lock.wait(alone=True, within_s=_START_S)
             if not answers(place):
                 before = left if left is not None and (left.holds or not starts) else None
@@ -115,7 +117,7 @@ def reached(
 
 
 def answers(place: Place) -> bool:
-    """Whether a server listens; a socket that a killed one has left does not count.
+    """Whether a server listens. A socket that a killed server has left does not count.
 
     Raises:
         HudMcpError: The socket is another user's.
@@ -136,10 +138,10 @@ def answers(place: Place) -> bool:
 
 
 def _check(place: Place, sources: Sequence[str], tasksets: Sequence[str]) -> Notes:
-    """What a server that answers has left.
+    """Return the notes of a server that answers.
 
     Raises:
-        HudMcpError: It is of another version, or serves something else.
+        HudMcpError: It has another version, or serves something else.
     """
     notes = place.notes()
     other = "nobody knows which" if notes is None else notes.version
@@ -166,25 +168,23 @@ def _start(  # what one server is
     tasksets: Sequence[str],
     report: Report,
 ) -> None:
-    """Start the server, and wait until it answers; it serves what an earlier one has left, too.
+    """Start the server, and wait until it answers. It serves the earlier one's sources, too.
 
     Raises:
-        HudMcpError: It does not; the text is what it said.
+        HudMcpError: It does not start; the text is its last output.
     """
     served = tuple(dict.fromkeys((*(left.sources if left else ()), *sources)))
     offered = tuple(dict.fromkeys((*(left.tasksets if left else ()), *tasksets)))
     read, write = os.pipe()
-    command = [sys.executable, "-P", "-m", "hud_mcp", "task", "hold"]
-    command += ["--store", place.store, "--ready", str(write)]
-    command += [*(f"--taskset={each}" for each in offered), "--", *served]
+    options = ["--store", place.store, "--ready", str(write)]
+    options += [*(f"--taskset={each}" for each in offered), "--", *served]
     place.log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with os.fdopen(read, "rb") as told:
         try:
             with os.fdopen(os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)) as log:
-                process = subprocess.Popen(  # noqa: S603  # this program
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    pass_fds=(write,), start_new_session=True,
-                )  # fmt: skip
+                process = OwnServer(["task", "hold", *options], log).popen(
+                    stdin=subprocess.DEVNULL, stdout=log, pass_fds=(write,), leads_session=True
+                )
         finally:
             os.close(write)
         said = _wait(told, report)
@@ -197,7 +197,7 @@ def _start(  # what one server is
 
 
 def _wait(told: Any, report: Report) -> bytes:
-    """What a server says of its start, up to its end."""
+    """Return what a server writes about its start."""
     began_s = time.monotonic()
     while not select.select([told], [], [], _TELL_S)[0]:
         passed_s = time.monotonic() - began_s
@@ -215,17 +215,17 @@ async def ask(
     meta: Mapping[str, Any] | None = None,
     report: Report,
 ) -> Any:
-    """Call a tool of a server that answers; `tools/list` gives them all.
+    """Call a tool of the running server; the name `tools/list` lists all tools.
 
     Args:
-        place: Where it is.
-        name: The tool's.
-        arguments: Its arguments.
-        meta: Beside them.
-        report: Told how a long call goes on.
+        place: The place of the server.
+        name: The tool's name.
+        arguments: The arguments of the call.
+        meta: The metadata of the call.
+        report: Called with the progress of a long call.
 
     Raises:
-        Asked: It was refused.
+        Asked: The server has refused the call.
         HudMcpError: The server has ended meanwhile.
     """
 
@@ -234,19 +234,9 @@ async def ask(
         report(message or "working")
 
     types = libraries.mcp_types
-    transport = libraries.httpx2.AsyncHTTPTransport(uds=os.fspath(place.socket))
-    headers = {"Authorization": f"Bearer {place.token()}"}
-    timeout = libraries.httpx2.Timeout(30, read=None)
+    opened = http_client(_URL, token=place.token(), call_s=_CALL_S, socket=place.socket)
     try:
-        async with (
-            libraries.httpx2.AsyncClient(
-                transport=transport, headers=headers, timeout=timeout
-            ) as web,
-            libraries.Client(
-                libraries.streamable_http_client(_URL, http_client=web),
-                read_timeout_seconds=_CALL_S,
-            ) as client,
-        ):
+        async with opened as client:
             if name == "tools/list":
                 return (await client.list_tools()).tools
             request = types.CallToolRequest(
@@ -259,7 +249,9 @@ async def ask(
             )
     except libraries.MCPError as exc:
         raise Asked(exc.error.message) from exc
-    except (OSError, TimeoutError, libraries.httpx2.HTTPError, ExceptionGroup) as exc:
+    except (
+        OSError, TimeoutError, EnvironmentFailed, libraries.httpx2.HTTPError, ExceptionGroup
+    ) as exc:  # fmt: skip
         cause = sole_cause(exc)
         if isinstance(cause, libraries.MCPError):
             raise Asked(cause.error.message) from exc
@@ -270,9 +262,9 @@ async def ask(
 
 
 async def list_open(place: Place) -> tuple[list[dict[str, str]], str]:
-    """The sessions of a store that commands have started, newest first, and what serves them.
+    """Return the sessions that commands have started, newest first, and a line on their server.
 
-    No server is started for it: this reads the record.
+    This reads the record, and starts no server.
     """
     store = Store(place.store)
     try:
@@ -298,10 +290,10 @@ async def list_open(place: Place) -> tuple[list[dict[str, str]], str]:
 
 
 def stop_server(place: Place) -> bool:
-    """End the server in order; its sessions go on in the next one. Return whether there was one.
+    """End the server in order, and return whether there was one. Its sessions go on in the next.
 
     Raises:
-        HudMcpError: It does not end.
+        HudMcpError: The server does not end.
     """
     if not answers(place):
         return False
@@ -318,7 +310,7 @@ def stop_server(place: Place) -> bool:
 
 
 def _peer(place: Place) -> int | None:
-    """The process that listens: as the system says, else as its notes do."""
+    """Return the process that listens, by the system's word or else by its notes."""
     if hasattr(socket, "SO_PEERCRED"):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             probe.connect(os.fspath(place.socket))

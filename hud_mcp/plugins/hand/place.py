@@ -1,4 +1,4 @@
-"""Where the background server of a store is found: files that its user alone reaches."""
+"""The place of a store's background server: files that its user alone can reach."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ if sys.platform != "win32":
 __all__ = ["Lock", "Notes", "Place", "place_of"]
 
 _SOCKET_BYTES = 100
-"""The longest path of a socket: macOS has 104 bytes for it, Linux 108, each with a zero."""
+"""The longest path of a socket: macOS has 104 bytes, Linux 108, each with a zero."""
 
 _PRIVATE = 0o700
 _OTHERS = 0o077
@@ -34,14 +34,14 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True)
 class Notes:
-    """What a server leaves for the commands that use it.
+    """The notes that a server leaves for its commands.
 
     Attributes:
-        version: That of the package.
-        pid: Its process.
-        sources: What it serves.
-        tasksets: What it offers by id beside that.
-        holds: Whether sessions wait for the next server, where this one has ended.
+        version: The version of the package.
+        pid: The id of its process.
+        sources: The sources that it serves.
+        tasksets: The tasksets that it offers by id beside those.
+        holds: Whether sessions wait for the next server once this one has ended.
     """
 
     version: str
@@ -53,13 +53,13 @@ class Notes:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the server of one store is found.
+    """The place of one store's server.
 
     Attributes:
         store: The store's URL.
-        folder: A folder of this user's, which nobody else may enter.
-        name: What its files there are called.
-        log: What the server logs to, beside the store.
+        folder: A folder of this user that nobody else may enter.
+        name: The common name of its files there.
+        log: The server's log, beside the store.
     """
 
     store: str
@@ -74,7 +74,7 @@ class Place:
 
     @property
     def lock(self) -> Path:
-        """What commands hold together, and who starts or ends the server alone."""
+        """The lock that commands share, and that the starter or ender of the server has alone."""
         return self.folder / f"{self.name}.lock"
 
     @property
@@ -82,7 +82,7 @@ class Place:
         return self.folder / f"{self.name}.json"
 
     def notes(self) -> Notes | None:
-        """What the last server has left; None where none has anything to leave."""
+        """Return the notes of the last server, or None."""
         try:
             read: Any = orjson.loads(self._notes.read_bytes())
             return Notes(
@@ -96,27 +96,27 @@ class Place:
             return None
 
     def write_notes(self, notes: Notes) -> None:
-        """Leave notes, whole or not at all."""
+        """Write the notes, whole or not at all."""
         _write(self._notes, orjson.dumps(notes))
 
     def token(self) -> str:
-        """What commands send, by which the store knows their sessions; made once."""
+        """Return the token by which the store knows the commands' sessions. It is made once."""
         file = self.folder / f"{self.name}.token"
         try:
             return file.read_text(encoding="ascii")
         except FileNotFoundError:
             draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
             _write(draft, secrets.token_hex(32).encode())
-            with suppress(FileExistsError):  # of two that come first, one has made it
+            with suppress(FileExistsError):  # of two processes that come first, one has made it
                 file.hardlink_to(draft)
             draft.unlink()
             return file.read_text(encoding="ascii")
 
     def check(self) -> None:
-        """Refuse a socket that somebody else has put there.
+        """Refuse a socket of another user.
 
         Raises:
-            HudMcpError: It is another user's.
+            HudMcpError: The socket is another user's.
         """
         try:
             found = self.socket.lstat()
@@ -130,13 +130,13 @@ class Place:
 
 
 class Lock:
-    """A lock of this process: held with others, or alone. Closing it lets go of it."""
+    """A lock of this process: shared or exclusive. Closing it releases it."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def take(self, *, alone: bool) -> bool:
-        """Take it, or change how it is held; return whether that could be done at once."""
+        """Lock it shared or exclusively, and return whether that was possible at once."""
         kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
         try:
             fcntl.flock(self._file, kind | fcntl.LOCK_NB)
@@ -145,10 +145,10 @@ class Lock:
         return True
 
     def wait(self, *, alone: bool, within_s: float) -> None:
-        """Take it within a time.
+        """Lock it within a time.
 
         Raises:
-            HudMcpError: Others hold it for longer.
+            HudMcpError: Other processes hold it for longer.
         """
         until_s = time.monotonic() + within_s
         while not self.take(alone=alone):
@@ -160,24 +160,24 @@ class Lock:
             time.sleep(_POLL_S)
 
     def release(self) -> None:
-        """Let go of it; it can be taken again."""
+        """Release it. It can be locked again."""
         fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Let go of it for good. It may be called twice."""
+        """Release it for good. It may be called twice."""
         file, self._file = self._file, -1
         if file >= 0:
             os.close(file)
 
 
 def place_of(store: str | None) -> Place:
-    """Where the server of a store is found; the folder is made.
+    """Return the place of a store's server, and make its folder.
 
     Args:
-        store: As `--store` names it; None for the default one.
+        store: The value of `--store`; None for the default store.
 
     Raises:
-        HudMcpError: No folder is this user's alone; or the system has no such sockets.
+        HudMcpError: No folder is this user's alone, or the system has no such sockets.
     """
     if sys.platform == "win32":
         raise HudMcpError(
@@ -204,10 +204,10 @@ def _folder(name: str) -> Path:
 
 
 def _private(folder: Path) -> Path:
-    """Make a folder that nobody else may enter, or see that it is one.
+    """Make a folder that nobody else may enter, or check that it is one.
 
     Raises:
-        HudMcpError: It is somebody else's, or cannot be made.
+        HudMcpError: It is another user's, or cannot be made.
     """
     remedy = "Set XDG_RUNTIME_DIR to a folder of your own."
     try:
@@ -239,7 +239,7 @@ def _umask(mask: int) -> Generator[None]:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Write a file of this user's alone, in one piece; who comes first wins where it is new."""
+    """Write a file of this user alone, whole or not at all."""
     draft = file.with_name(f"{file.name}.{os.getpid()}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
         out.write(content)

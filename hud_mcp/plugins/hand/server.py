@@ -1,4 +1,4 @@
-"""The server in the background: it holds the sessions of one store, and ends after the last one."""
+"""The background server, which holds the sessions of one store and ends after the last one."""
 
 import logging
 import os
@@ -26,29 +26,29 @@ __all__ = ["USER", "notes_of", "serve_by_hand"]
 logger = logging.getLogger(__name__)
 
 USER = "by hand"
-"""The principal of everybody who reaches the socket: the user of this machine."""
+"""The principal of all callers at the socket: the user of this machine."""
 
 _LOOK_S = 0.1
-"""How often the server looks whether a session is left."""
+"""The time between two looks whether a session is left."""
 _BACKLOG = 128
 
 
 async def serve_by_hand(
     sessions: Sessions, place: Place, notes: Notes, *, on_ready: Callable[[], None]
 ) -> int:
-    """Serve until no session is left and no command is under way, or a signal says so.
+    """Serve until no session is left and no command is under way, or a signal comes.
 
-    Sessions that a signal leaves go on in the next server. Whoever calls this holds the lock of
-    the place, or starts this process for somebody who does.
+    Sessions that a signal leaves go on in the next server. The caller, or the process that started
+    it, holds the lock of the place.
 
     Args:
-        sessions: What is served; closed at the end.
-        place: Where it is found.
-        notes: What is left for commands.
-        on_ready: Called once commands are answered.
+        sessions: The sessions, which are closed at the end.
+        place: The place of the server.
+        notes: The notes for commands.
+        on_ready: Called once the server answers commands.
 
     Returns:
-        The status that the process ends with.
+        The exit status of the process.
     """
     deadline = Deadline(sessions.kill)
     listener = _listen(place)
@@ -89,19 +89,19 @@ async def serve_by_hand(
 
 
 def notes_of(sources: tuple[str, ...], tasksets: tuple[str, ...]) -> Notes:
-    """What this process leaves for commands."""
+    """Return the notes of this process for commands."""
     return Notes(version=__version__, pid=os.getpid(), sources=sources, tasksets=tasksets)
 
 
 async def _end_after_the_last(  # all that ends
     sessions: Sessions, place: Place, lock: Lock, web: Any, notes: Notes
 ) -> None:
-    """End the server where nothing is held, and no command could be about to begin something."""
+    """End the server if no session is held and no command can be about to begin one."""
     while True:
         await anyio.sleep(_LOOK_S)
         if sessions.roster.living() or not lock.take(alone=True):
             continue
-        if sessions.roster.living():  # of the command that has just let go of the lock
+        if sessions.roster.living():  # one of the command that has just released the lock
             lock.release()
             continue
         logger.info("no session is left; the server ends")
@@ -112,7 +112,7 @@ async def _end_after_the_last(  # all that ends
 
 
 async def _holds(sessions: Sessions, place: Place) -> bool:
-    """Whether a session is not over; one that an earlier server has left waits in the record."""
+    """Whether a session is not over, in this process or in the record of an earlier server."""
     if sessions.roster.living():
         return True
     found = await sessions.store.list_own(digest_token(place.token()), MOST)
@@ -120,7 +120,7 @@ async def _holds(sessions: Sessions, place: Place) -> bool:
 
 
 def _listen(place: Place) -> socket.socket:
-    """A socket that its user alone may open, from its first moment on."""
+    """Return a socket that its user alone may open, from its first moment on."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:

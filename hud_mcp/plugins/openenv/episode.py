@@ -1,4 +1,4 @@
-"""One held session as OpenEnv knows it: an episode that is reset, stepped, and done."""
+"""One held session as OpenEnv knows it: an episode with resets, steps and an end."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -25,14 +25,14 @@ _TAKES = frozenset(
 _OBSERVE = ("text", "image", "both", "values")
 _UNGRADED = ("none", "error")
 _ALL = "all"
-"""The split of a row that names none."""
+"""The split of a row that names no split."""
 
 
 class Refused(Exception):  # as the project's errors are named
-    """A call was refused; the text says why and what to do next.
+    """A refused call. The text says why and what to do next.
 
     Attributes:
-        retry_after_s: After how many seconds it may be let through; None where that is not known.
+        retry_after_s: The seconds after which it may succeed; None if that is unknown.
     """
 
     def __init__(self, message: str, *, retry_after_s: int | None = None) -> None:
@@ -41,16 +41,16 @@ class Refused(Exception):  # as the project's errors are named
 
 
 class Episode:
-    """What one client of OpenEnv's drives.
+    """The episodes of one client of OpenEnv, one after the other.
 
-    Its session is held as any other: it is recorded, graded once, and outlives its connection.
+    Its session is held as any other one: it is recorded, graded once, and outlives its connection.
 
     Args:
         tools: The server's tools.
-        caller: Who the client is.
+        caller: The client.
 
     Attributes:
-        turn: Whoever shares the episode over several connections takes it for each call.
+        turn: The lock of connections that share the episode: each call takes it.
     """
 
     def __init__(self, tools: LocalTools, caller: Caller) -> None:
@@ -71,14 +71,14 @@ class Episode:
         self._id: str | None = None
 
     async def reset(self, given: Mapping[str, Any]) -> Row:
-        """Begin an episode; one that is not done is given up.
+        """Begin an episode, and give up an unfinished one.
 
         Args:
             given: `task`, the id of a task or a row with one; or `template` with `arguments`; or
-                `split` and `index`; or `seed`, which chooses a task where the server lists some.
-                `observe` is `text`, `image`, `both` or `values`. `ungraded` is `none` or `error`:
-                what a step is told whose episode ends without a grade. What is none of these is
-                left out, and named in the reply's metadata.
+                `split` and `index`; or `seed`, which chooses one of the server's tasks. `observe`
+                is `text`, `image`, `both` or `values`. `ungraded` is `none` or `error`: the reply
+                to a step whose episode ends without a grade. Any other name is ignored, and listed
+                in the reply's metadata.
 
         Returns:
             The reply: `observation`, `reward` (None), `done` and `metadata`.
@@ -123,7 +123,7 @@ class Episode:
         self._done = result["structuredContent"].get("state") == "ended"
 
     def _take(self, result: Row) -> Row:
-        """Take note of a session that has begun; what is told of it."""
+        """Record a started session, and return its public description."""
         told = cast("Row", result["structuredContent"])
         self.session, self._steps = str(told["session"]), int(told.get("steps") or 0)
         self._task = str(told.get("task", ""))
@@ -140,8 +140,8 @@ class Episode:
                 `list_tools`, or `{"answer": …}`, which ends the episode.
 
         Returns:
-            The reply. `reward` is None where none is told, and where there is no grade. A refused
-            action is not a failure: `observation["error"]` says which one and why.
+            The reply. `reward` is None if none is shown, and without a grade. A refused action is
+            no failure: `observation["error"]` names it, and the reason.
 
         Raises:
             Refused: There is no episode, it is done, or the action is malformed. Nothing was done.
@@ -161,7 +161,7 @@ class Episode:
             return ended
 
     async def _perform(self, given: Mapping[str, Any]) -> Row:
-        """What a step does, of an episode that goes on."""
+        """Perform a step of an episode that is not done."""
         tool = given.get("tool") or (given.get("tool_name") if "tool_name" in given else None)
         if tool is not None:
             arguments: Any = given.get("arguments") or {}
@@ -174,13 +174,13 @@ class Episode:
         return await self._act(_actions(given))
 
     def state(self) -> Row:
-        """Where the episode stands; nothing of how it is graded."""
+        """Return the state of the episode, without anything of its grading."""
         episode = self._id or self._metadata.get("trajectory")
         state = {"episode_id": episode, "step_count": self._steps, "task": self._task}
         return {**state, "done": self._done}
 
     async def close(self) -> None:
-        """Give the session up, unless it is done."""
+        """Cancel the session, unless it is done."""
         if self.session is not None and not self._done:
             self._done = True
             await self._call(CANCEL_TASK, {"session": self.session})
@@ -192,7 +192,7 @@ class Episode:
         return (await self._stepped([]))[0]
 
     async def _use(self, tool: str, arguments: Mapping[str, Any]) -> Row:
-        """Call one tool: the answer, an action of the world's own, or one of the environment's."""
+        """Call one tool: the answer, an action of the world, or a tool of the environment."""
         if tool == ANSWER and tool not in self._tools.own:
             if "answer" not in arguments:
                 raise Refused("answer: give the tool the argument `answer`.")
@@ -214,7 +214,7 @@ class Episode:
         return await self._after(seen, told)
 
     async def _act(self, rows: Sequence[Mapping[str, Any]]) -> Row:
-        """Perform actions; an answer at their end is submitted."""
+        """Perform actions, and submit an answer at their end."""
         answers = [row for row in rows if is_answer(row)]
         acts = [row for row in rows if not is_answer(row)]
         if answers and (len(answers) > 1 or not is_answer(rows[-1])):
@@ -227,7 +227,7 @@ class Episode:
         return await self._after(seen, told)
 
     async def _stepped(self, rows: Sequence[Mapping[str, Any]]) -> tuple[Row, Row]:
-        """What a step showed, and what its reply tells beside."""
+        """Return the observation of a step, and the metadata of its reply."""
         meta: Row = {PLAIN: True}
         if self._observe == "values":
             meta[VALUES] = True
@@ -248,7 +248,7 @@ class Episode:
         return seen, told
 
     async def _after(self, seen: Row, told: Mapping[str, Any]) -> Row:
-        """The reply to a step; where the world has ended by it, the task is graded."""
+        """Return the reply to a step. If the step has ended the world, grade the task."""
         reward = told.get("reward")
         if not (told.get("terminated") or told.get("truncated")):
             return self._reply(seen, reward, info=told.get("info"))
@@ -256,7 +256,7 @@ class Episode:
         truncated = bool(told.get("truncated")) and not told.get("terminated")
         graded["observation"] = {**seen, **graded["observation"]}
         graded["metadata"] |= {"truncated": truncated}
-        if reward is not None:  # the world's own; the grade stands beside it
+        if reward is not None:  # the world's own reward; the grade stands beside it
             graded["metadata"] |= {"grade": graded["reward"]}
             graded["reward"] = reward
         return graded
@@ -277,17 +277,17 @@ class Episode:
         return self._end(told, _text(result))
 
     async def _ended(self) -> Row | None:
-        """The reply that tells how the session has ended; None where it goes on."""
+        """Return the last reply of an ended session; None if the session goes on."""
         result = await self._call(TASK_STATUS, {"session": self.session})
         status = cast("Row", result.get("structuredContent") or {})
         receipt = cast("Row | None", status.get("receipt"))
         return None if receipt is None else self._end(receipt, _text(result))
 
     def _end(self, told: Row, text: str) -> Row:
-        """The last reply; without a grade it has no reward.
+        """Return the last reply. Without a grade it has no reward.
 
         Raises:
-            Refused: There is no grade, and the reset has asked for an error then.
+            Refused: There is no grade, and the reset asked for an error in that case.
         """
         self._done = True
         kept = ("outcome", "cause", "subscores", "trajectory")
@@ -311,10 +311,10 @@ class Episode:
         }
 
     def _start(self, given: Mapping[str, Any]) -> Row:
-        """The arguments of the start that a reset means.
+        """Return the arguments of `start_task` for a reset.
 
         Raises:
-            Refused: It names a task that is not there.
+            Refused: It names an unknown task.
         """
         asked: Row = {name: given[name] for name in _STARTS if given.get(name) is not None}
         seed: Any = given.get("seed")
@@ -336,7 +336,7 @@ class Episode:
         return asked if seed is None else {**asked, "seed": seed}
 
     def _index(self, given: Mapping[str, Any], count: int) -> int:
-        """Which of the tasks: the one that is named, or drawn by the seed, or the next."""
+        """Return the place of a task: the named one, one by the seed, or the next."""
         index = given.get("index")
         if index is None:
             seed = given.get("seed")
@@ -354,16 +354,16 @@ class Episode:
 
 
 def split_of(task: Task) -> str:
-    """The split of a row, or its difficulty; `all` where it names neither."""
+    """Return the split of a row, or its difficulty; `all` if it names neither."""
     named = task.metadata.get("split") or task.metadata.get("difficulty")
     return named if isinstance(named, str) else _ALL
 
 
 def _actions(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The actions that a step gives, in any of its forms.
+    """Return the actions of a step, in any of its forms.
 
     Raises:
-        Refused: There are none.
+        Refused: There are no actions.
     """
     several: Any = given.get("actions")
     if isinstance(several, list):
@@ -385,7 +385,7 @@ def _actions(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _as_openenv(tool: str, reply: Row) -> Row:
-    """A reply to OpenEnv's own `call_tool`, whose clients read the error as an object."""
+    """Return the reply to OpenEnv's own `call_tool`, whose clients read an error as an object."""
     seen = cast("Row", reply["observation"])
     told: Row = {"tool_name": tool, **seen}
     if "error" in seen:

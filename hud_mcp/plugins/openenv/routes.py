@@ -57,11 +57,11 @@ _STATE = {
 
 
 _MOST_A_SESSION = 4
-"""Connections that may be open for each session that the server admits."""
+"""The most open connections for each session that the server admits."""
 
 
 class _Unknown(Exception):  # as the project's errors are named
-    """Whoever asks may not. `status` is HTTP's."""
+    """A request that is refused with a status of HTTP."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -76,7 +76,7 @@ def openenv_routes(
     Args:
         sessions: What is served.
         hosts: The names by which the server may be addressed.
-        tokens: Secret to principal, as MCP's clients send them.
+        tokens: Principals by the secret tokens of MCP's clients.
         image: The format of pictures.
     """
     face = _Face(sessions, hosts, tokens, image)
@@ -102,7 +102,7 @@ Answer = Callable[[Request, Caller], Awaitable[Any]]
 
 
 class _Face:
-    """Answers requests on OpenEnv's addresses."""
+    """The endpoints on OpenEnv's addresses."""
 
     def __init__(
         self, sessions: Sessions, hosts: Hosts, tokens: Mapping[str, str], image: ImageFormat
@@ -115,7 +115,7 @@ class _Face:
         self._talking = 0
 
     def open(self, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
-        """An endpoint for everybody who names this server."""
+        """Return an endpoint for everybody who names this server."""
 
         async def endpoint(request: Request) -> Response:
             try:
@@ -127,7 +127,7 @@ class _Face:
         return endpoint
 
     def known(self, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
-        """An endpoint for those whom the server knows."""
+        """Return an endpoint for callers that the server knows."""
 
         async def endpoint(request: Request) -> Response:
             try:
@@ -219,7 +219,7 @@ class _Face:
         return list(self._sessions.environments)
 
     def _rows(self, request: Request, split: Any) -> list[Row]:
-        """The tasks of an environment's split, with nothing of how they are graded."""
+        """Return the tasks of an environment's split, without anything of their grading."""
         name = request.path_params["name"]
         if name not in self._sessions.environments:
             raise _Unknown(404, f"unknown environment {name!r}")
@@ -257,7 +257,7 @@ class _Face:
         return {"tasks": self._rows(request, given.get("split"))[slice(*edges)]}
 
     async def rpc(self, request: Request, asked: Row) -> Response:
-        """The reply to OpenEnv's JSON-RPC on MCP's own address."""
+        """Return the reply to OpenEnv's JSON-RPC on MCP's own address."""
 
         async def answer(_request: Request, caller: Caller) -> Row:
             return await self._places.reply(caller, asked)
@@ -265,7 +265,7 @@ class _Face:
         return await self.known(answer)(request)
 
     async def talk(self, socket: WebSocket) -> None:
-        """One connection: one episode after the other. A session outlives it, unless closed."""
+        """Serve one connection: one episode after the other. A session can outlive it."""
         try:
             caller = await self._caller(socket)
             self._check_room()
@@ -279,10 +279,10 @@ class _Face:
             self._talking -= 1
 
     def _check_room(self) -> None:
-        """Refuse a connection where far more are open than there can be sessions.
+        """Refuse a connection if far more are open than there can be sessions.
 
         Raises:
-            _Unknown: Too many are open.
+            _Unknown: Too many connections are open.
         """
         if self._talking >= _MOST_A_SESSION * self._sessions.limits.sessions:
             raise _Unknown(503, "Too many connections are open here. Close some first.")
@@ -305,7 +305,7 @@ class _Face:
             await socket.close()
 
     async def _replied(self, episode: Episode, text: str) -> Row | None:
-        """The reply to one message; None where it closes the connection."""
+        """Return the reply to one message; None if the message closes the connection."""
         try:
             message = json.loads(text)
         except (ValueError, RecursionError) as exc:
@@ -339,10 +339,10 @@ class _Face:
 
 
 async def _body(request: Request, most_bytes: int) -> Row:
-    """A request's object; an empty one where nothing came.
+    """Return the object in a request's body; an empty one if the body is empty.
 
     Raises:
-        _Unknown: It is larger than the server takes.
+        _Unknown: It is larger than the server accepts.
         Refused: It is not JSON, or no object.
     """
     body = bytearray()

@@ -1,4 +1,4 @@
-"""OpenEnv's JSON-RPC beside an episode: its session by name, and the tools one by one."""
+"""OpenEnv's JSON-RPC, on MCP's own address or a WebSocket: places by name, and single tools."""
 
 import json
 import secrets
@@ -27,11 +27,11 @@ _CREATE, _CLOSE = "openenv/session/create", "openenv/session/close"
 _TOOLS = frozenset({"tools/list", "tools/call"})
 _INVALID_REQUEST, _NO_METHOD, _INVALID, _FAILED, _FULL = -32600, -32601, -32602, -32603, -32000
 _MOST_A_SESSION = 4
-"""Places that may be open for each session that the server admits."""
+"""The most open places for each session that the server admits."""
 
 
 def is_openenv_call(request: Any) -> bool:
-    """Whether a request on MCP's own address is OpenEnv's: MCP has no `session_id` among params."""
+    """Whether a request on MCP's own address is OpenEnv's: MCP's params have no `session_id`."""
     if not isinstance(request, Mapping):
         return False
     asked = cast("Row", request)
@@ -43,7 +43,7 @@ def is_openenv_call(request: Any) -> bool:
 
 @dataclass
 class _Place:
-    """Where one client's episodes follow each other, whichever connection it comes over."""
+    """The episodes of one client, over any of its connections."""
 
     caller: Caller
     episode: Episode
@@ -51,9 +51,9 @@ class _Place:
 
 
 class Places:
-    """The places that clients have opened by name, each for its own caller alone.
+    """The places that clients have opened, by name. Each is for its own caller alone.
 
-    A name is a secret of 128 bits. It is forgotten after the idle time of a session.
+    A name is a secret of 128 bits. It expires after the idle time of a session.
 
     Args:
         tools: The server's tools.
@@ -64,10 +64,10 @@ class Places:
         self._places: dict[str, _Place] = {}
 
     def open(self, caller: Caller) -> str:
-        """Open a place; what is told is its name.
+        """Open a place, and return its name.
 
         Raises:
-            Refused: Its caller, or all callers together, have too many.
+            Refused: The caller, or all callers together, have too many places.
         """
         limits = self._tools.sessions.limits
         idle_since = time.monotonic() - limits.idle_s
@@ -84,7 +84,7 @@ class Places:
         return name
 
     def find(self, caller: Caller, name: str) -> Episode | None:
-        """The episode at a place; None where there is no such place of the caller's."""
+        """Return the episode at a place; None if the caller has no such place."""
         place = self._places.get(name)
         if place is None or place.caller != caller:
             return None
@@ -92,7 +92,7 @@ class Places:
         return place.episode
 
     async def close(self, caller: Caller, name: str) -> bool:
-        """Forget a place, and give its session up unless it is done."""
+        """Close a place, and cancel its session unless it is done. Return whether there was one."""
         episode = self.find(caller, name)
         if episode is None:
             return False
@@ -102,7 +102,7 @@ class Places:
         return True
 
     async def reply(self, caller: Caller, request: Row) -> Row:
-        """The reply to a request on MCP's own address."""
+        """Return the reply to a request on MCP's own address."""
         head: Row = {"jsonrpc": "2.0", "id": request.get("id")}
         params: Any = request.get("params") or {}
         if not isinstance(params, Mapping):
@@ -127,7 +127,7 @@ class Places:
 
 
 async def rpc_reply(tools: LocalTools, episode: Episode, request: Row) -> Row:
-    """The reply to a JSON-RPC request about an episode: its tools are listed and called."""
+    """Return the reply to a JSON-RPC request about an episode's tools."""
     head: Row = {"jsonrpc": "2.0", "id": request.get("id")}
     given: Any = request.get("params") or {}
     if not isinstance(given, Mapping):
@@ -155,7 +155,7 @@ async def rpc_reply(tools: LocalTools, episode: Episode, request: Row) -> Row:
 
 
 def rpc_error(head: Row, text: str, code: int, data: Any = None) -> Row:
-    """An error of JSON-RPC's."""
+    """Return an error reply of JSON-RPC."""
     error: Row = {"code": code, "message": text}
     return {**head, "error": error if data is None else {**error, "data": data}}
 
@@ -169,11 +169,11 @@ _OF_MCP = frozenset({b"mcp-protocol-version", b"mcp-session-id"})
 
 
 class McpBeside(BaseRoute):
-    """Answers what is OpenEnv's on MCP's own address, and hands over everything else unread.
+    """The route on MCP's own address: it answers OpenEnv's requests, and hands over all others.
 
     Args:
-        answer: Answers a request of OpenEnv's.
-        most_bytes: A larger body is nobody's.
+        answer: Answers a request of OpenEnv.
+        most_bytes: The largest body that is read.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class McpBeside(BaseRoute):
         self._most_bytes = most_bytes
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Every POST that no header shows to be MCP's."""
+        """Match every POST that no header shows to be MCP's."""
         asks = scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == _PATH
         if asks and not any(name in _OF_MCP for name, _ in scope["headers"]):
             return Match.FULL, {}

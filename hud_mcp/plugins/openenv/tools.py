@@ -1,4 +1,4 @@
-"""How an environment's tools appear to a trainer: one by one, with docstring and schema."""
+"""The tools of a server as a trainer sees them: one by one, with description and schema."""
 
 import base64
 from collections.abc import Iterator, Mapping
@@ -16,13 +16,13 @@ ANSWER = "answer"
 
 
 def world_actions(tools: LocalTools) -> dict[str, Mapping[str, Any]]:
-    """The worlds' own actions by name, with the schemas of their arguments."""
+    """Return the worlds' own actions by name, with the schemas of their arguments."""
     own = [e.world.custom_actions for e in tools.sessions.environments.values()]
     return {name: schema for actions in own for name, schema in actions.items()}
 
 
 def listed_tools(tools: LocalTools) -> list[dict[str, Any]]:
-    """All tools as OpenEnv lists them: the environments' own, the worlds' actions, the answer."""
+    """Return all tools in OpenEnv's form: the environments', the worlds' actions, the answer."""
     return list(_tools(tools))
 
 
@@ -49,7 +49,7 @@ def _tools(tools: LocalTools) -> Iterator[dict[str, Any]]:
 
 
 def action_schema(tools: LocalTools) -> dict[str, Any]:
-    """What a step takes: an answer alone where there is nothing to act on, else one of several."""
+    """Return the schema of a step. Without anything to act on, a step is an answer."""
     answer = {"type": "string", "description": "The final answer; the episode ends by it."}
     title = "TaskAction"
     if not _has_world(tools) and not tools.own:
@@ -78,7 +78,7 @@ def _actions_schema(tools: LocalTools) -> dict[str, Any]:
 
 
 def _has_world(tools: LocalTools) -> bool:
-    """Whether a world takes more than time that passes."""
+    """Whether a world has any action but waiting."""
     worlds = [e.world for e in tools.sessions.environments.values()]
     return any(world.actions - {"wait"} or world.custom_actions for world in worlds)
 
@@ -88,10 +88,10 @@ def _row(name: str, description: str, schema: Mapping[str, Any]) -> dict[str, An
 
 
 def plain_values(values: Any) -> Any:
-    """Numbers and lists in place of encoded arrays.
+    """Return values with lists of numbers in place of encoded arrays.
 
     Args:
-        values: As an observation has them: an array is its `array` (base64), `dtype` and `shape`.
+        values: The values of an observation: an array is its `array` (base64), `dtype` and `shape`.
     """
     if isinstance(values, list):
         return [plain_values(each) for each in cast("list[Any]", values)]

@@ -16,6 +16,7 @@ PLUGIN = Plugin(
             "Write a job or a trajectory as JSON Lines, Parquet, ATIF, HTML or GIF.",
         ),
     },
+    agents={"human": "hud_mcp.plugins.view.human:HUMAN"},
     exports={
         "jsonl": "hud_mcp.plugins.view.export.formats:export_jsonl",
         "parquet": "hud_mcp.plugins.view.export.tables:export_parquet",

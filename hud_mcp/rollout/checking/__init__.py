@@ -1,5 +1,5 @@
-"""The proof of tasks: what is played on each, what an agent could see, and the verdict.
+"""The proof of tasks: the probes of each, all that an agent could see, and the verdict.
 
-`probes` says what is played, `solver` plays it, `surface` looks at all that a client can see,
-`leaks` searches in it for what must not be there, `verdicts` judges from the record alone.
+`probes` plans, `solver` plays, `surface` looks at all that a client can see, `leaks` searches that
+for values that must not be there, and `verdicts` judges from the record alone.
 """

@@ -1,4 +1,4 @@
-"""The files that a sandbox shows: lines that hold a value, and the author's own files."""
+"""The files of a sandbox: lines that hold a value, the author's own files, and odd outputs."""
 
 import hashlib
 import re
@@ -33,7 +33,7 @@ _MACHINE = (
     *("/proc", "/sys", "/dev", OWN, "/usr", "/bin", "/sbin"),
     *("/lib", "/lib32", "/lib64", "/libx32"),
 )
-"""What every sandbox has, and no author wrote."""
+"""Folders that every sandbox has, and no author wrote."""
 
 _SPECIAL = ("/proc", "/sys", "/dev")
 _MOST_BYTES = 4_000_000
@@ -48,10 +48,10 @@ _SUM = re.compile(r"^(?P<sum>[0-9a-f]{64})  (?P<path>/.*)$", re.MULTILINE)
 
 
 def search_for(values: Iterable[str]) -> list[str]:
-    """Commands that print where a sandbox has one of some values: in files, or in variables.
+    """Return commands that print the places of values in a sandbox: files and variables.
 
     Args:
-        values: Texts; of one with several lines, the longest is looked for.
+        values: The texts. Of one with several lines, the longest is searched for.
     """
     # Without a sandbox the other files are the machine's, which any agent there can read anyway.
     root = f"$([ -e {OWN} ] && echo / || echo .)"
@@ -67,7 +67,7 @@ def search_for(values: Iterable[str]) -> list[str]:
 
 
 def read_lines(reply: str, world: WorldSpec) -> list[Seen]:
-    """The lines and variables that a command of `search_for` has printed, each with its place."""
+    """Read the lines and variables that a command of `search_for` has printed."""
     options = world.options if isinstance(world, Shell) else SandboxOptions()
     own = [GUEST_ROOT, *map(str, options.readonly), *options.parts, *map(str, options.places)]
     variables = [
@@ -92,9 +92,9 @@ def read_lines(reply: str, world: WorldSpec) -> list[Seen]:
 
 
 def find_author_files() -> str | None:
-    """A command that prints each file of a sandbox that may be one that no agent may read.
+    """Return a command that prints a sandbox's files that no agent may read; None without any.
 
-    Those are the environment's, the tasksets' and their like; None where none is known.
+    These are the environment's, the tasksets' and others that this process has noted.
     """
     alike = [
         f"\\( -name {shlex.quote(path.name)} -size {path.stat().st_size}c \\)"
@@ -111,7 +111,7 @@ def find_author_files() -> str | None:
 
 
 def read_author_files(reply: str) -> list[str]:
-    """Sentences on what `find_author_files` has found."""
+    """Return a sentence for each file that `find_author_files` has found."""
     known = {_sum(path): path.name for path in map(Path, hidden_paths()) if path.is_file()}
     return [
         f"The sandbox shows {known[match['sum']]!r}, which agents must not read, at "
@@ -141,7 +141,7 @@ ODD_ANSWERS: Mapping[str, str] = {
     "lists-in-lists": "[" * 5000,
     "a-long-number": "9" * 5000,
 }
-"""Answers that programs read badly, by a name for each."""
+"""Answers that programs read badly, by name."""
 
 SHAPES: dict[str, str] = {
     "nothing": "true",
@@ -167,10 +167,10 @@ SHAPES: dict[str, str] = {
     "lists in lists": "head -c 200000 /dev/zero | tr '\\0' '[' > \"$f\"",
     "a long number": "head -c 5000 /dev/zero | tr '\\0' 9 > \"$f\"",
 }
-"""By what they are; `$f` is the output's path, at which nothing is."""
+"""Lines of bash by the shape that they leave at `$f`, where nothing is."""
 
 JSON_SHAPES = {f"JSON: {text}": f"echo '{text}' > \"$f\"" for text in ("{}", "null", "[1]", '"a"')}
-"""Sound JSON of another shape than a grader expects."""
+"""Valid JSON of a shape that no grader expects."""
 
 
 PLAYED = (
@@ -183,7 +183,7 @@ PLAYED = (
     "lists in lists",
     "JSON: [1]",
 )
-"""Those that a check plays: one of each kind that graders read in a way of their own."""
+"""The shapes that a check plays: one of each kind that graders read differently."""
 
 _CLEAR = 'chmod -R u+rwx "$f" 2>/dev/null; rm -rf "$f"; mkdir -p "$(dirname "$f")"; '
 
@@ -191,12 +191,12 @@ _MOST_OUTPUTS = 20
 
 
 def left_as(shape: str, path: str) -> str:
-    """The line that leaves an output in a shape, whatever is there before."""
+    """Return the line that leaves an output in a shape, whatever was there before."""
     return f"f={shlex.quote(path)}; {_CLEAR}{_line(shape)}"
 
 
 def leave_changed_as(shape: str, mark: str) -> str:
-    """The line that leaves each file in a shape that is newer than another one; it names them."""
+    """Return the line that leaves each file newer than another in a shape, and names it."""
     files = f"find . \\( -type f -o -type l \\) -cnewer {mark} -not -path './.*' -printf '%P\\0'"
     return (
         f"mapfile -d '' -t changed < <({files}); "

@@ -1,4 +1,4 @@
-"""A proof as a job of the store: begun, taken up again, run, and judged from its record."""
+"""A proof as a recorded job: its tasks, its options, its runs and its verdicts."""
 
 import hashlib
 import tempfile
@@ -51,10 +51,10 @@ __all__ = [
 
 @dataclass
 class Wanted:
-    """What is to be proved.
+    """The tasks of a proof.
 
     Attributes:
-        tasks: Each fits its environment.
+        tasks: The tasks to prove; each fits its environment.
         judged: Verdicts on what cannot even be started.
     """
 
@@ -63,14 +63,14 @@ class Wanted:
     _by_id: dict[str, Task] = field(default_factory=dict[str, Task])
 
     def keep_like(self, pattern: str) -> None:
-        """Leave out what is not like a pattern: by its id, its environment or its template."""
+        """Keep only the tasks that match a pattern by id, environment or template."""
         self.tasks = [t for t in self.tasks if is_like(pattern, t.env, t.id, t.template)]
         self.judged = [v for v in self.judged if is_like(pattern, v.environment, v.task)]
 
     def add(self, task: Task, catalogue: Catalogue, place: str | None = None) -> None:
-        """Take a task; one that does not fit its environment has failed.
+        """Add a task. A task that does not fit its environment has failed.
 
-        One whose row says that it does not run here is unproven: nothing of it is played.
+        A task whose row says that it does not run here is unproven, and is not played.
         """
         try:
             bound = catalogue.check(task)
@@ -98,7 +98,7 @@ def rows_wanted(
     environments: Sequence[Environment],
     places: Mapping[str, str | None],
 ) -> None:
-    """Take the rows of a taskset.
+    """Add the rows of a taskset.
 
     Args:
         wanted: Takes them.
@@ -112,10 +112,10 @@ def rows_wanted(
 
 
 def templates_wanted(wanted: Wanted, environments: Sequence[Environment]) -> None:
-    """Take what environments declare: their files' tasks, and each template with its defaults.
+    """Add the declared tasks of environments, and each template with its defaults.
 
-    A template with an argument that has neither default nor example is unproven: nobody knows
-    a task of it.
+    A template with an argument that has neither a default nor an example is unproven: no task of it
+    is known.
     """
     catalogue = Catalogue(environments)
     for task in declared_tasks(environments):
@@ -133,15 +133,15 @@ def templates_wanted(wanted: Wanted, environments: Sequence[Environment]) -> Non
 
 
 def unloaded(source: str, error: HudMcpError) -> TaskVerdict:
-    """The verdict on a source that does not load."""
+    """Return the verdict on a source that does not load."""
     return _failed(source, "", f"It does not load. {error}")
 
 
 def _examples(template: Template) -> dict[str, Any]:
-    """Arguments for those that have no default: the first of their examples.
+    """Return the first example of each argument without a default.
 
     Raises:
-        InvalidTask: One has none.
+        InvalidTask: An argument has no example.
     """
     found: dict[str, Any] = {}
     for name in sorted(template.arguments.required):
@@ -167,11 +167,11 @@ def _judged(name: str, environment: str, verdict: Any, reason: str) -> TaskVerdi
 
 
 AGENT = "check"
-"""Who runs such a job; no statistics of agents are made of it."""
+"""The agent's name of such a job, which counts in no figures of agents."""
 
 
 class CheckOptions(Value):
-    """How tasks are proved: the job's record keeps it, so that it can be resumed with no more."""
+    """The options of a proof. The job's record keeps them, so that it can be resumed."""
 
     sources: tuple[str, ...] = Field(description="Environments, by name or absolute path.")
     repeat: int = Field(default=2, ge=1, description="Times that one seed is played.")
@@ -189,19 +189,19 @@ class CheckOptions(Value):
 
 
 class Proof:
-    """The probes of tasks, recorded as a job.
+    """The probes of tasks, as a recorded job.
 
     Args:
-        job: It; it is recorded.
-        probes: The tasks of all its probes, in order.
-        planned: What is still to be played.
+        job: The recorded job.
+        probes: The tasks of all probes, in order.
+        planned: The probes that are still to be played.
         how: How.
-        store: Where it is recorded.
-        environments: Those that load.
-        answers: What oracles have answered already, by the task's id.
+        store: The store of the record.
+        environments: The environments that load.
+        answers: The known answers of oracles, by the task's id.
 
     Attributes:
-        lost: Why the server could not be had to the end, or None.
+        lost: The reason why no server was left at the end, or None.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class Proof:
         self._refused: dict[str, str] = {}
 
     async def run(self, log: TextIO, watch: Watch) -> None:
-        """Play what is still to be played; where this is cancelled, the rest can be resumed.
+        """Play the remaining probes. If this call is cancelled, the rest can be resumed.
 
         Raises:
             EnvironmentFailed: The server does not start; the text has the end of its log.
@@ -265,7 +265,7 @@ class Proof:
                     self.lost = runs.lost
 
     async def verdicts(self) -> list[TaskVerdict]:
-        """Judge every task, from the record.
+        """Judge every task by the record.
 
         Raises:
             StoreFailed: It cannot be read.
@@ -301,7 +301,7 @@ async def begin_proof(
     store: Store, wanted: Wanted, how: CheckOptions, *, name: str,
     environments: Sequence[Environment],
 ) -> Proof:  # fmt: skip
-    """Begin a proof; it is recorded, with what it needs to be resumed.
+    """Begin a proof, and record it with all that a resumption needs.
 
     Raises:
         StoreFailed: Nothing was recorded.
@@ -332,11 +332,11 @@ async def begin_proof(
 
 
 async def resume_proof(store: Store, job_id: str) -> Proof:
-    """Take a proof up again from its record: what has come to its end is not played again.
+    """Resume a proof from its record. Probes that have ended are not played again.
 
     Raises:
         SourceNotFound: There is no such job.
-        HudMcpError: It is not a job of this command, or it is still run by another process.
+        HudMcpError: It is no job of this command, or another process still runs it.
     """
     job, probes, runs = await load_resumable(store, job_id)
     try:
@@ -361,7 +361,7 @@ async def resume_proof(store: Store, job_id: str) -> Proof:
 
 
 def _distinct(probe: Task, taken: set[str]) -> Task:
-    """A probe's task by an id of its own; the id of another row may end as a probe's does."""
+    """Return a probe's task with a unique id: the id of another row may end as a probe's does."""
     if probe.id not in taken:
         return probe
     short = hashlib.sha256(f"{len(taken)} {probe.id}".encode()).hexdigest()[:8]
@@ -371,7 +371,7 @@ def _distinct(probe: Task, taken: set[str]) -> Task:
 def _planned(
     probes: Sequence[Task], records: Mapping[str, Trajectory], seed: int
 ) -> list[PlannedRun]:
-    """The probes without an end of their own, each with its task's seed."""
+    """Return the probes without an end, each with its task's seed."""
     return [
         PlannedRun(
             probe, 0, derived_seed(seed, read_probe(probe).task, 0) if probe.seed is None else None
@@ -382,7 +382,7 @@ def _planned(
 
 
 def _newest(trajectories: Sequence[Trajectory]) -> dict[str, Trajectory]:
-    """The record that counts of each probe: the newest that is done, else the newest."""
+    """Return the record of each probe that counts: the newest ended one, else the newest."""
     found: dict[str, Trajectory] = {}
     for each in trajectories:  # in the order in which they began
         if each.task.id not in found or is_done(each) or not is_done(found[each.task.id]):

@@ -1,4 +1,4 @@
-"""Where what an agent must not read can be read: each value, each place, and how bad that is."""
+"""Leaks: values that an agent must not read, the places where it can, and how bad each is."""
 
 import html
 import json
@@ -39,37 +39,37 @@ _ANSWER_NAME = re.compile(
     r"hidden|wanted|passwords?)(_|$)",
     re.IGNORECASE,
 )
-"""Names that say of a value that it is what an answer is held to."""
+"""Names by which a value calls itself the expected answer."""
 
 _DESCRIBING = frozenset(
     {"difficulty", "steps", "skills", "split", "context", "base_task", "twin", "hud", "source"}
 )
-"""Metadata that describes a row; a set shows it anywhere."""
+"""Metadata that describes a row, and that any set shows."""
 
 _SHORT = 4
-"""A value of fewer characters than this is found anywhere by chance; a number always is one."""
+"""A value with fewer characters stands anywhere by chance. So does any number."""
 
 _LABEL_CHARS = 40
-"""A label stands so closely before what it names."""
+"""The most characters between a label and the value that it names."""
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
-"""A text that is a number is searched for as one."""
+"""A text that is searched for as a number."""
 
 _ANSWERS = frozenset(REGISTERED)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A value that an agent should not find, but in the prompt.
+    """A value that an agent should find nowhere but in the prompt.
 
     Attributes:
         value: A text or a number.
-        name: Where it stands, in short: `letter`, `target`.
+        name: Its place, in short: `letter`, `target`.
         origin: The same in words.
-        argument: The argument of the template that it is, or None.
-        by_default: Whether the argument has it by default, and the row does not say it.
-        certain: Whether it is surely what an answer is held to.
-        may_answer: Whether it is worth trying as the answer.
+        argument: The template's argument that has it, or None.
+        by_default: Whether it is the argument's default, which the row leaves out.
+        certain: Whether it surely is the expected answer.
+        may_answer: Whether a probe tries it as the answer.
     """
 
     value: str | int | float
@@ -82,20 +82,20 @@ class Candidate:
 
     @property
     def text(self) -> str:
-        """It as an answer."""
+        """The value as an answer."""
         return self.value if isinstance(self.value, str) else json.dumps(self.value)
 
     def proven(self, why: str) -> "Candidate":
-        """It, once it is known to be an answer."""
+        """Return the candidate as one that is known to be an answer."""
         return replace(self, certain=True, origin=f"{self.origin}, {why}")
 
 
 def candidates(task: Task, environment: Environment) -> list[Candidate]:
-    """Every value of a task that may have to stay hidden, in order.
+    """Return every value of a task that may have to stay hidden, in order.
 
     Args:
-        task: It fits its environment.
-        environment: Its own.
+        task: A task that fits its environment.
+        environment: The task's environment.
     """
     found = [*_of_metadata(task)]
     if task.target is not None:
@@ -115,7 +115,7 @@ def candidates(task: Task, environment: Environment) -> list[Candidate]:
 
 
 def choices(environments: Iterable[Environment]) -> list[frozenset[str | int | float]]:
-    """The values among which each argument of a server's templates is chosen: a list tells none."""
+    """Return the choices of each argument of all templates: a list of choices tells no answer."""
     found: set[frozenset[str | int | float]] = set()
     nodes: list[Any] = [
         template.arguments.schema
@@ -133,7 +133,7 @@ def choices(environments: Iterable[Environment]) -> list[frozenset[str | int | f
 
 
 def occurs(value: str | float, text: str) -> bool:
-    """Whether a text has a value in it as a word or a number of its own, however it is escaped."""
+    """Whether a text contains a value as a whole word or number, in any escaped form."""
     if not isinstance(value, str) or _NUMBER.fullmatch(value.strip()):
         number = value.strip() if isinstance(value, str) else json.dumps(value)
         number = re.escape(number.removesuffix(".0")) + r"(?:\.0+)?"
@@ -152,20 +152,20 @@ def occurs(value: str | float, text: str) -> bool:
 
 
 def is_short(value: str | float) -> bool:
-    """Whether a value is found in any text by chance."""
+    """Whether a value stands in any text by chance."""
     if not isinstance(value, str):
         return True
     return len(value.strip()) < _SHORT or bool(_NUMBER.fullmatch(value.strip()))
 
 
 def is_labelled(candidate: Candidate, text: str, named: str, prompt: str) -> bool:
-    """Whether a text says of a value that it is an answer, in words that its prompt has not.
+    """Whether a text calls a value an answer, in words that the prompt does not use.
 
     Args:
         candidate: The value.
-        text: Where it is found.
-        named: What the author calls that text.
-        prompt: The task's; what it asks for by such a word is the task.
+        text: The text that contains it.
+        named: The author's name of that text.
+        prompt: The task's prompt, which may ask for the value by such a word.
     """
     before = text[: max(0, text.lower().find(candidate.text.lower()))][-_LABEL_CHARS:]
     before = before.rpartition("\n")[2]
@@ -174,7 +174,7 @@ def is_labelled(candidate: Candidate, text: str, named: str, prompt: str) -> boo
 
 
 def _words(text: str) -> set[str]:
-    """The words of a text or of a name, which may be joined by case or by hyphens."""
+    """Return the words of a text or of a name, which case or hyphens may join."""
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
     return set(re.sub(r"[\W\d_]+", " ", apart).lower().split())
 
@@ -193,7 +193,7 @@ def _of_arguments(task: Task, environment: Environment) -> Iterator[Candidate]:
         known: Any = schema.get("enum") or ()
         for leaf in _leaves(value):
             if leaf in known and not certain:
-                continue  # every value that it can have is told anyway
+                continue  # the schema shows every possible value anyway
             yield Candidate(leaf, name, origin, name, by_default=by_default, certain=certain)
 
 
@@ -209,7 +209,7 @@ def _of_metadata(task: Task) -> Iterator[Candidate]:
 
 
 def _leaves(value: Any) -> Iterator[str | int | float]:
-    """The texts and numbers in a JSON value; true, false, null and empty texts are none."""
+    """Yield the texts and numbers of a JSON value, without true, false, null and empty texts."""
     if isinstance(value, Mapping):
         for each in cast("Mapping[str, Any]", value).values():
             yield from _leaves(each)
@@ -232,7 +232,7 @@ def _html(text: str) -> str:
 
 
 def _edge(sign: str, *, before: bool) -> str:
-    """What keeps a word from being found within another one."""
+    """Return the pattern that keeps a word from matching within another one."""
     if not sign.isalnum():
         return ""
     return r"(?<!\w)" if before else r"(?!\w)"
@@ -248,18 +248,18 @@ ADVICE = {
 """The author's remedy, by the kind of a text."""
 
 UNSEEN = frozenset(ADVICE)
-"""Kinds of texts that no person is shown."""
+"""Kinds of texts that no person sees."""
 
 
 class Trail(Value):
     """The oracle's way through a task."""
 
-    said: str = Field(default="", description="Its actions.")
-    saw: str = Field(default="", description="What it was shown.")
+    said: str = Field(default="", description="The actions.")
+    saw: str = Field(default="", description="The texts that it saw.")
 
 
 class Exposure:
-    """Judges where values lie that no person is shown.
+    """The rules for values in places that no person sees.
 
     A task may have its agent find the answer in a file or on a page. Then the prompt or the
     oracle's way leads there, or the page shows it. A text that calls itself the answer is a leak.
@@ -276,7 +276,7 @@ class Exposure:
         self._trail = trail
 
     def fails(self, candidate: Candidate, each: Seen) -> bool | None:
-        """Whether a value may not be in a text; None where it is there by chance."""
+        """Whether a value may not be in a text; None if it is there by chance."""
         labelled = is_labelled(candidate, each.text, each.named, self._prompt)
         if not labelled and is_short(candidate.value):
             return None
@@ -298,17 +298,17 @@ class Exposure:
 
 
 _BAD = frozenset({"default", "schema", "metadata", "error"})
-"""Where a reference answer has no business; a prompt or a site may well contain it."""
+"""Kinds of texts that may hold no reference answer. A prompt or a site may well contain it."""
 
 _ALONE = (": default", ": const")
-"""How the place of one value of an argument ends; a list of choices stands elsewhere."""
+"""The ends of the places of a single value; a list of choices has others."""
 
 _MOST_PLACES = 3
-"""Named of one value; the others are counted."""
+"""The most places that are named of one value; the others are counted."""
 
 _SHOWN_CHARS = 60
 _TELLING_CHARS = 6
-"""A text of so many characters does not stand in an error by chance."""
+"""A text of so many characters stands in no error by chance."""
 
 
 class Leak(Value):
@@ -321,7 +321,7 @@ class Leak(Value):
     advice: str = Field(default="", description="What to do, in words; or empty.")
 
     def __str__(self) -> str:
-        """It as a sentence."""
+        """Return the leak as a sentence."""
         shown = clip(self.value, _SHOWN_CHARS)
         places = "; ".join(self.places[:_MOST_PLACES])
         more = len(self.places) - _MOST_PLACES
@@ -337,7 +337,7 @@ def find_leaks(
     listed: Sequence[frozenset[str | int | float]] = (),
     trail: Trail | None = None,
 ) -> list[Leak]:
-    """Search everything that an agent saw for what it must not find.
+    """Search all texts that an agent saw for values that it must not find.
 
     Args:
         found: The values, with what is known of each.
@@ -389,7 +389,7 @@ def find_leaks(
 
 
 def _each_once(found: Sequence[Candidate]) -> list[Candidate]:
-    """Each value once: as what it is surely, where that is known."""
+    """Return each value once, by its surest candidate."""
     best: dict[str, Candidate] = {}
     for candidate in found:
         if candidate.text not in best or (candidate.certain and not best[candidate.text].certain):
@@ -398,7 +398,7 @@ def _each_once(found: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _is_searched(candidate: Candidate, each: Seen) -> bool:
-    """Whether finding a value in a text says something: a short one is anywhere by chance."""
+    """Whether a value in a text means anything: a short one stands anywhere by chance."""
     return each.own or not is_short(candidate.value)
 
 
@@ -417,7 +417,7 @@ def _is_bad(
 
 
 def _without(each: Seen, told: set[str], prompt: str) -> Seen:
-    """A text without what the prompt and the world have told already."""
+    """Return a text without the parts that the prompt and the world show anyway."""
     if each.kind == "observation" or each.kind in UNSEEN:
         return each
     text = each.text.replace(prompt, " ") if prompt else each.text

@@ -27,18 +27,18 @@ _INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORE
 _QUOTED = re.compile(
     r"""["'`]((?:\.{0,2}/)?(?:[\w.-]+/)*[\w.-]+(?:\?[\w=&%+.-]*)?)["'`]""", re.ASCII
 )
-"""What may be an address in a script."""
+"""A text in a script that may be an address."""
 
 _FILE = re.compile(r"\.(json|js|mjs|txt|csv|xml|html?)(\?|$)", re.IGNORECASE)
 _LINE_CHARS = 400
 
 
 class HtmlSource(HTMLParser):
-    """A document's source, taken apart.
+    """The parts of a document's source.
 
     Args:
         text: The source.
-        place: Where it comes from, for people.
+        place: Its place, for people.
 
     Attributes:
         parts: What no person sees: each text with its place.
@@ -58,7 +58,7 @@ class HtmlSource(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take an element's attributes, and note whether it is shown."""
+        """Read an element's attributes, and note whether it is shown."""
         known = {name: value or "" for name, value in attrs}
         for name, value in known.items():
             self._take_attribute(tag, name, value, known)
@@ -92,7 +92,7 @@ class HtmlSource(HTMLParser):
             self._add("hidden", f"{name} of a <{tag}>", value, field)
 
     def handle_endtag(self, tag: str) -> None:
-        """Leave an element, and those in it that were not closed."""
+        """Leave an element, and the open ones in it."""
         if tag == "form" and self._form is not None:
             action, fields = self._form
             self.addresses.append(f"{action}?{urlencode(fields)}" if fields else action)
@@ -103,11 +103,11 @@ class HtmlSource(HTMLParser):
                 return
 
     def handle_comment(self, data: str) -> None:
-        """Take a comment."""
+        """Read a comment."""
         self._add("hidden", "a comment", data)
 
     def handle_data(self, data: str) -> None:
-        """Take a text: of a script, hidden, or shown."""
+        """Read a text: a script's, a hidden or a shown one."""
         tag = self._open[-1][0] if self._open else ""
         if tag == "style" or not data.strip():
             return
@@ -130,7 +130,7 @@ class HtmlSource(HTMLParser):
             self.parts.append(Seen(place=place, kind=kind, text=line, own=True, named=named))
 
     def _note_form(self, tag: str, known: dict[str, str]) -> None:
-        """Take a form that is sent by GET, and its fields as they are filled."""
+        """Note a form that is sent by GET, and the values of its fields."""
         if tag == "form" and known.get("method", "get").lower() == "get":
             self._form = (known.get("action", ""), {})
         elif self._form is not None and tag in ("input", "button") and known.get("name"):
@@ -138,7 +138,7 @@ class HtmlSource(HTMLParser):
 
 
 def named_addresses(text: str) -> list[str]:
-    """The addresses in a script or in data, as they are written: paths, and files."""
+    """Return the addresses in a script or in data, as written: paths and files."""
     return [
         each
         for each in _QUOTED.findall(text)
@@ -147,11 +147,11 @@ def named_addresses(text: str) -> list[str]:
 
 
 def parts_of_text(text: str, place: str, named: str) -> Iterator[Seen]:
-    """What an address answers that is no page: each value of JSON, or each line.
+    """Return the parts of a response that is no page: each value of JSON, or each line.
 
     Args:
         text: It.
-        place: Where it comes from, for people.
+        place: Its place, for people.
         named: Its path on the site.
     """
     try:

@@ -1,4 +1,4 @@
-"""The pages of a site as a program reads them: their source, and the addresses that they name."""
+"""The pages of a site as a program reads them: their source, and the addresses in it."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -28,13 +28,13 @@ __all__ = ["PageReader", "PageReading", "open_page_reader"]
 
 _MOST_ADDRESSES = 60
 _MOST_PAGES = 15
-"""Addresses that are asked for, and how many of them may be documents."""
+"""The most addresses that are requested, and the most documents among them."""
 
 _MOST_CHARS = 1_000_000
 _STORAGE = """() => {
   try { return JSON.stringify({...localStorage, ...sessionStorage}) } catch { return '{}' }
 }"""
-"""An opaque origin has none, and says so by an error."""
+"""Reads the storage of a page; an opaque origin raises an error."""
 
 _AROUND_CHARS = 100
 _ASK_S = 10

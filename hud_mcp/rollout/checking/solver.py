@@ -1,4 +1,4 @@
-"""Plays probes: whoever solves, answers, attacks or looks, as the recorded task says."""
+"""The agent that plays probes: it solves, answers, attacks or looks, as the probe says."""
 
 import traceback
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ import anyio
 import orjson
 from pydantic import Field, ValidationError
 
-from hud_mcp.agents.agent import Agent, ToolReply
+from hud_mcp.agents.agent import Agent, Reply
 from hud_mcp.agents.oracle import OracleAgent
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
@@ -39,44 +39,42 @@ from hud_mcp.rollout.checking.surface import (
     replies_of,
 )
 from hud_mcp.rollout.conversation import AgentStopped
-from hud_mcp.rollout.link import ConnectionLost
-from hud_mcp.rollout.server import RunServer, ServerLost
+from hud_mcp.rollout.once import ConnectionLost, ServerLost
+from hud_mcp.rollout.server import RunServer
 from hud_mcp.values.action import Value
 from hud_mcp.values.call import ACT, RESPONSE, STEP, TASK_STATUS
 
 __all__ = ["ProbeSolver", "Report", "read_report"]
 
 _MARK = "hud-mcp check: "
-"""How the line of a probe's log begins that says what came of it."""
+"""The beginning of the line with the report in a probe's log."""
 
 
 _COMMAND_S = 30
-"""How long a command of an attack may take."""
+"""The bound of one command of an attack."""
 
 
 _ORACLE_S = 60.0
-"""How long the answer of an oracle that plays at the same time is waited for."""
+"""The time to wait for the answer of an oracle that plays at the same time."""
 
 
 class Report(Value):
-    """What came of a probe, beside its grade; a line of its record's log."""
+    """The report of a probe, beside its grade. It is a line of the record's log."""
 
-    answer: str | None = Field(default=None, description="What was submitted.")
-    refused: str | None = Field(default=None, description="Why the answer was not taken.")
-    error: str | None = Field(default=None, description="What went wrong with who played.")
+    answer: str | None = Field(default=None, description="The submitted answer.")
+    refused: str | None = Field(default=None, description="The reason why the answer was refused.")
+    error: str | None = Field(default=None, description="The error of the player.")
     left_out: bool = Field(
         default=False, description="Whether there was nothing to try: the prompt has the value."
     )
     seen: tuple[Seen, ...] = ()
-    findings: tuple[str, ...] = Field(
-        default=(), description="What else is wrong, a sentence each."
-    )
-    notes: tuple[str, ...] = Field(default=(), description="What else was seen.")
+    findings: tuple[str, ...] = Field(default=(), description="Other faults, a sentence each.")
+    notes: tuple[str, ...] = Field(default=(), description="Other notes.")
     opened: tuple[str, ...] = Field(default=(), description="The addresses that were opened.")
 
 
 def read_report(logs: str | None) -> Report | None:
-    """The report in a record's log; None while the probe has not come to its end."""
+    """Return the report in a record's log; None while the probe has not ended."""
     for line in reversed((logs or "").splitlines()):
         _, mark, text = line.partition(_MARK)
         if mark:
@@ -88,12 +86,12 @@ def read_report(logs: str | None) -> Report | None:
 
 
 class ProbeSolver:
-    """Plays the probe that a task is.
+    """The player of probes.
 
     Args:
-        environments: Those whose tasks it may meet.
-        server: Reaches the server of the run.
-        answers: What oracles have answered before, by the task's id.
+        environments: The environments of its tasks.
+        server: The server of the run.
+        answers: The known answers of oracles, by the task's id.
         pages: Reads the source of pages.
     """
 
@@ -115,7 +113,7 @@ class ProbeSolver:
         self._played: dict[str, anyio.Event] = {}
 
     async def solve(self, agent: Agent, task: Task) -> None:
-        """Play it, and leave its report in the log.
+        """Play a probe, and write its report to the log.
 
         Raises:
             ServerLost, ConnectionLost, AgentStopped: It was cut off, and has no report.
@@ -173,7 +171,7 @@ class ProbeSolver:
             await self._after(play)
 
     async def _try(self, play: "_Play", probe: Probe) -> None:
-        """Submit a value, or nothing where the prompt tells it."""
+        """Submit a value, or nothing if the prompt tells it."""
         value = probe.answer
         if value is None:
             value = await self._oracle_answer(probe.task)
@@ -182,7 +180,7 @@ class ProbeSolver:
         play.agent.note_answered(answered=not reply.is_error)
 
     async def _look(self, play: "_Play", probe: Probe, task: Task) -> None:
-        """Look at the world; and, for leaks, at all that there is to see."""
+        """Look at the world, and for leaks at everything else."""
         environment = self._environments[task.env]
         if environment.world.actions - {"wait"}:
             text = (await play.agent.ask(STEP, {"actions": []})).text
@@ -202,7 +200,7 @@ class ProbeSolver:
             play.notes.append(f"The source of its pages was not read: {read.failed}")
 
     async def _search_files(self, play: "_Play", values: Iterable[str], world: WorldSpec) -> None:
-        """Search the files of a sandbox for what may not be there."""
+        """Search the files of a sandbox for values that may not be there."""
         if (find := find_author_files()) is not None:
             play.findings += read_author_files((await play.agent.ask(ACT, _run(find))).text)
         for command in search_for(values):
@@ -210,7 +208,7 @@ class ProbeSolver:
             play.seen.extend(read_lines(reply.text, world))
 
     async def _open_addresses(self, play: "_Play", task: Task) -> None:
-        """Open each address that pages name and of which a GET changes the site's state."""
+        """Open each address of the pages whose GET changes the site's state."""
         known, environment = original(task), self._environments[task.env]
         values = await self._answers_of(known, environment)
         for path in (await self._pages.read(known, environment, values)).changing:
@@ -220,14 +218,14 @@ class ProbeSolver:
         play.left_out = not play.opened
 
     async def _answers_of(self, task: Task, environment: Environment) -> list[str]:
-        """The values that may answer a task, the oracle's answer among them."""
+        """Return the values that may answer a task, with the oracle's answer."""
         found = [each.text for each in candidates(task, environment) if each.may_answer]
         if has_oracle(task, environment) and (answer := await self._oracle_answer(task.id)):
             found.append(answer)
         return found
 
     async def _solve(self, agent: Agent, task: Task) -> None:
-        """Solve a task: by the calls in its row, where HUD's have some; else by the oracle."""
+        """Solve a task by the calls in its row, if it has some; else by the oracle."""
         calls = hud_calls(task)
         if calls is None:
             await self._oracle.solve(agent, task)
@@ -243,18 +241,18 @@ class ProbeSolver:
             await agent.respond("")
 
     async def _oracle_answer(self, task_id: str) -> str | None:
-        """What the oracle has answered; it began before whoever asks. None where it does not."""
+        """Return the oracle's answer, whose probe began before this one; None if it gives none."""
         if task_id not in self._answers:
             with anyio.move_on_after(_ORACLE_S):
                 await self._event(task_id).wait()
         return self._answers.get(task_id)
 
     def _event(self, task_id: str) -> anyio.Event:
-        """Set once the oracle has played a task."""
+        """Return the event that the oracle has played a task."""
         return self._played.setdefault(task_id, anyio.Event())
 
     async def _after(self, play: "_Play") -> None:
-        """What is told of a session that is over."""
+        """Look at the replies of a session that has ended."""
         calls: tuple[tuple[str, dict[str, Any]], ...] = (
             (TASK_STATUS, {}),
             (ACT, {"type": "wait"}),
@@ -265,20 +263,20 @@ class ProbeSolver:
 
 
 def _run(command: str) -> dict[str, Any]:
-    """The arguments of `act` that run a command in the shell."""
+    """Return the arguments of `act` that run a command in the shell."""
     args = {"command": command, "timeout_s": _COMMAND_S}
     return {"type": "custom", "action": "run", "args": args}
 
 
 def _commands(probe: Probe, prompt: str) -> list[str]:
-    """What an attack does in the shell: it knows no more of the task than its prompt."""
+    """Return an attack's commands. It knows no more of the task than its prompt."""
     if probe.attack is None:
         return []
     return [a.command for a in shell_attacks(named_files(prompt)) if a.name == probe.attack]
 
 
 class _Play:
-    """An agent's handle that notes what was answered."""
+    """An agent's handle that notes the answer."""
 
     def __init__(self, agent: Agent, server: RunServer) -> None:
         self._inner = agent
@@ -294,13 +292,13 @@ class _Play:
         self.agent = Agent(self._call, session=agent.session, prompt=agent.prompt)
 
     async def leave_outputs_as(self, shape: str) -> None:
-        """Have every file that is made from now on be left in a shape, just before the answer."""
+        """Leave every file that is made from now on in a shape, just before the answer."""
         mark = f"/tmp/.check-{id(self):x}"  # noqa: S108  # of the sandbox
         await self._inner.ask(ACT, _run(f": > {mark}"))
         self._before_answer = leave_changed_as(shape, mark)
 
     async def _spoil(self, command: str) -> None:
-        """Leave the outputs in their shape; where none is of the task, no reward is too high."""
+        """Leave the outputs in their shape. Without an output, no reward is too high."""
         reply = await self._inner.ask(ACT, _run(command))
         wanted = named_files(self.agent.prompt)
         lines = reply.text.splitlines()
@@ -308,7 +306,7 @@ class _Play:
 
     async def _call(
         self, name: str, arguments: dict[str, Any], *, meta: Mapping[str, Any] | None = None
-    ) -> ToolReply:
+    ) -> Reply:
         del meta  # no model makes a check's calls
         if name == RESPONSE and self._before_answer is not None:
             command, self._before_answer = self._before_answer, None
@@ -321,7 +319,7 @@ class _Play:
 
 
 def _answer(probe: Probe, agent: Agent, seen: Iterable[Seen]) -> str:
-    """What a probe submits."""
+    """Return the answer that a probe submits."""
     if probe.kind == "prompt":
         return agent.prompt
     if probe.kind == "last-line":
@@ -334,7 +332,7 @@ def _answer(probe: Probe, agent: Agent, seen: Iterable[Seen]) -> str:
 
 
 def _value(text: str) -> str | float:
-    """The value that a text is: a number where it is one."""
+    """Return a text's value: a number if it is one."""
     try:
         found: Any = orjson.loads(text)
     except orjson.JSONDecodeError:

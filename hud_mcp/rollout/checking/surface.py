@@ -1,7 +1,7 @@
 """All that a client can see of a server and of a session: each text with its place.
 
-It asks as any client does: lists, resources, prompts, calls that are wrong, the live page. All
-of it may be asked twice, so what dies with a server is asked of the next one.
+It asks as any client does: lists, resources, prompts, wrong calls, the live page. Each request may
+be made twice, so one that is lost with a server goes to the next.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import anyio
 import orjson
 
-from hud_mcp.agents.agent import Agent
+from hud_mcp.agents.agent import Agent, Reply
 from hud_mcp.base import libraries
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
-from hud_mcp.rollout.conversation import repeat
-from hud_mcp.rollout.link import ConnectionLost, Reply
+from hud_mcp.rollout.once import ConnectionLost, repeat
 from hud_mcp.rollout.server import RunServer
 from hud_mcp.server.own_tools import safe_names
 from hud_mcp.session.caller import CHOSEN_SESSION
@@ -38,10 +37,10 @@ SeenKind = Literal[
     "default", "schema", "metadata", "error", "prompt", "observation", "graded",
     "file", "outside", "hidden", "open",
 ]  # fmt: skip
-"""What a text is to an agent.
+"""The kinds of texts that an agent can see.
 
-`graded` is what it is told once its answer is graded. A `file` is in the session's folder, and
-what is `outside` lies elsewhere in its sandbox. `hidden` is in a page where no person sees it, and
+A `graded` text comes once the answer is graded. A `file` is in the session's folder, and an
+`outside` text elsewhere in its sandbox. A `hidden` text is in a page where no person sees it, and
 `open` is what an address of the site answers.
 """
 
@@ -75,7 +74,7 @@ class Seen(Value):
 
 
 async def look_at_environment(server: RunServer, environment: Environment) -> list[Seen]:
-    """Look at what an environment shows to anybody, before a task is begun."""
+    """Look at all that an environment shows to anybody before a task begins."""
     tools = await _ask(server, lambda client: client.list_tools())
     prompts = await _ask(server, lambda client: client.list_prompts())
     resources = await _ask(server, lambda client: client.list_resources())
@@ -118,7 +117,7 @@ async def look_at_session(
     """Look at all that the agent of a session can see of it before it answers.
 
     Args:
-        server: Reaches the server.
+        server: The server.
         agent: The session's.
         task: What it works on.
         environment: The task's.
@@ -140,7 +139,7 @@ async def look_at_session(
 
 
 def replies_of(place: str, reply: Any, kind: SeenKind) -> list[Seen]:
-    """A reply's texts; those of a refusal are errors."""
+    """Return a reply's texts. Those of a refusal are errors."""
     shown: SeenKind = "error" if reply.is_error else kind
     found = [Seen(place=f"{place}, its text", kind=shown, text=reply.text[:_TEXT_CHARS])]
     for name in ("structured", "meta"):
@@ -153,7 +152,7 @@ def replies_of(place: str, reply: Any, kind: SeenKind) -> list[Seen]:
 async def _wrong_calls(
     server: RunServer, agent: Agent, task: Task, environment: Environment
 ) -> list[Seen]:
-    """The errors of calls that are wrong in each way, and the replies to calls of nonsense."""
+    """Return the errors of calls that are wrong in each way, and the replies to nonsense."""
     found: list[Seen] = []
     starts: list[dict[str, Any]] = [{"task": f"{task.id} zzz"}]
     if task.prompt is None:
@@ -196,7 +195,7 @@ def _told(place: str, reply: Any, *, own: bool) -> list[Seen]:
 
 
 def _junk(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments that fit a schema's types and mean nothing."""
+    """Return arguments that fit a schema's types and mean nothing."""
     properties: Mapping[str, Any] = schema.get("properties", {})
     return {
         name: (each.get("enum") or [_JUNK.get(str(each.get("type")), "zzz-nothing")])[0]
@@ -232,7 +231,7 @@ async def _completions(server: RunServer, prompt: str, names: Sequence[str]) -> 
 
 
 async def _manifest(server: RunServer, uri: str) -> list[Seen]:
-    """What the resource of an environment says; what is of one template, under its id."""
+    """Return the texts of an environment's resource; those of a template stand under its id."""
     place = f"resources/read, {uri}"
     manifest, refused = await _read(server, uri)
     if refused is not None:
@@ -246,7 +245,7 @@ async def _manifest(server: RunServer, uri: str) -> list[Seen]:
 
 
 async def _trajectory(server: RunServer, session: str) -> list[Seen]:
-    """What the resource of a session says of it."""
+    """Return the texts of a session's resource."""
     place = "resources/read, the session's trajectory"
     value, refused = await _read(server, f"hud://sessions/{session}/trajectory")
     if refused is not None:
@@ -255,7 +254,7 @@ async def _trajectory(server: RunServer, session: str) -> list[Seen]:
 
 
 async def _read(server: RunServer, uri: str) -> tuple[dict[str, Any], str | None]:
-    """The JSON of a resource; or what was said in its place."""
+    """Return the JSON of a resource, or the text of the refusal."""
     try:
         read = await _ask(server, lambda client: client.read_resource(uri))
     except libraries.MCPError as exc:
@@ -264,7 +263,7 @@ async def _read(server: RunServer, uri: str) -> tuple[dict[str, Any], str | None
 
 
 async def _live_page(agent: Agent) -> list[Seen]:
-    """What the live page of a session shows to whoever has its address, which a server tells."""
+    """Return the texts of a session's live page, if the server tells its address."""
     status: Any = await agent.ask(TASK_STATUS, {})
     address = status.structured.get("live_url")
     if not isinstance(address, str):
@@ -307,7 +306,7 @@ def _of_template(template: Any, found: Iterable[Seen]) -> list[Seen]:
 
 
 def _prefix(environment: Environment) -> str:
-    """What stands before the name of a tool that two environments have."""
+    """Return the prefix of a tool's name that two environments share."""
     return f"{safe_names([environment.name])[environment.name]}_".lower()
 
 
@@ -316,7 +315,7 @@ def _dump(value: Any) -> dict[str, Any]:
 
 
 def walk_json(place: str, value: Any, kind: SeenKind, *, own: bool) -> Iterator[Seen]:
-    """The leaves of a JSON value, each with its path; what a session was asked and saw is not."""
+    """Yield the leaves of a JSON value with their paths, without prompts and observations."""
     if isinstance(value, dict):
         for key, each in cast("dict[str, Any]", value).items():
             if key in ("prompt", "observation_text"):

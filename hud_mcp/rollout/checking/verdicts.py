@@ -1,4 +1,4 @@
-"""The verdict on each task, from what is recorded of its probes and from nothing else."""
+"""The verdict on each task, from the records of its probes alone."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from hud_mcp.values.outcome import NOT_BEGUN, UNFINISHED, Outcome
 __all__ = ["CUT_OFF", "ProbeResult", "TaskVerdict", "Verdict", "is_done", "judge"]
 
 CUT_OFF = "The check "
-"""How the reason begins of a session that the end of the check itself cut off."""
+"""The beginning of the reason if the end of the check itself cut a session off."""
 _FAULTS = {
     Outcome.GRADING_FAILED: "Grading fails on {}",
     Outcome.ENVIRONMENT_FAILED: "Its setup or its world fails with {}",
@@ -31,16 +31,16 @@ _FAULTS = {
 _STOPPED = " agent stopped "
 _SHOWN_CHARS = 160
 _NAMED = 5
-"""Probes with the same fault that are named; the others are counted."""
+"""The most probes with the same fault that are named; the others are counted."""
 
 Verdict = Literal["proven", "unproven", "failed"]
 
 
 class ProbeResult(Value):
-    """What became of one probe."""
+    """The result of one probe."""
 
     probe: str
-    place: int = Field(description="Which time with the same seed, from 0.")
+    place: int = Field(description="Its number among those with the same seed, from 0.")
     trajectory: str | None = Field(description="Its record's id; None where it was never begun.")
     outcome: str = Field(description="How it ended; `unfinished` or `not_begun` where it did not.")
     reward: float | None
@@ -51,7 +51,7 @@ class ProbeResult(Value):
 
 
 class TaskVerdict(Value):
-    """What is known of one task."""
+    """The verdict on one task."""
 
     task: str
     environment: str
@@ -65,7 +65,7 @@ class TaskVerdict(Value):
 
 
 def is_done(record: Trajectory) -> bool:
-    """Whether a probe's record says what is to be known: it is not played again."""
+    """Whether a probe's record is conclusive. It is not played again then."""
     if record.outcome is None:
         return False
     if record.outcome in (Outcome.GRADED, Outcome.GRADING_FAILED):
@@ -126,7 +126,7 @@ def judge(
 
 
 def _weaknesses(record: Trajectory | None) -> Iterator[str]:
-    """What the graders of a record say of how their results can be forged."""
+    """Return the graders' notes on how their results can be forged."""
     receipt = record.receipt if record is not None else None
     parts = [receipt.info] if receipt is not None else []
     left = [*receipt.subscores] if receipt is not None else []
@@ -150,10 +150,10 @@ def _why_unproven(task: Task, environment: Environment) -> str:
 
 @dataclass(frozen=True)
 class _Fault:
-    """What is wrong with one probe, so that those with the same fault are one sentence.
+    """A fault of one probe. Faults with the same text become one sentence.
 
     Attributes:
-        what: What was done, in words.
+        what: The probe in words.
         text: What is wrong with that, with `{}` where it stands.
         record: The record's id, or None.
     """
@@ -164,7 +164,7 @@ class _Fault:
 
 
 class _Played:
-    """A probe, and what is recorded of it."""
+    """A probe and its record."""
 
     def __init__(self, probe: Probe, record: Trajectory | None) -> None:
         self.probe = probe
@@ -175,7 +175,7 @@ class _Played:
 
     @property
     def is_missing(self) -> bool:
-        """Whether it has not come to an end that says something of the task."""
+        """Whether its end says nothing of the task."""
         if self.record is None or self.record.outcome is None:
             return True
         return not is_done(self.record) and self.record.outcome not in (
@@ -185,7 +185,7 @@ class _Played:
 
     @property
     def is_right_value(self) -> bool:
-        """Whether a hidden value was graded as right: then it is an answer."""
+        """Whether a hidden value was graded as right: it is an answer then."""
         probe = self.probe
         if probe.kind != "value" or self.report.left_out or not probe.below:
             return False
@@ -193,7 +193,7 @@ class _Played:
 
     @property
     def fault(self) -> _Fault | None:
-        """What is wrong with it, or None."""
+        """Return its fault, or None."""
         record = self.record
         if record is None:
             text = f"It could not be started ({{}}): {_clip(self.refused)}"
@@ -209,7 +209,7 @@ class _Played:
         return self._of_no_grade(record) if is_done(record) else None
 
     def result(self) -> ProbeResult:
-        """It for programs."""
+        """Return its result for programs."""
         record, probe = self.record, self.probe
         outcome = NOT_BEGUN if record is None else record.outcome or UNFINISHED
         return ProbeResult(
@@ -226,7 +226,7 @@ class _Played:
 
     @property
     def what(self) -> str:
-        """What was done, in words."""
+        """The probe in words."""
         probe = self.probe
         answer = self.report.answer if self.report.answer is not None else probe.answer
         value = probe.name.removeprefix("value-")
@@ -257,7 +257,7 @@ class _Played:
         return _Fault(self.what, f"Reward {reward:g} for {{}}; {expected}.{failed}", record)
 
     def _of_no_grade(self, record: Trajectory) -> _Fault | None:
-        """It ended without a grade, and not by its environment's fault."""
+        """Return the fault of a probe without a grade that its environment did not cause."""
         if self.report.refused and self.probe.exactly is None:
             return None
         why = self.report.error or self.report.refused
@@ -268,7 +268,7 @@ class _Played:
 
 
 def _folded(faults: Iterable[_Fault]) -> list[str]:
-    """A sentence for each fault; those of the same text are one, with the first record to see."""
+    """Return a sentence for each fault. Faults with one text are one, with the first record."""
     same: dict[str, list[_Fault]] = {}
     for fault in faults:
         same.setdefault(fault.text, []).append(fault)
@@ -284,7 +284,7 @@ def _folded(faults: Iterable[_Fault]) -> list[str]:
 
 
 def _differences(played: Sequence[_Played]) -> list[str]:
-    """What the same seed gave in more than one way."""
+    """Return the parts that differ under the same seed."""
     found: list[str] = []
     prompts = list(
         dict.fromkeys(p.record.prompt for p in played if p.record and p.record.prompt is not None)
@@ -308,7 +308,7 @@ def _differences(played: Sequence[_Played]) -> list[str]:
 
 
 def _apart(one: str, other: str) -> tuple[str, str]:
-    """Two texts from shortly before where they differ."""
+    """Return two texts from shortly before their first difference."""
     at = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
     start = max(0, at - 20)
     return one[start : start + 60], other[start : start + 60]
@@ -340,7 +340,7 @@ def _leaks(
 
 
 def _trail(played: Iterable[_Played]) -> Trail:
-    """The oracle's way, as it is recorded."""
+    """Return the oracle's recorded way."""
     steps = [
         step
         for each in played

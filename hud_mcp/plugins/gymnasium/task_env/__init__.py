@@ -5,9 +5,9 @@
 
     env = gymnasium.make("hud_mcp/Task-v0", source="gym:CARLCartPole?context=train")
 
-or `gymnasium.make("hud_mcp.task_env:hud_mcp/Task-v0", …)`, which imports it too: Gymnasium has
-had no plugins that register themselves since its version 1.0. Read `env` for what an environment
-is, `connection` for how it reaches its server.
+or `gymnasium.make("hud_mcp.task_env:hud_mcp/Task-v0", …)`, which imports it too: Gymnasium has had
+no plugins that register themselves since its version 1.0. `env` has the environment, `connection`
+its way to a server, and `worker` the process of its own.
 """
 
 import gymnasium

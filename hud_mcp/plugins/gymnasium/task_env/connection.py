@@ -1,47 +1,51 @@
-"""A connection to a server for programs that wait: its event loop runs on a thread of its own."""
+"""The ways of a `TaskEnv` to its server, for a program that waits for each reply.
+
+A server that runs is reached over HTTP, by an event loop on a thread of its own. A server of its
+own is a worker process with one pipe each way.
+"""
 
 import asyncio
-import base64
+import itertools
 import json
+import os
+import select
+import subprocess
+import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
+import orjson
+
+from hud_mcp.agents.agent import Reply
+from hud_mcp.base.child import OwnServer
 from hud_mcp.errors import EnvironmentFailed, sole_cause
-from hud_mcp.plugins.hud.live.mcp_client import over_http
-from hud_mcp.values.call import STEP
+from hud_mcp.rollout.link import http_client
+from hud_mcp.values.call import LIST_TASKS, STEP
 
 if TYPE_CHECKING:
     from mcp.client.client import Client
 
-__all__ = ["Connection", "Reply", "remote_server"]
+__all__ = ["Connection", "Pipe", "remote_server"]
 
 _START_S = 60.0
 _CALL_S = 600.0
-"""How long one call may take; the server bounds its own work below that."""
+"""The bound of one call; the server bounds its own work below that."""
 _STOP_S = 15.0
+_WORKER_START_S = 120.0
+_CHUNK_BYTES = 1 << 20
 
 OpenClient = Callable[[], "AbstractAsyncContextManager[Client]"]
 
 
-@dataclass(frozen=True)
-class Reply:
-    """The result of a tool."""
-
-    text: str
-    image: bytes | None
-    is_error: bool
-    meta: Mapping[str, Any]
-    structured: Mapping[str, Any]
-
-
 class Connection:
-    """Calls the tools of a server, each while its caller waits.
+    """A connection over HTTP. Each call waits for its reply.
 
-    Its thread does not keep the process alive; a server that was started here ends with it.
+    Its thread does not keep the process alive.
 
     Args:
         open_client: Connects, and disconnects at the end.
@@ -68,18 +72,10 @@ class Connection:
             EnvironmentFailed: No reply came.
         """
         more: dict[str, Any] = {} if meta is None else {"meta": dict(meta)}
-        result = self._wait(self._client.call_tool(name, arguments, **more), name)
-        images = [part.data for part in result.content if part.type == "image"]
-        return Reply(
-            text="\n".join(part.text for part in result.content if part.type == "text"),
-            image=base64.b64decode(images[0]) if images else None,
-            is_error=bool(result.is_error),
-            meta=result.meta or {},
-            structured=result.structured_content or {},
-        )
+        return Reply.of(self._wait(self._client.call_tool(name, arguments, **more), name))
 
     def read(self, uri: str) -> str:
-        """Read a resource of text.
+        """Read a text resource.
 
         Raises:
             EnvironmentFailed: No reply came, or there is no such resource.
@@ -88,32 +84,31 @@ class Connection:
         return "".join(part.text for part in found.contents)
 
     def take(self, session: str, action: Any) -> Reply:
-        """Take one step of a world whose actions are values; raises as `call`."""
-        given = {"type": "custom", "action": "step", "args": {"action": action}}
-        arguments = {"actions": [given], "session": session}
-        return self.call(STEP, arguments, {"hud-mcp/values": True})
+        """Take one step of a world whose actions are values; raise as `call`."""
+        row = {"type": "custom", "action": "step", "args": {"action": action}}
+        return self.call(STEP, {"actions": [row], "session": session}, {"hud-mcp/values": True})
 
     def manifest(self, environment: str) -> dict[str, Any]:
-        """What an environment is; raises as `read`."""
+        """Return the manifest of an environment; raise as `read`."""
         return json.loads(self.read(f"hud://environments/{environment}"))
 
     def close(self) -> None:
-        """Disconnect, and stop a server that was started here. It may be called twice."""
+        """Disconnect. It may be called twice."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._closing.set)
             self._thread.join(_STOP_S)
 
-    def _wait(self, work: Any, what: str) -> Any:
+    def _wait(self, work: Any, called: str) -> Any:
         if not self._thread.is_alive():
             work.close()
-            raise EnvironmentFailed(f"{what}: the connection to the server is closed.")
+            raise EnvironmentFailed(f"{called}: the connection to the server is closed.")
         future = asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, _CALL_S), self._loop)
         try:
             return future.result()
         except Exception as exc:
             cause = sole_cause(exc)
             raise EnvironmentFailed(
-                f"{what}: no reply of the server: {type(cause).__name__}: {cause}."
+                f"{called}: no reply of the server: {type(cause).__name__}: {cause}."
             ) from exc
 
     def _run(self) -> None:
@@ -131,10 +126,112 @@ class Connection:
 
 
 def remote_server(url: str, token: str | None) -> OpenClient:
-    """A server that runs, over streamable HTTP.
+    """Return a function that connects to a running server over streamable HTTP.
 
     Args:
-        url: Where it answers, with its `/mcp`.
-        token: What it requires, or None.
+        url: The address of its `/mcp`.
+        token: The token that it requires, or None.
     """
-    return over_http(url, token=token, call_s=_CALL_S)
+    return lambda: http_client(url, token=token, call_s=_CALL_S)
+
+
+class Pipe:
+    """A worker process of its own, which ends with this object.
+
+    Each frame has a number, and so has its reply. A reply that comes after its call was given up,
+    by its bound or by an interrupt, is dropped: the next call never reads it as its own.
+
+    Args:
+        source: The environment, as `hud-mcp serve` takes it.
+        store: The worker's store; by default a file that is deleted at the end.
+
+    Attributes:
+        call_s: The bound of one call.
+
+    Raises:
+        EnvironmentFailed: The worker does not start; the text has the end of its log.
+    """
+
+    def __init__(self, source: str, store: str | None) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="hud-mcp-", ignore_cleanup_errors=True)
+        place = f"scratch:{self._folder.name}/store.sqlite3" if store is None else f"kept:{store}"
+        self._owner = os.getpid()
+        self._numbers = itertools.count(1)
+        self._rest = bytearray()
+        self.call_s = _WORKER_START_S
+        with Path(self._folder.name, "log").open("wb") as log:
+            server = OwnServer(
+                [source, place], log, module="hud_mcp.plugins.gymnasium.task_env.worker"
+            )
+            self._process = server.popen(stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        try:
+            self._ask({"tool": LIST_TASKS, "arguments": {}, "meta": None})
+        except EnvironmentFailed as exc:
+            failure = server.did_not_start(exc)
+            self.close()
+            raise failure from exc
+        self.call_s = _CALL_S
+
+    def call(
+        self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None = None
+    ) -> Reply:
+        """Call a tool; raise as `Connection.call`."""
+        return Reply.of_wire(self._ask({"tool": name, "arguments": arguments, "meta": meta}))
+
+    def take(self, session: str, action: Any) -> Reply:
+        """Take one step of a world whose actions are values; raise as `Connection.call`."""
+        return Reply.of_wire(self._ask({"take": action, "session": session}))
+
+    def manifest(self, environment: str) -> dict[str, Any]:
+        """Return the manifest of an environment; raise as `Connection.call`."""
+        return self._ask({"manifest": environment})
+
+    def close(self) -> None:
+        """End the worker. It may be called twice."""
+        process = self._process
+        # A fork of this process has the object too, and does not end its parent's worker.
+        if process.stdin is None or process.stdin.closed or os.getpid() != self._owner:
+            return
+        process.stdin.close()
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+        self._folder.cleanup()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _ask(self, frame: Mapping[str, Any]) -> dict[str, Any]:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None or stdin.closed:
+            raise EnvironmentFailed("The connection to the server is closed.")
+        number = b"%d" % next(self._numbers)
+        try:
+            body = orjson.dumps(frame, option=orjson.OPT_SERIALIZE_NUMPY)
+            line = memoryview(b"%b %b\n" % (number, body))
+            while line:
+                line = line[stdin.write(line) :]
+        except OSError as exc:
+            raise EnvironmentFailed(f"The server ended: {exc}.") from exc
+        until_s = time.monotonic() + self.call_s
+        while True:
+            of, _, reply = self._line(stdout.fileno(), until_s).partition(b" ")
+            if of == number:
+                return cast("dict[str, Any]", orjson.loads(reply))
+
+    def _line(self, fd: int, until_s: float) -> bytes:
+        while (end := self._rest.find(b"\n")) < 0:
+            left_s = until_s - time.monotonic()
+            if left_s <= 0 or not select.select([fd], [], [], left_s)[0]:
+                raise EnvironmentFailed(f"No reply of the server within {self.call_s:g} s.")
+            data = os.read(fd, _CHUNK_BYTES)
+            if not data:
+                raise EnvironmentFailed("The server has ended.")
+            self._rest += data
+        line = bytes(self._rest[:end])
+        del self._rest[: end + 1]
+        return line

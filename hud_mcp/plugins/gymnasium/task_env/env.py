@@ -10,6 +10,7 @@ import numpy as np
 import orjson
 from gymnasium import spaces
 
+from hud_mcp.agents.agent import Reply
 from hud_mcp.base import libraries
 from hud_mcp.errors import (
     ActionFailed,
@@ -18,8 +19,7 @@ from hud_mcp.errors import (
     WorldDied,
     did_you_mean,
 )
-from hud_mcp.plugins.gymnasium.task_env.connection import Connection, Reply, remote_server
-from hud_mcp.plugins.gymnasium.task_env.pipe import Pipe
+from hud_mcp.plugins.gymnasium.task_env.connection import Connection, Pipe, remote_server
 from hud_mcp.plugins.gymnasium.world.spaces import (
     PRINTABLE,
     space_from_json,
@@ -39,10 +39,10 @@ from hud_mcp.values.call import (
 __all__ = ["TaskEnv"]
 
 _MOST_CHARS = 10_000
-"""Of a text that is seen or sent."""
+"""The most characters of a text that is seen or sent."""
 
 _TRY = re.compile(r"^This was try \d+ of the task\.\n", re.MULTILINE)
-"""In the text of a grade: it would make two episodes of one seed differ."""
+"""A line in the text of a grade that would make two episodes of one seed differ."""
 
 _OPTIONS = ("arguments", "context", "task", "template")
 
@@ -133,7 +133,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
 
         Args:
             seed: The task's seed; None draws one from the environment's own generator.
-            options: What differs for this episode.
+            options: The options of this episode alone.
 
         Returns:
             The observation; the info has the `prompt`, the `session` and the `trajectory`.
@@ -172,11 +172,11 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         """Perform one action; if it ends the episode, the task is graded.
 
         Returns:
-            As Gymnasium says. The info is that of the world, where it tells one; at the end it
-            has the `grade`, if the server shows one, which is the reward too where steps have none.
+            The values that Gymnasium documents. The info is the world's. At the end it has the
+            `grade`, if the server shows one; without rewards of steps, that is the reward, too.
 
         Raises:
-            ActionFailed: The action was refused; nothing has happened.
+            ActionFailed: The action was refused, and nothing has happened.
             EnvironmentFailed: The world broke, or the server does not answer.
         """
         if self._session is None:
@@ -205,7 +205,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return seen, float(reward or 0.0), terminated, truncated, info
 
     def render(self) -> Any:
-        """The picture of the world, as an array of height, width and colours.
+        """Return the picture of the world, as an array of height, width and colours.
 
         Raises:
             ActionFailed: There is no episode, or the world has no screen.
@@ -226,7 +226,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         try:
             self._leave()
         except EnvironmentFailed:
-            self._session = None  # the server is gone, and its sessions wait for their time
+            self._session = None  # the server is gone, and its sessions expire
         self._connection.close()
 
     # What follows is its own.
@@ -250,7 +250,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return wanted
 
     def _listed(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Every task and every template that the server lists."""
+        """Return every task and every template that the server lists."""
         tasks: list[dict[str, Any]] = []
         templates: list[dict[str, Any]] = []
         offset: int | None = 0
@@ -285,7 +285,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
             return reply
         if "hud-mcp/step" in reply.meta or reply.meta.get("hud-mcp/error") == WorldDied.__name__:
             raise ActionFailed(reply.text)
-        if refused:  # what it did not understand is seen, as an agent sees it
+        if refused:  # an unreadable action is observed, as an agent sees it
             return reply
         raise EnvironmentFailed(reply.text)
 
@@ -301,7 +301,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return seen, float(info.get("grade", 0.0)), True, False, info
 
     def _graded(self, answer: str) -> dict[str, Any]:
-        """Answer, and tell what came of it; the last picture is kept, for who renders then."""
+        """Submit the answer, and return the last info. The last picture is kept for `render`."""
         if self.render_mode is not None:
             self._last_picture = self.render()
         reply = self._connection.call(RESPONSE, {"answer": answer, "session": self._session})
@@ -313,7 +313,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return {**shown, **({} if self._reads_values else {"said": reply.text})}
 
     def _leave(self) -> None:
-        """End the episode: graded where a step was taken, as a limit outside has cut it off."""
+        """End the episode. It is graded if a step was taken, as a limit outside has cut it off."""
         if self._session is None:
             return
         session, self._session = self._session, None
@@ -338,7 +338,7 @@ def _printable(text: str) -> str:
 
 
 def _with_screen(source: str, *, draws: bool) -> str:
-    """A Gymnasium source that draws no more than is asked for."""
+    """Return a Gymnasium source that draws only pictures that are asked for."""
     if not source.startswith("gym:") or "screen=" in source:
         return source
     return f"{source}{'&' if '?' in source else '?'}screen={'asked' if draws else 0}"
@@ -355,7 +355,7 @@ def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _actions_of(text: Any) -> list[dict[str, Any]] | None:
-    """The actions that a text means; None where it is an answer."""
+    """Return the actions that a text means; None if it is an answer."""
     try:
         read: Any = orjson.loads(text)
     except (ValueError, TypeError):

@@ -47,7 +47,7 @@ class Performed:
 
 
 class QuickActions:
-    """Performs the quick actions of one session, and records them together.
+    """The quick actions of one session, which are recorded together.
 
     Nothing else is done with the session before `end`.
 
@@ -64,11 +64,11 @@ class QuickActions:
         self._life: Life | None = None
 
     async def perform(self, action: CustomAction, look: Look) -> Performed | Stepped:
-        """Perform one action, and observe. It is a step of its own where a replay gives no same.
+        """Perform one action, and observe. If a replay would differ, it is a step of its own.
 
         Args:
-            action: Of the environment's own; what it is was checked.
-            look: What to observe, without a picture; a text is observed at the end alone.
+            action: An action of the environment, which was checked.
+            look: The parts to observe, without a picture. A text is observed at the end alone.
 
         Raises:
             SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As
@@ -84,23 +84,23 @@ class QuickActions:
         return await session.step((action,), look, deliver_image=False)
 
     def end(self) -> None:
-        """Let what was performed be a step, which is written before or with the next one."""
+        """Make the performed actions a step, which is written before or with the next one."""
         draft = self._ended()
         if draft is not None and self.session.life is self._life:
             self.session.journal.owe(draft)
 
     async def record(self) -> None:
-        """Write what was performed.
+        """Write the performed actions.
 
         Raises:
-            StoreFailed: It was not written; it is kept, and written with the next step.
+            StoreFailed: They were not written. They are kept, and written with the next step.
             SessionTaken: Another server runs the session.
         """
         self.end()
         await self.session.journal.flush()
 
     async def _perform(self, action: CustomAction, look: Look) -> Performed | None:
-        """Perform one in its turn; None where it was refused, and nothing was done."""
+        """Perform one action in its turn; return None if it was refused and nothing was done."""
         session, world = self.session, self.session.life.world
         draft = self._begun(look)
         row = {"type": "custom", "action": action.action, "args": action.args}
@@ -123,14 +123,14 @@ class QuickActions:
         return Performed(done[0], seen)
 
     def _ended(self) -> Draft | None:
-        """The step that no action is added to any more; None where nothing was performed."""
+        """Return the finished step; None if nothing was performed."""
         draft, self._draft = self._draft, None
         return draft if draft is not None and draft.actions else None
 
     async def _record_failure(
         self, exc: BaseException, row: dict[str, Any], look: Look, done: list[ActionEffect]
     ) -> None:
-        """Record an action that failed, after those that a dead world is built again from."""
+        """Record a failed action, after those from which a dead world is built again."""
         life, journal = self.session.life, self.session.journal
         draft = self._ended()
         if draft is not None:
@@ -143,7 +143,7 @@ class QuickActions:
         await journal.keep(failed)
 
     def _begun(self, look: Look) -> Draft:
-        """The step that the next action is added to."""
+        """Return the step that gets the next action."""
         life = self.session.life
         most = self.session.limits.actions_per_step
         if self._draft is not None and (self._life is not life or len(self._draft.actions) >= most):
@@ -157,23 +157,23 @@ class QuickActions:
 logger = logging.getLogger(__name__)
 
 _LIMITS = Limits(idle_s=86_400, total_s=604_800, actions_per_step=500)
-"""What a program of the user's own may do: it has no neighbours, and learns between two steps."""
+"""The limits of a user's own program: it has no neighbours, and learns between two steps."""
 _MOST_BYTES = 64 * 1024 * 1024
 _FLUSH_S = 1.5
 _SWITCH_S = 0.0005
 """The loop and the writer take turns: by default, each may hold the other up for 5 ms."""
 _RECORD_S = 0.25
-"""How long actions wait at most for the step of the record that has them."""
+"""The longest time that actions wait for their step of the record."""
 _NOW = b""
-"""Among the lines: what waits is to be recorded."""
+"""The line that asks to record the waiting actions."""
 _VALUES = Look(text=False, values=True)
 
 
 class Worker:
-    """Answers the frames of one client.
+    """The replies to the frames of one client.
 
     Args:
-        sessions: What it drives.
+        sessions: The sessions that it drives.
         call_record: Has `record` called, in turn with the frames.
     """
 
@@ -186,7 +186,7 @@ class Worker:
         self._tools = LocalTools(sessions)
 
     async def answer(self, frame: Mapping[str, Any]) -> Any:
-        """Do what one frame asks for; what is refused is told as a tool tells it."""
+        """Perform one frame, and return its reply. A refusal is a reply, as a tool's."""
         try:
             if "take" in frame:
                 return await self._take(frame["session"], frame["take"])
@@ -200,12 +200,12 @@ class Worker:
             return error_result(str(exc), kind=type(exc).__name__)
 
     def end_actions(self) -> None:
-        """Let the actions so far be a step, before anything else is done with their session."""
+        """Make the actions so far a step, before anything else is done with their session."""
         if self._quick is not None:
             self._quick.end()
 
     async def record(self) -> None:
-        """Write the actions so far; those that cannot be are written with the next step."""
+        """Write the actions so far. If that fails, they are written with the next step."""
         self._is_due = False
         try:
             if self._quick is not None:
@@ -271,8 +271,9 @@ async def _serve(streams: StdioStreams, source: str, store: str) -> None:
             if line == _NOW:
                 await worker.record()
                 continue
-            reply = await worker.answer(orjson.loads(line))
-            output.write(orjson.dumps(reply, default=str) + b"\n")
+            number, _, frame = line.partition(b" ")
+            reply = await worker.answer(orjson.loads(frame))
+            output.write(b"%b %b\n" % (number, orjson.dumps(reply, default=str)))
     finally:
         source_of_lines.close()
         await worker.record()
@@ -282,7 +283,7 @@ async def _serve(streams: StdioStreams, source: str, store: str) -> None:
 
 
 def main() -> None:
-    """Serve standard input until it ends: source and store are the arguments."""
+    """Serve standard input until it ends. The arguments are the source and the store."""
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     sys.setswitchinterval(_SWITCH_S)
     with claim_stdio() as streams:

@@ -15,8 +15,9 @@ from hud_mcp.plugins.hud.live import surfaces
 from hud_mcp.plugins.hud.live.client import Client, OperatedChannel, operator_token
 from hud_mcp.plugins.hud.live.finding import Wanted, find_environment, find_source
 from hud_mcp.plugins.hud.live.local import LocalClient
-from hud_mcp.plugins.hud.live.mcp_client import McpClient, new_token, over_http, over_stdio
+from hud_mcp.plugins.hud.live.mcp_client import McpClient, new_token, over_stdio
 from hud_mcp.plugins.hud.wire.streams import read_place
+from hud_mcp.rollout.link import http_client
 from hud_mcp.store import Store
 
 __all__ = ["connect"]
@@ -97,7 +98,7 @@ async def _over_http(wanted: Wanted, url: str) -> tuple[Client, Task]:
     parts = urlsplit(url)
     token = operator_token(unquote(parts.username) if parts.username else None)
     bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    client = await McpClient.open(over_http(bare, token=token), token=token, place=bare)
+    client = await McpClient.open(lambda: http_client(bare, token=token), token=token, place=bare)
     return client, wanted.task
 
 

@@ -1,9 +1,7 @@
 """Sessions of an MCP server for live environments: a new server over stdio, or a running one."""
 
 import asyncio
-import os
 import secrets
-import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -13,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from hud_mcp.base import libraries
+from hud_mcp.base.child import OwnServer, make_secret_file
 from hud_mcp.errors import EnvironmentFailed, SessionEnded, sole_cause
 from hud_mcp.plugins.hud.live.client import Client, raised, refused
 from hud_mcp.record.place import STORE_VARIABLE
-from hud_mcp.session.caller import CREDENTIAL, OPERATOR_TOKEN
+from hud_mcp.rollout.link import stdio_client
+from hud_mcp.session.caller import CREDENTIAL
 
 if TYPE_CHECKING:
     from mcp.client import client as sdk
 
-__all__ = ["McpClient", "new_token", "over_http", "over_stdio"]
+__all__ = ["McpClient", "new_token", "over_stdio"]
 
-_START_S = 60.0
-"""Seconds until a server must answer."""
 _CALL_S = 900.0
 """Seconds for one call; the server's own bounds are lower."""
 _STOP_S = 15.0
@@ -152,75 +150,17 @@ def over_stdio(source: str, *, token: str, store: str | None) -> Open:
     async def connect() -> "AsyncGenerator[sdk.Client]":
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
             # Not by the environment: others of this user read it in /proc while the server runs.
-            secret = _kept(token, folder)
-            arguments = ["-P", "-m", "hud_mcp", "serve", source]
-            arguments += ["--operator-token-file", str(secret)]
-            for limit in _LIMITS:
-                arguments += ["--limit", limit]
-            kept = {k: v for k, v in os.environ.items() if k != OPERATOR_TOKEN}
-            parameters = libraries.StdioServerParameters(
-                command=sys.executable,
-                args=arguments,
-                env={**kept, STORE_VARIABLE: store} if store else kept,
-            )
+            secret = make_secret_file(Path(folder, "operator"), token)
+            limits = [part for limit in _LIMITS for part in ("--limit", limit)]
             with Path(folder, "log").open("w+", encoding="utf-8") as log:  # noqa: ASYNC230  # a local file
-                client = libraries.Client(
-                    libraries.stdio_client(parameters, errlog=log), read_timeout_seconds=_START_S
+                server = OwnServer(
+                    ["serve", source, "--operator-token-file", str(secret), *limits],
+                    log,
+                    {STORE_VARIABLE: store} if store else {},
                 )
-                try:
-                    await client.__aenter__()
-                except Exception as exc:
-                    log.seek(0)
-                    said = log.read()[-2000:].strip()
-                    raise EnvironmentFailed(
-                        f"The server of {source} did not start: {sole_cause(exc)}.\n{said}"
-                    ) from exc
-                try:
-                    secret.unlink()  # a local file, once
+                async with stdio_client(server) as client:
+                    secret.unlink()  # it was read as the server started
                     yield client
-                finally:
-                    await client.__aexit__(None, None, None)
-
-    return connect
-
-
-def _kept(token: str, folder: str) -> Path:
-    """Write the token into a file that only this user may read."""
-    secret = Path(folder, "operator")
-    secret.touch(mode=0o600)
-    secret.write_text(token)
-    return secret
-
-
-def over_http(url: str, *, token: str | None, call_s: float = _START_S) -> Open:
-    """Return an opener for a running server, over streamable HTTP.
-
-    Args:
-        url: The address with its `/mcp`.
-        token: The bearer token, such as the operator's; or None.
-        call_s: Seconds for one call.
-    """
-
-    @asynccontextmanager
-    async def connect() -> "AsyncGenerator[sdk.Client]":
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        timeout = libraries.httpx2.Timeout(30, read=None)
-        async with libraries.httpx2.AsyncClient(headers=headers, timeout=timeout) as web:
-            client = libraries.Client(
-                libraries.streamable_http_client(url, http_client=web), read_timeout_seconds=call_s
-            )
-            try:
-                await client.__aenter__()
-            except Exception as exc:
-                cause = sole_cause(exc)
-                raise EnvironmentFailed(
-                    f"No server answers at {url}: {type(cause).__name__}: {cause}. Is the address "
-                    "that of its /mcp, and the token right?"
-                ) from exc
-            try:
-                yield client
-            finally:
-                await client.__aexit__(None, None, None)
 
     return connect
 

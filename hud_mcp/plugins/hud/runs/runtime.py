@@ -4,19 +4,16 @@ Each place has the environment on the control channel. So an agent reaches its c
 same way everywhere.
 """
 
-import os
 import secrets
-import sys
 import tempfile
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
-import anyio
 import anyio.abc
-from anyio.streams.text import TextReceiveStream
 
+from hud_mcp.base.child import OwnServer, make_secret_file
 from hud_mcp.base.listening import LOOPBACK, port_of
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
@@ -27,7 +24,6 @@ from hud_mcp.plugins.hud.live.finding import find_environment
 from hud_mcp.plugins.hud.wire.server import CHANNEL_LIMITS, Channel
 from hud_mcp.plugins.hud.wire.streams import Place, read_place
 from hud_mcp.record.job import Job
-from hud_mcp.rollout.link import stopped_at_the_end
 from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 
@@ -144,29 +140,30 @@ class SubprocessRuntime:
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
             rows = Path(folder) / "tasks.jsonl"
             tasks.save(rows)
-            command = [
-                sys.executable, "-P", "-m", "hud_mcp.channel", self._source, "--env",
-                tasks.environment_names[0], "--taskset", str(rows), "--store", _own_store(job).url,
-                "--job", job.id,
-            ]  # fmt: skip
-            async with _process(command, token) as process:
-                port = await self._read_port(process)
-                yield {tasks.environment_names[0]: Place("127.0.0.1", port, token)}
+            secret = make_secret_file(Path(folder) / "token", token)
+            (name,) = tasks.environment_names
+            server = OwnServer(
+                [
+                    *(self._source, "--env", name, "--taskset", str(rows)),
+                    *("--store", _own_store(job).url, "--job", job.id),
+                    *("--token-file", str(secret)),
+                ],
+                None,
+                module="hud_mcp.channel",
+            )
+            async with server.running(stop_s=_STOP_S) as process:
+                port = await self._read_port(server, process)
+                secret.unlink()  # it was read as the server started
+                yield {name: Place(LOOPBACK, port, token)}
 
-    async def _read_port(self, process: anyio.abc.Process) -> int:
-        if process.stdout is None:
-            raise EnvironmentFailed(f"{self._source} has no standard output.")
-        lines: TextReceiveStream = TextReceiveStream(process.stdout)
-        read = ""
-        with anyio.move_on_after(self._ready_s):
-            async for text in lines:
-                read += text
-                if read.startswith(_PORT_LINE) and "\n" in read:
-                    return int(read.splitlines()[0].removeprefix(_PORT_LINE))
-        raise EnvironmentFailed(
-            f"{self._source} did not start within {self._ready_s:g} s; what it wrote to standard "
-            "error says why. `hud-mcp serve` of it shows the same."
-        )
+    async def _read_port(self, server: OwnServer, process: anyio.abc.Process) -> int:
+        try:
+            return int(await server.read_announced(process, _PORT_LINE, within_s=self._ready_s))
+        except EnvironmentFailed:
+            raise EnvironmentFailed(
+                f"{self._source} did not start within {self._ready_s:g} s; what it wrote to "
+                "standard error says why. `hud-mcp serve` of it shows the same."
+            ) from None
 
 
 class Runtime:
@@ -203,12 +200,3 @@ def _own_store(job: Job) -> Store:
     if isinstance(place, Store):
         return Store(place.url, screenshots=place.screenshots)
     return Store(place)
-
-
-@asynccontextmanager
-async def _process(command: list[str], token: str) -> AsyncGenerator[anyio.abc.Process]:
-    """Start a process. At the end of the block, ask it to stop, and kill it after `_STOP_S`."""
-    environment = {**os.environ, "HUD_MCP_CHANNEL_TOKEN": token}
-    process = await anyio.open_process(command, stderr=None, env=environment)
-    async with stopped_at_the_end(process, within_s=_STOP_S):
-        yield process

@@ -1,11 +1,13 @@
 """A model that works on tasks: it is asked, calls tools, and is shown what they gave back."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from hud_mcp.agents.agent import Agent, BoundReached, MachineFailed, OperatorFailed
+from hud_mcp.agents.kind import AgentKind, ListTools, Workplace
 from hud_mcp.base.text import clip, clip_repr
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import HudMcpError
@@ -20,14 +22,10 @@ from hud_mcp.session.caller import LOOK
 from hud_mcp.values.call import CANCEL_TASK, RESPONSE, TASK_STATUS
 
 if TYPE_CHECKING:
-    from mcp_types import Tool
     from pydantic_ai.messages import ToolCallPart, ToolReturnPart
     from pydantic_ai.tools import ToolDefinition
 
-__all__ = ["ListTools", "ModelAgent"]
-
-ListTools = Callable[[str], "Awaitable[Sequence[Tool]]"]
-"""Lists the tools that the agent of a session has, by the session's id."""
+__all__ = ["MODEL", "ModelAgent"]
 
 _FIRST_GUESS_TOKENS = 2_000
 _CHARS_A_TOKEN = 4
@@ -235,3 +233,28 @@ def _first_words(agent: Agent, screen: Screen | None, *, sees: bool) -> str:
     if screen is None and sees and (size := started.get("screen")) is not None:
         parts.append(f"The screen is {size['width']} x {size['height']} pixels.")
     return "\n\n".join(parts)
+
+
+@asynccontextmanager
+async def _open(options: ModelOptions, place: Workplace) -> AsyncGenerator[ModelAgent]:
+    requests = Requests(options, spent_usd=place.spent_usd)
+    agent = ModelAgent(requests, options, list_tools=place.list_tools)
+    try:
+        yield agent
+    finally:
+        await agent.aclose()
+
+
+def _check(options: ModelOptions) -> None:
+    """Find out whether the model can be asked at all; nothing is asked.
+
+    Raises:
+        NotInstalled: The models' libraries are missing.
+        HudMcpError: The key is missing, the system prompt cannot be read or has changed, or a limit
+            of cost cannot be kept.
+    """
+    options.system_text()
+    Requests(options)
+
+
+MODEL = AgentKind(_open, check=_check, options=ModelOptions, lists_tools=True)

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from hud_mcp.agents.kind import AgentOptions
 from hud_mcp.base.text import read_text_bytes
 from hud_mcp.errors import HudMcpError, did_you_mean
-from hud_mcp.values.action import Value
 from hud_mcp.values.option import Option
 
 __all__ = [
@@ -67,7 +67,7 @@ def _read_price(given: Any) -> Any:
     return into, out
 
 
-class ModelOptions(Value):
+class ModelOptions(AgentOptions):
     """How a model is to work."""
 
     name: str = Field(description=f"A model of {', '.join(PROVIDERS)}, as PROVIDER:MODEL.")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from hud_mcp.agents.agent import Agent, BoundReached, ToolReply
+from hud_mcp.agents.agent import Agent, BoundReached, Reply
 from hud_mcp.errors import InvalidAction
 from hud_mcp.plugins.models.computer_use import Frame, Wanted
 from hud_mcp.plugins.models.computer_use.frame import picture
@@ -91,7 +91,7 @@ class Screen:
             raise InvalidAction(f"These are no arguments of {name}: {exc}.") from exc
 
     def _result(
-        self, call: "ToolCallPart", reply: ToolReply, wanted: Wanted, error: str | None
+        self, call: "ToolCallPart", reply: Reply, wanted: Wanted, error: str | None
     ) -> "ToolReturnPart":
         image = None if reply.image is None else Screenshot.from_bytes(reply.image)
         if error is not None and (image is None or self._computer.failures == "text"):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from hud_mcp.agents.agent import ToolReply
+from hud_mcp.agents.agent import Reply
 from hud_mcp.plugins.models.job import libraries
 from hud_mcp.plugins.models.job.options import ModelLook
 from hud_mcp.values.call import ACT, NOTE, SCREENSHOT
@@ -50,7 +50,7 @@ def _without_session(schema: dict[str, Any]) -> dict[str, Any]:
     return bound
 
 
-def tool_result(call: "ToolCallPart", reply: ToolReply, look: ModelLook) -> "ToolReturnPart":
+def tool_result(call: "ToolCallPart", reply: Reply, look: ModelLook) -> "ToolReturnPart":
     """What a model is shown of a tool's reply."""
     content: list[Any] = []
     if reply.text:

@@ -5,14 +5,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from hud_mcp.agents.agent import Agent
+from hud_mcp.agents.kind import AgentKind, AgentOptions, Workplace
 from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import ActionFailed
 from hud_mcp.plugins.view.human.forms import action_forms
 from hud_mcp.plugins.view.web.desk import Desk, open_desk
 
-__all__ = ["HumanAgent", "human_agent"]
-
+__all__ = ["HUMAN", "HumanAgent"]
 
 _BY_PICTURE = ("click", "drag", "move")
 """What is done on the picture itself."""
@@ -62,13 +62,10 @@ class HumanAgent:
 
 
 @asynccontextmanager
-async def human_agent(
-    environments: Iterable[Environment],
-) -> AsyncGenerator[tuple[HumanAgent, str]]:
-    """Serve the page while the block runs.
-
-    Returns:
-        The agent, and the address of its page, which holds the token that opens it.
-    """
+async def _open(_options: AgentOptions, place: Workplace) -> AsyncGenerator[HumanAgent]:
     async with open_desk() as desk:
-        yield HumanAgent(environments, desk), desk.url
+        place.note(f"Work on the tasks at {desk.url}")  # the address holds the token that opens it
+        yield HumanAgent(place.environments(), desk)
+
+
+HUMAN = AgentKind(_open, is_person=True)

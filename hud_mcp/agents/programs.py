@@ -1,9 +1,10 @@
-"""Programs that are agents already: each is given its session's MCP server, and nothing else."""
+"""Programs that are agents already: each gets its session's MCP server, and nothing else."""
 
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,12 +12,14 @@ import anyio.to_thread
 import orjson
 
 from hud_mcp.agents.agent import Agent
-from hud_mcp.agents.command import client_configuration, own_environment, run_agent
+from hud_mcp.agents.command import client_configuration, run_agent
+from hud_mcp.agents.kind import AgentKind, AgentOptions, Workplace
+from hud_mcp.base.child import child_environment
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidAgent
 from hud_mcp.session.caller import session_token
 
-__all__ = ["READY", "ReadyAgent", "check_ready", "is_ready"]
+__all__ = ["PROGRAM", "ProgramAgent", "check_program"]
 
 _SERVER = "hud-mcp"
 _TOLD = (
@@ -29,12 +32,12 @@ _SECRET = "HUD_MCP_TOKEN"  # noqa: S105  # the name of a variable
 
 @dataclass(frozen=True)
 class _Start:
-    """How a program is started for one session.
+    """The start of a program for one session.
 
     Attributes:
-        arguments: After the program's name; the prompt is on its standard input.
-        variables: What it finds in its environment beside the user's own.
-        files: What it finds in its folder, as JSON, by path.
+        arguments: The arguments after the program's name. The prompt is on its standard input.
+        variables: Variables of its environment, beside the user's own.
+        files: The JSON files in its folder, by path.
     """
 
     arguments: Sequence[str]
@@ -44,12 +47,12 @@ class _Start:
 
 @dataclass(frozen=True)
 class _Program:
-    """One of them.
+    """A program that is an agent already.
 
     Attributes:
-        program: What is looked for on PATH.
-        package: What npm installs it from.
-        start: How it is started, by the server's address and the session's credential.
+        program: Its name on PATH.
+        package: The npm package that installs it.
+        start: Makes its start from the server's address and the session's credential.
     """
 
     program: str
@@ -73,8 +76,8 @@ _CODEX_OFF = (
     "view_image", "browser_use", "computer_use", "skill_search", "sleep_tool", "tool_suggest",
     "workspace_dependencies", "hooks",
 )  # fmt: skip
-"""What it can do by itself, by the list of version 0.169: `view_image` reads files. As settings,
-these may be unknown to another version; `--disable` would refuse to start."""
+"""Its own abilities, by the list of version 0.169: `view_image` reads files. Another version may
+not know a setting; `--disable` would refuse to start."""
 
 
 def _codex(url: str, token: str) -> _Start:
@@ -131,26 +134,21 @@ def _gemini(url: str, token: str) -> _Start:
     )
 
 
-READY = {
+_PROGRAMS = {
     "claude-code": _Program("claude", "@anthropic-ai/claude-code", _claude),
     "codex": _Program("codex", "@openai/codex", _codex),
     "gemini": _Program("gemini", "@google/gemini-cli", _gemini),
 }
-"""By the name that `--agent` takes."""
+"""The programs, by the names that `--agent` takes."""
 
 
-def is_ready(name: str) -> bool:
-    """Whether a name is one of these, alone or with a model: `codex`, `codex:MODEL`."""
-    return name.partition(":")[0] in READY
-
-
-def check_ready(name: str) -> None:
-    """Check that a program is there.
+def check_program(name: str) -> None:
+    """Check that a program is installed.
 
     Raises:
-        InvalidAgent: It is not; the text says how to install it.
+        InvalidAgent: It is not on PATH; the text says how to install it.
     """
-    known = READY[name.partition(":")[0]]
+    known = _PROGRAMS[name.partition(":")[0]]
     if shutil.which(known.program) is None:
         raise InvalidAgent(
             f"--agent {name} runs the program {known.program}, which is not on PATH. Install it: "
@@ -158,13 +156,13 @@ def check_ready(name: str) -> None:
         )
 
 
-class ReadyAgent:
-    """Runs such a program for each task, in an empty folder.
+class ProgramAgent:
+    """An agent that runs such a program for each task, in an empty folder.
 
     Args:
-        name: `claude-code`, `codex` or `gemini`; after a colon, the model that it is to use.
+        name: `claude-code`, `codex` or `gemini`; after a colon, the model that it uses.
         url: Where the server listens.
-        token: The run's bearer token; a program is given that of its own session, made from it.
+        token: The run's bearer token. A program gets the token of its own session, made from it.
     """
 
     is_remote = True
@@ -179,13 +177,13 @@ class ReadyAgent:
 
         Raises:
             CommandDied: Its exit status is not 0.
-            InvalidAgent: It is not there any more.
+            InvalidAgent: The program is not there any more.
 
-        If this call is cancelled, it is killed, with everything that it started.
+        If this call is cancelled, the program is killed, with everything that it started.
         """
-        check_ready(self.name)
+        check_program(self.name)
         kind, _, model = self.name.partition(":")
-        known = READY[kind]
+        known = _PROGRAMS[kind]
         start = known.start(self._url, session_token(self._token, agent.session))
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as place:
             folder = Path(place) / "work"
@@ -198,7 +196,7 @@ class ReadyAgent:
             with prompt.open("rb") as said:
                 await run_agent(
                     command,
-                    {**own_environment(), **start.variables},
+                    {**child_environment(), **start.variables},
                     agent,
                     folder=folder,
                     title=known.program,
@@ -213,3 +211,11 @@ def _write(folder: Path, files: Mapping[str, object]) -> None:
         descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(orjson.dumps(content))
+
+
+@asynccontextmanager
+async def _open(options: AgentOptions, place: Workplace) -> AsyncGenerator[ProgramAgent]:
+    yield ProgramAgent(options.name, url=place.url, token=place.token)
+
+
+PROGRAM = AgentKind(_open, check=lambda options: check_program(options.name), is_remote=True)

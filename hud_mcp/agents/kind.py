@@ -1,0 +1,145 @@
+"""The kinds of agents, and their names: the core's own, then those of plugins.
+
+A name stands for one agent (`oracle`, `codex`), or, with a colon at its end, for every agent of a
+scheme (`anthropic:` of `anthropic:MODEL`). Nothing but the table loads until a name is found.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pydantic import Field
+
+from hud_mcp.agents.agent import Agent
+from hud_mcp.environment import Environment
+from hud_mcp.environment.task import Task
+from hud_mcp.registry import find, load, names_of, table
+from hud_mcp.values.action import Value
+
+if TYPE_CHECKING:
+    from mcp_types import Tool
+
+__all__ = [
+    "AgentKind",
+    "AgentOptions",
+    "ListTools",
+    "Solver",
+    "Workplace",
+    "agent_names",
+    "agent_schemes",
+    "find_agent",
+]
+
+SCRIPTED: Mapping[str, str] = {
+    "oracle": "hud_mcp.agents.oracle:ORACLE",
+    "nop": "hud_mcp.agents.oracle:NOP",
+    "random": "hud_mcp.agents.random:RANDOM",
+}
+"""Agents of the core that need no model."""
+
+PROGRAMS: Mapping[str, str] = {
+    "claude-code": "hud_mcp.agents.programs:PROGRAM",
+    "codex": "hud_mcp.agents.programs:PROGRAM",
+    "gemini": "hud_mcp.agents.programs:PROGRAM",
+}
+"""Programs that are agents already, alone or with a model after a colon: `codex:MODEL`."""
+
+ListTools = Callable[[str], "Awaitable[Sequence[Tool]]"]
+"""Lists the tools of a session's agent, by the session's id."""
+
+
+class Solver(Protocol):
+    """An agent that works on the tasks of a job."""
+
+    @property
+    def name(self) -> str:
+        """The agent's name in the job."""
+        ...
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it calls the server by itself, and not through the agent's handle."""
+        ...
+
+    async def solve(self, agent: Agent, task: Task) -> None:
+        """Work on one task. If this call is cancelled, everything that it has started stops."""
+        ...
+
+
+class AgentOptions(Value):
+    """The options of a named agent. A job's record keeps them, and a resumed job reads them."""
+
+    name: str = Field(description="With its scheme: `anthropic:claude-…`.")
+
+
+async def _no_tools(session: str) -> "Sequence[Tool]":
+    del session
+    return ()
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """The surroundings of an agent in a job.
+
+    Attributes:
+        environments: Loads the job's environments that this process can load.
+        max_steps: The most steps of a run, or None.
+        url: The address of the server for agents that call it by themselves; else empty.
+        token: The job's bearer token there.
+        list_tools: Lists the tools of a session's agent.
+        spent_usd: The cost of the job so far.
+        note: Shows a line to people.
+    """
+
+    environments: Callable[[], Sequence[Environment]] = tuple
+    max_steps: int | None = None
+    url: str = ""
+    token: str = field(default="", repr=False)
+    list_tools: ListTools = _no_tools
+    spent_usd: float = 0.0
+    note: Callable[[str], None] = lambda _text: None
+
+
+@dataclass(frozen=True)
+class AgentKind:
+    """An entry of the agents' table.
+
+    Attributes:
+        open: Makes the agent, and keeps it while a job runs.
+        check: Raises an error if such an agent cannot work here. Nothing has begun by then.
+        options: The class of its options.
+        is_remote: Whether it is another process that calls the server over HTTP by itself.
+        is_person: Whether a person works: on one task at a time, for as long as it takes.
+        lists_tools: Whether it asks for the list of a session's tools.
+    """
+
+    open: Callable[[Any, Workplace], AbstractAsyncContextManager[Solver]]
+    check: Callable[[Any], None] = lambda _options: None
+    options: type[AgentOptions] = AgentOptions
+    is_remote: bool = False
+    is_person: bool = False
+    lists_tools: bool = False
+
+
+def find_agent(name: str) -> AgentKind | None:
+    """Load the kind of a named agent; None if no table has the name or its scheme."""
+    scheme, colon, _ = name.partition(":")
+    reference = None if colon else SCRIPTED.get(scheme)
+    reference = reference or PROGRAMS.get(scheme)
+    return load(reference) if reference else find("agents", f"{scheme}{colon}")
+
+
+def agent_names(*, with_others: bool = False) -> tuple[str, ...]:
+    """Return the names of agents that need nothing after a colon.
+
+    Args:
+        with_others: Whether to read the entry points of other distributions, which takes a while.
+    """
+    found = names_of("agents") if with_others else table("agents")
+    return (*SCRIPTED, *(name for name in found if not name.endswith(":")), *PROGRAMS)
+
+
+def agent_schemes() -> tuple[str, ...]:
+    """Return the schemes of agents that need more after a colon, each without the colon."""
+    return tuple(name.removesuffix(":") for name in table("agents") if name.endswith(":"))

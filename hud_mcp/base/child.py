@@ -1,0 +1,199 @@
+"""A server of this program as its child process: its command, its environment, its token, its end.
+
+Whoever starts one gives it no token in its environment, which other processes of this user read in
+`/proc` while it runs. Its own token goes over its standard input.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import anyio
+from anyio.abc import Process
+from anyio.streams.text import TextReceiveStream
+
+from hud_mcp.base.secrets import hidden_for_children
+from hud_mcp.errors import EnvironmentFailed
+
+__all__ = [
+    "STOP_S",
+    "TOKENS",
+    "OwnServer",
+    "child_environment",
+    "drain",
+    "ended_in_order",
+    "make_secret_file",
+]
+
+TOKENS = frozenset({"HUD_MCP_OPERATOR_TOKEN", "HUD_MCP_TOKEN", "HUD_MCP_CHANNEL_TOKEN"})
+"""Variables of this process that no child of it is given."""
+
+STOP_S = 10.0
+"""The time that a server has to end in order, before it is killed."""
+
+_LOG_CHARS = 2000
+
+
+def child_environment() -> dict[str, str]:
+    """Return the environment of a child: this process's without tokens, with the hidden paths."""
+    return {k: v for k, v in os.environ.items() if k not in TOKENS} | hidden_for_children()
+
+
+def make_secret_file(path: Path, secret: str) -> Path:
+    """Write a file that nobody but this user may read, and return its path."""
+    path.touch(mode=0o600)
+    path.write_text(secret)
+    return path
+
+
+@dataclass(frozen=True)
+class OwnServer:
+    """The start of a server of this program as a child process.
+
+    Attributes:
+        arguments: The arguments of `hud-mcp`, or of `module`.
+        log: The open file that takes its standard error; None for this process's own.
+        variables: Variables beside those of `child_environment`.
+        module: The module that the child runs.
+    """
+
+    arguments: Sequence[str]
+    log: IO[Any] | None
+    variables: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    module: str = "hud_mcp"
+
+    @property
+    def command(self) -> list[str]:
+        """The program and its arguments. `-P` keeps the folder at hand out of its imports."""
+        return [sys.executable, "-P", "-m", self.module, *self.arguments]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of the child, whole."""
+        return child_environment() | dict(self.variables)
+
+    def log_end(self) -> str:
+        """Return the end of its log, for an error; empty if the log cannot be read."""
+        if self.log is None:
+            return ""
+        with suppress(OSError, ValueError):
+            self.log.flush()
+        try:
+            return Path(self.log.name).read_text(errors="replace")[-_LOG_CHARS:].strip()
+        except (OSError, TypeError):
+            return ""
+
+    def popen(
+        self,
+        *,
+        stdin: int,
+        stdout: int | IO[Any],
+        bufsize: int = -1,
+        pass_fds: Sequence[int] = (),
+        leads_session: bool = False,
+    ) -> "subprocess.Popen[bytes]":
+        """Start the server for a program that waits.
+
+        Args:
+            stdin: As for `subprocess.Popen`.
+            stdout: The same.
+            bufsize: The same.
+            pass_fds: The same.
+            leads_session: Whether signals of this terminal pass it by.
+        """
+        return subprocess.Popen(  # noqa: S603  # this program
+            self.command,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=self.log,
+            env=self.environment,
+            bufsize=bufsize,
+            pass_fds=pass_fds,
+            start_new_session=leads_session,
+        )
+
+    @asynccontextmanager
+    async def running(
+        self, *, token: str | None = None, stop_s: float = STOP_S
+    ) -> AsyncGenerator[Process]:
+        """Start the server, and end it in order when the block ends.
+
+        Its standard input is a pipe, which closes when this process dies, so that the server ends
+        too. It leads a session of its own: Ctrl-C is for this process, which then ends it.
+
+        Args:
+            token: A token to hand over by the first line of its standard input, or None.
+            stop_s: The time that it has to end, before it is killed.
+        """
+        process = await anyio.open_process(
+            self.command,
+            stdin=subprocess.PIPE,
+            stderr=self.log,
+            env=self.environment,
+            start_new_session=True,
+        )
+        async with ended_in_order(process, within_s=stop_s):
+            if token is not None and process.stdin is not None:
+                # A server that has died already is found out by who reads from it.
+                with suppress(anyio.BrokenResourceError, BrokenPipeError):
+                    await process.stdin.send(f"{token}\n".encode())
+            yield process
+
+    async def read_announced(self, process: Process, prefix: str, *, within_s: float) -> str:
+        """Return the rest of the first line of standard output that has a prefix.
+
+        The process can then write on: `drain` takes the rest of its output.
+
+        Raises:
+            EnvironmentFailed: No such line came in time; the text has the end of the log.
+        """
+        if process.stdout is not None:
+            text = ""
+            with anyio.move_on_after(within_s):
+                async for chunk in TextReceiveStream(process.stdout):
+                    text += chunk
+                    for line in text.splitlines(keepends=True):
+                        if line.startswith(prefix) and line.endswith("\n"):
+                            return line.removeprefix(prefix).strip()
+        raise self.did_not_start()
+
+    def did_not_start(self, reason: object = "") -> EnvironmentFailed:
+        """Return the error of a server that did not start, with the end of its log.
+
+        Args:
+            reason: The reason, if it is known.
+        """
+        said = f": {reason}" if reason else ""
+        return EnvironmentFailed(f"The server did not start{said}.\n{self.log_end()}")
+
+
+async def drain(process: Process) -> None:
+    """Read and drop the rest of a process's output: a full pipe would stop it."""
+    if process.stdout is not None:
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            async for _ in process.stdout:
+                pass
+
+
+@asynccontextmanager
+async def ended_in_order(process: Process, *, within_s: float = STOP_S) -> AsyncGenerator[None]:
+    """End a process when the block ends: asked first, and killed if it does not end in time.
+
+    The process has ended afterwards, also if the block is cancelled.
+    """
+    try:
+        yield
+    finally:
+        with anyio.CancelScope(shield=True):
+            if process.returncode is None:
+                process.terminate()
+                with anyio.move_on_after(within_s):
+                    await process.wait()
+            if process.returncode is None:
+                process.kill()
+            await process.aclose()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hud_mcp.loading.source import shipped_folder as shipped_folder
     from hud_mcp.server.app import build_server as build_server
     from hud_mcp.server.http import serve_http as serve_http
-    from hud_mcp.server.own_tools import LocalTools as LocalTools
+    from hud_mcp.server.local import LocalTools as LocalTools
     from hud_mcp.server.stdio.calls import serve_calls as serve_calls
     from hud_mcp.server.stdio.serve import serve_stdio as serve_stdio
     from hud_mcp.server.web.auth import Hosts as Hosts

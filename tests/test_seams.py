@@ -25,10 +25,6 @@ IN_FUNCTIONS = {
     ("base.lazy", "hud_mcp.registry"): "a start needs no table of former names",
     ("__main__", "hud_mcp.cli"): "Ctrl-C is quiet while the commands load",
     (
-        "environment.loading",
-        "hud_mcp.loading",
-    ): "load_environment is HUD's name for what loads this module's package",
-    (
         "plugins.sets.reasoning_process",
         "reasoning_gym",
     ): "a process of its own, which first keeps what generators print from its answer",

@@ -10,8 +10,8 @@ from hud_mcp.cli.output import cell
 from hud_mcp.environment import Environment
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError
-from hud_mcp.loading.bridged import is_bridged
-from hud_mcp.loading.places import find_sources
+from hud_mcp.loading.find import find_sources
+from hud_mcp.loading.source import Source
 
 __all__ = ["environments_of", "print_needs"]
 
@@ -25,7 +25,7 @@ def environments_of(tasks: Taskset, files: Sequence[Path]) -> list[Environment]:
     """
     try:
         found = find_sources((), tasks, files[0] if len(files) == 1 else Path.cwd())
-        loaded = surfaces.load_environments([each for each in found if not is_bridged(each)])
+        loaded = surfaces.load_environments([s for s in found if not Source(s).is_remote])
     except HudMcpError:  # a list of tasks is not the place to say what eval says
         return []
     named = set(tasks.environment_names)

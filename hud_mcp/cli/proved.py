@@ -10,10 +10,10 @@ import click
 from hud_mcp.environment import Environment
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, SourceNotFound
-from hud_mcp.loading.bridged import is_bridged
-from hud_mcp.loading.places import find_sources, lasting_source
+from hud_mcp.loading.find import find_sources
 from hud_mcp.loading.sets import ALL, find_sets, find_taskset, is_all, ready_sets
-from hud_mcp.loading.source import is_also_a_set, load_environments
+from hud_mcp.loading.shipped import is_also_a_set
+from hud_mcp.loading.source import Source, lasting_source, load_environments
 from hud_mcp.rollout.checking.job import Wanted, rows_wanted, templates_wanted, unloaded
 
 __all__ = ["Found", "find_wanted"]
@@ -116,7 +116,7 @@ def _place(given: str) -> Path | None:
         UsageError: It is on another server.
         SourceNotFound: It is neither.
     """
-    if is_bridged(given):
+    if Source(given).is_remote:
         raise click.UsageError(
             f"{given} is on another server. `check` takes only files and names of this machine, "
             "because it reads what the templates hide."

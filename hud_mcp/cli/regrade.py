@@ -25,7 +25,7 @@ from hud_mcp.cli.telling import Telling
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError
-from hud_mcp.loading.places import find_sources
+from hud_mcp.loading.find import find_sources
 from hud_mcp.loading.provenance import told_sets
 from hud_mcp.loading.sets import find_taskset
 from hud_mcp.loading.source import load_environments

@@ -18,7 +18,7 @@ from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.recording import no_record_option, store_option
 from hud_mcp.cli.serving import run
 from hud_mcp.cli.tokens import token_file_option
-from hud_mcp.loading.bridged import is_bridged
+from hud_mcp.loading.source import Source
 from hud_mcp.registry import service
 from hud_mcp.server.stdio.descriptors import claim_stdio
 from hud_mcp.session.limits import Limits
@@ -208,7 +208,7 @@ def command(ctx: click.Context, **options: Any) -> None:
         raise click.UsageError("--openenv is a wire over HTTP; name an address by --http too.")
     if options["reload"] and options["channel"] is not None:
         raise click.UsageError("--reload works only over MCP; leave out --channel.")
-    if options["reload"] and any(is_bridged(each) for each in options["sources"]):
+    if options["reload"] and any(Source(each).is_remote for each in options["sources"]):
         raise click.UsageError(
             "--reload follows files, and a bridged environment has its own "
             "server. Leave out --reload."

@@ -137,8 +137,10 @@ async def _open_sessions(options: dict[str, Any], bridges: AsyncExitStack) -> An
         options["reloading"] = Reloading(options, bridges)
         options["reloading"].freeze(environments)
     bridged = await bridges.enter_async_context(
-        service("open bridges")(
-            options["sources"], options["python"], [e.name for e in environments]
+        surfaces.opened(
+            options["sources"],
+            python=options["python"],
+            taken=[each.name for each in environments],
         )
     )
     environments += bridged

@@ -5,7 +5,7 @@ from typing import Any
 
 from hud_mcp.cli import surfaces
 from hud_mcp.errors import HudMcpError
-from hud_mcp.loading.bridged import is_bridged
+from hud_mcp.loading.source import Source
 
 __all__ = ["load", "only_environment"]
 
@@ -26,7 +26,7 @@ def load(
     Raises:
         SourceNotFound, InvalidEnvironment, InvalidTask: As loading them does.
     """
-    plain = [source for source in sources if not is_bridged(source)]
+    plain = [source for source in sources if not Source(source).is_remote]
     environments = surfaces.load_environments(plain if sources else surfaces.default_sources())
     if tasksets:
         found = [surfaces.find_sets([name]).read().tasks for name in tasksets]

@@ -20,7 +20,6 @@ from hud_mcp.environment.environment import (
     Environment,
     declared_environment,
 )
-from hud_mcp.environment.loading import load_environment
 from hud_mcp.environment.template import Answer
 from hud_mcp.registry import service
 from hud_mcp.values.capability import Capability
@@ -44,11 +43,19 @@ __all__ = [
     "Workspace",  # pyright: ignore[reportUnsupportedDunderAll]  # by __getattr__
     "WorkspaceRoute",  # pyright: ignore[reportUnsupportedDunderAll]  # by __getattr__
     "declared_environment",
-    "load_environment",
+    "load_environment",  # pyright: ignore[reportUnsupportedDunderAll]  # by __getattr__
 ]
 
 _OF_A_PLUGIN = frozenset(
-    {"DEFAULT_SYSTEM_MOUNTS", "Mount", "MountKind", "Peer", "Workspace", "WorkspaceRoute"}
+    {
+        "DEFAULT_SYSTEM_MOUNTS",
+        "Mount",
+        "MountKind",
+        "Peer",
+        "Workspace",
+        "WorkspaceRoute",
+        "load_environment",
+    }
 )
 
 

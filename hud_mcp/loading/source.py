@@ -1,88 +1,149 @@
-"""Where environments and tasksets come from: a shipped name, a file, a file and a name, `gym:ID`.
+"""One source of environments, and the loading of its files.
 
-This module owns the finding and the loading; declaring is the file's own business.
+A source is a shipped name, a Python file, a folder with an `env.py`, or one of these with the name
+of an environment in it. The registry adds schemes: `gym:ID`, `hud:FILE`, `tcp://HOST:PORT`.
 """
 
-import importlib
-import importlib.util
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
-from urllib.parse import parse_qsl, urlencode
 
 from hud_mcp.environment.author_files import load_module, loaded_module
 from hud_mcp.environment.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import (
     InvalidEnvironment,
-    NotInstalled,
     SourceNotFound,
     did_you_mean,
     name_known,
 )
-from hud_mcp.loading.bridged import is_bridged
+from hud_mcp.loading.shipped import LISTING, shipped_environments
+from hud_mcp.registry import find, table
 
 __all__ = [
-    "LISTING",
+    "Scheme",
+    "Source",
     "declared_tasks",
-    "default_sources",
-    "gymnasium_source",
-    "is_also_a_set",
     "lasting_source",
     "load_environments",
     "narrow_sources",
-    "shipped_environments",
-    "shipped_folder",
-    "shipped_name",
+    "opened",
+    "scheme_of",
 ]
 
-
-LISTING = "`hud-mcp tasks` lists the sets of tasks with their environments."
-"""What lists all shipped environments."""
-
-_GYM = "gym:"
-_GYM_NAME = re.compile(r"CARL[A-Z][A-Za-z0-9]*|[A-Za-z0-9_-]+-v\d+")
-"""How environments made of Gymnasium ids are called, as rows name them."""
-
-_ALSO_DECLARED = {"intercode-workspace": "intercode"}
-"""Shipped environments that are declared in the file of another one."""
+_SCHEME = re.compile(r"[a-z][a-z0-9+-]+")
 
 
-def shipped_folder(name: str) -> Path:
-    """The folder `environments` or `taskset_data`, beside the package or inside it."""
-    package = Path(__file__).resolve().parents[1]
-    inside = package / name
-    return inside if inside.is_dir() else package.parent / name
+@dataclass(frozen=True)
+class Scheme:
+    """A kind of source that is no file: an entry in a plugin's table `sources`.
+
+    Attributes:
+        load: Makes the environments of a source in this process, each once; None if they run in a
+            server elsewhere.
+        open: Opens a source of a server elsewhere, and closes it afterwards. It takes `python`, an
+            interpreter for that server or None.
+        lasting: Returns a source that means the same from any folder.
+        named: Returns the source of an environment by its name; None if the scheme has none of it.
+    """
+
+    load: Callable[[str], list[Environment]] | None = None
+    open: Callable[..., AbstractAsyncContextManager[list[Environment]]] | None = None
+    lasting: Callable[[str], str] = str
+    named: Callable[[str], str | None] = lambda _: None
 
 
-def shipped_environments() -> dict[str, Path]:
-    """The environments that come with the package: name to file."""
-    folder = shipped_folder("environments")
-    found = {p.stem: p for p in folder.glob("*.py") if not p.name.startswith("_")}
-    found |= {p.parent.name: p for p in folder.glob("*/env.py")}
-    return dict(sorted(found.items()))
+class Source:
+    """One source of environments.
+
+    Args:
+        text: The source as a user writes it.
+
+    Attributes:
+        is_remote: Whether a server elsewhere runs the environments, so that no process of ours
+            loads them.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._scheme = scheme_of(text)
+        self.is_remote = self._scheme is not None and self._scheme.load is None
+
+    def load(self) -> list[Environment]:
+        """Load the environments in this process.
+
+        Raises:
+            SourceNotFound: The source does not exist, or is remote.
+            InvalidEnvironment: The file fails to load, or declares none.
+            NotInstalled: The source needs an optional package.
+        """
+        if self._scheme is None:
+            return _declared_at(self.text)
+        if self._scheme.load is None:
+            raise SourceNotFound(f"{self.text} is a server elsewhere; name a file or a name here.")
+        return self._scheme.load(self.text)
+
+    @asynccontextmanager
+    async def opens(self, *, python: str | None = None) -> AsyncGenerator[list[Environment]]:
+        """Load the environments, or connect to the server that has them, for this block.
+
+        Args:
+            python: The interpreter for a server that the scheme starts.
+
+        Raises:
+            SourceNotFound, InvalidEnvironment, NotInstalled: As for `load`.
+            EnvironmentFailed, ChannelFailed: The server cannot be reached.
+        """
+        if self._scheme is None or self._scheme.open is None:
+            yield self.load()
+            return
+        async with self._scheme.open(self.text, python=python) as environments:
+            yield environments
 
 
-def is_also_a_set(name: str) -> bool:
-    """Whether the name of a shipped environment is that of a shipped taskset too."""
-    rows = shipped_folder("taskset_data") / f"{name}.jsonl"
-    return name in shipped_environments() and rows.is_file()
+@asynccontextmanager
+async def opened(
+    sources: Iterable[str], *, python: str | None = None, taken: Collection[str] = ()
+) -> AsyncGenerator[list[Environment]]:
+    """Connect to the remote ones among some sources for this block.
+
+    Args:
+        sources: Any sources; those that this process loads are left out.
+        python: The interpreter for servers that schemes start.
+        taken: The names of other environments.
+
+    Raises:
+        InvalidEnvironment: Two environments have one name.
+        EnvironmentFailed, ChannelFailed, SourceNotFound: A server cannot be reached.
+    """
+    names, environments = list(taken), list[Environment]()
+    async with AsyncExitStack() as stack:
+        for source in map(Source, sources):
+            if not source.is_remote:
+                continue
+            for each in await stack.enter_async_context(source.opens(python=python)):
+                if each.name in names:
+                    raise InvalidEnvironment(
+                        f"Two environments are named {each.name!r}, and one is at {source.text}. "
+                        "Serve them separately, or rename one."
+                    )
+                names.append(each.name)
+                environments.append(each)
+        yield environments
 
 
-def shipped_name(env: str) -> str | None:
-    """What the shipped file is called that declares an environment; None where none does."""
-    shipped = shipped_environments()
-    name = _ALSO_DECLARED.get(env, env)
-    return name if name in shipped else None
-
-
-def default_sources() -> tuple[str, ...]:
-    """What `serve` serves when nothing is named: `./env.py`, else the quickstart environments."""
-    if Path("env.py").is_file():
-        return ("env.py",)
-    return ("letter_count", "browser")
+def scheme_of(text: str) -> Scheme | None:
+    """Return the scheme of a source; None for a file or a shipped name."""
+    name, colon, _ = text.partition(":")
+    if not colon or not _SCHEME.fullmatch(name):
+        return None
+    # A file or a shipped name before a colon is nearer than a scheme of another distribution.
+    is_near = name in shipped_environments() or Path(name).exists()
+    return None if is_near and name not in table("sources") else find("sources", name)
 
 
 def load_environments(sources: Iterable[str]) -> list[Environment]:
@@ -92,7 +153,7 @@ def load_environments(sources: Iterable[str]) -> list[Environment]:
         sources: Each a shipped name (`browser`), a Python file (`path/to/env.py`), a folder
             with an `env.py`, or one of these with the name of an environment in it
             (`env.py:shop`); or any Gymnasium environment (`gym:CartPole-v1`), with options
-            (`gym:CARLCartPole?context=train&screen=0`).
+            (`gym:CARLCartPole?context=train&screen=0`). Plugins may add more schemes.
 
     Raises:
         SourceNotFound: A source does not exist; the text lists those that do.
@@ -101,7 +162,7 @@ def load_environments(sources: Iterable[str]) -> list[Environment]:
     """
     loaded: dict[str, Environment] = {}
     for source in sources:
-        for environment in _load(source):
+        for environment in Source(source).load():
             other = loaded.setdefault(environment.name, environment)
             same = other.file == environment.file and other.digest == environment.digest
             if not same:
@@ -113,13 +174,12 @@ def load_environments(sources: Iterable[str]) -> list[Environment]:
 
 
 def declared_tasks(environments: Iterable[Environment]) -> list[Task]:
-    """The tasks that authors' files declare beside templates, such as `tasks = [count(word="x")]`.
+    """Return the tasks that authors' files declare beside templates, each once, in order.
 
-    What is public in a file and is a task, a taskset, or a list of tasks; each once, in order.
+    They are public names of a task, a taskset or a list, such as `tasks = [count(word="x")]`.
 
     Args:
-        environments: Those that are served: the files that declare them are looked at, and
-            tasks of other environments are left out.
+        environments: The served environments. Tasks of others in their files are left out.
     """
     served = list(environments)
     names = {environment.name for environment in served}
@@ -137,32 +197,44 @@ def declared_tasks(environments: Iterable[Environment]) -> list[Task]:
 
 
 def lasting_source(source: str) -> str:
-    """A source that means the same from any folder."""
-    if source.startswith(_GYM):
-        env_id, options = _split_options(source)
-        lasting = {
-            name: str(Path(value).resolve()) if Path(value).is_file() else value
-            for name, value in options.items()
-        }
-        return f"{_GYM}{env_id}" + (f"?{urlencode(lasting, safe='/')}" if lasting else "")
+    """Return a source that means the same from any folder."""
+    if (scheme := scheme_of(source)) is not None:
+        return scheme.lasting(source)
     place, colon, name = source.rpartition(":")
     if colon and Path(place).exists():
         return f"{Path(place).resolve()}:{name}"
     return str(Path(source).resolve()) if Path(source).exists() else source
 
 
-def gymnasium_source(name: str) -> str | None:
-    """The source of a Gymnasium environment by the name of its environment; None for others."""
-    return f"{_GYM}{name}" if _GYM_NAME.fullmatch(name) else None
+def narrow_sources(sources: Iterable[str], names: Collection[str]) -> list[str]:
+    """Return sources that load only environments of some names, as far as files can tell.
+
+    A file may declare environments that need more than a job's tasks do.
+
+    Args:
+        sources: Any sources.
+        names: The names of the wanted environments.
+
+    Raises:
+        SourceNotFound: A source does not exist.
+        InvalidEnvironment: A file fails to load, or declares two environments of one name.
+    """
+    narrowed: list[str] = []
+    for source in sources:
+        is_file = scheme_of(source) is None
+        place, wanted = _split(source) if is_file else (source, None)
+        declared = _declared_in(load_module(_find_file(place))) if is_file else []
+        used = [each.name for each in declared if each.name in names]
+        is_wider = wanted is None and 0 < len(used) < len(declared)
+        narrowed += [f"{place}:{name}" for name in used] if is_wider else [source]
+    return narrowed
 
 
 def _place(environment: Environment) -> str:
     return environment.made_of or str(environment.file)
 
 
-def _load(source: str) -> list[Environment]:
-    if source.startswith(_GYM):
-        return [_load_gymnasium(source)]
+def _declared_at(source: str) -> list[Environment]:
     place, wanted = _split(source)
     path = _find_file(place)
     environments = _declared_in(load_module(path))
@@ -181,73 +253,8 @@ def _load(source: str) -> list[Environment]:
     return chosen
 
 
-def narrow_sources(sources: Iterable[str], names: Collection[str]) -> list[str]:
-    """Sources that load no environment beside those of some names, as far as files can tell.
-
-    A file may declare environments that need more than a job's tasks do.
-
-    Args:
-        sources: As for `load_environments`, or bridged.
-        names: The environments that are wanted.
-
-    Raises:
-        SourceNotFound: A source does not exist.
-        InvalidEnvironment: A file fails to load, or declares two environments of one name.
-    """
-    narrowed: list[str] = []
-    for source in sources:
-        is_file = not (source.startswith(_GYM) or is_bridged(source))
-        place, wanted = _split(source) if is_file else (source, None)
-        declared = _declared_in(load_module(_find_file(place))) if is_file else []
-        used = [each.name for each in declared if each.name in names]
-        is_wider = wanted is None and 0 < len(used) < len(declared)
-        narrowed += [f"{place}:{name}" for name in used] if is_wider else [source]
-    return narrowed
-
-
-def _load_gymnasium(source: str) -> Environment:
-    """Make an environment of a Gymnasium id, once for each way to write it.
-
-    Raises:
-        NotInstalled: The extra that it needs is not there.
-    """
-    missing = [n for n in ("gymnasium", "ConfigSpace") if importlib.util.find_spec(n) is None]
-    if missing:
-        raise NotInstalled(
-            f"{source} needs {' and '.join(missing)}: pip install 'hud-mcp[gymnasium]', or "
-            "'hud-mcp[box2d]' with Box2D."
-        )
-    module: Any = load_module(shipped_folder("environments") / "gym" / "make.py")
-    made: dict[str, Environment] = module.__dict__.setdefault("made", {})
-    lasting = lasting_source(source)
-    if lasting in made:
-        return made[lasting]
-    env_id, options = _split_options(source)
-    if not env_id:
-        raise SourceNotFound(f"{source!r} names no environment; write one, as in gym:CartPole-v1.")
-    try:
-        known: list[str] = module.option_names(env_id)
-        if unknown := [name for name in options if name not in known]:
-            raise InvalidEnvironment(
-                f"{source}: there is no option {unknown[0]!r}.{did_you_mean(unknown[0], known)} "
-                f"There are: {', '.join(known)}."
-            )
-        environment: Environment = module.make(env_id, options)
-    except ValueError as exc:
-        raise InvalidEnvironment(f"{source}: {exc}") from exc
-    environment.loaded(text=lasting)
-    made[lasting] = environment
-    return environment
-
-
-def _split_options(source: str) -> tuple[str, dict[str, str]]:
-    """The id and the options of `gym:ID?name=value&name=value`."""
-    env_id, _, options = source.removeprefix(_GYM).partition("?")
-    return env_id, dict(parse_qsl(options, keep_blank_values=True))
-
-
 def _check_world(environment: Environment) -> None:
-    """Let a kind of world that can tell early what it misses do so, with the file's name."""
+    """Let the kind of world check the file's folder, and name the file in its error."""
     try:
         environment.world.check(environment.folder)
     except InvalidEnvironment as exc:

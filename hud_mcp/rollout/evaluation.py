@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from hud_mcp.agents.kind import Solver, Workplace
-from hud_mcp.loading.bridged import is_bridged
-from hud_mcp.loading.source import load_environments
+from hud_mcp.loading.source import Source, load_environments
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.agents import open_agent, tools_of
 from hud_mcp.rollout.attempt import Attempt, Bounds
@@ -150,4 +149,4 @@ class Evaluation:
 
 def _loadable(how: RunOptions) -> list[str]:
     """Return the sources that this process can load."""
-    return [source for source in how.sources if not is_bridged(source)]
+    return [each for each in how.sources if not Source(each).is_remote]

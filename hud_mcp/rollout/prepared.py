@@ -11,9 +11,8 @@ from hud_mcp.environment import declared_environment
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidAgent
-from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.loading.contexts import SELECTORS, contexts_for, spread
-from hud_mcp.loading.places import declared_source, find_sources, lasting_source
+from hud_mcp.loading.find import declared_source, find_sources
 from hud_mcp.loading.protocols import (
     PROTOCOL,
     PROTOCOLS,
@@ -32,7 +31,8 @@ from hud_mcp.loading.provenance import (
     why_not_runnable,
 )
 from hud_mcp.loading.public import count
-from hud_mcp.loading.source import load_environments, narrow_sources, shipped_name
+from hud_mcp.loading.shipped import shipped_name
+from hud_mcp.loading.source import Source, lasting_source, load_environments, narrow_sources
 from hud_mcp.record.job import IN_PROCESS, Job, new_job_id
 from hud_mcp.rollout.agents import agent_name, check_agent, with_options
 from hud_mcp.rollout.options import JobOptions, RunOptions
@@ -169,9 +169,9 @@ def check_in_process(how: RunOptions) -> None:
             f"{agent_name(how)} runs in its own process and calls a server. Leave out "
             "in_process, or give an agent that runs in this process."
         )
-    bridged = [source for source in how.sources if is_bridged(source)]
-    if bridged:
-        raise HudMcpError(f"{bridged[0]} runs elsewhere, so leave in_process out.")
+    remote = [source for source in how.sources if Source(source).is_remote]
+    if remote:
+        raise HudMcpError(f"{remote[0]} runs elsewhere, so leave in_process out.")
 
 
 async def resume_job(
@@ -346,7 +346,7 @@ def _bound(tasks: Taskset, how: RunOptions) -> Taskset:
     Raises:
         InvalidTask: A task cannot be run; the text names its file, line and field.
     """
-    if any(is_bridged(source) for source in how.sources):
+    if any(Source(each).is_remote for each in how.sources):
         return tasks
     found = Catalogue(load_environments(how.sources), [tasks]).tasks
     return Taskset(found, name=tasks.name, id=tasks.id, description=tasks.description)

@@ -22,7 +22,7 @@ from waiting import PATIENCE_S
 from hud_mcp import Agent, Environment, Grade, Opening, Task, Taskset
 from hud_mcp.environment.template import read_prompt
 from hud_mcp.errors import InvalidEnvironment, SourceNotFound
-from hud_mcp.loading.places import find_sources
+from hud_mcp.loading.find import find_sources
 from hud_mcp.loading.sets import find_taskset
 from hud_mcp.loading.source import lasting_source, load_environments
 from hud_mcp.session.registry import Sessions

@@ -19,8 +19,7 @@ from hud_mcp.base.child import TOKENS
 from hud_mcp.base.listening import LOOPBACK
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, sole_cause
-from hud_mcp.loading.bridged import is_bridged
-from hud_mcp.loading.source import load_environments
+from hud_mcp.loading.source import Source, load_environments
 from hud_mcp.plugins.cluster import libraries
 from hud_mcp.plugins.cluster.node_server import NodeServer
 from hud_mcp.plugins.cluster.nodes import Cluster, connected, gather_files
@@ -365,12 +364,12 @@ def _carried(store: Store) -> Mapping[str, str]:
 
 def _needs(how: RunOptions) -> dict[str, Needs]:
     """Return the needs of a session, by environment; those of a bridged one are unknown."""
-    sources = [source for source in how.sources if not is_bridged(source)]
+    sources = [each for each in how.sources if not Source(each).is_remote]
     return {each.name: each.needs for each in load_environments(sources)}
 
 
 def _shows(how: RunOptions) -> bool:
-    sources = [source for source in how.sources if not is_bridged(source)]
+    sources = [each for each in how.sources if not Source(each).is_remote]
     return any(each.world.has_screen for each in load_environments(sources))
 
 

@@ -6,6 +6,7 @@ __all__ = ["PLUGIN"]
 
 PLUGIN = Plugin(
     "gymnasium",
+    sources={"gym": "hud_mcp.plugins.gymnasium.source:SCHEME"},
     names={
         "hud_mcp.carl": "hud_mcp.plugins.gymnasium.carl",
         # For type checkers, which read no names from the second.

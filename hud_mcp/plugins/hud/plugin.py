@@ -47,7 +47,12 @@ PLUGIN = Plugin(
         "openpi/0": "hud_mcp.plugins.hud.endpoints.openpi:publish",
         "ssh/2": "hud_mcp.plugins.hud.endpoints.ssh:publish",
     },
+    sources={
+        "hud": "hud_mcp.plugins.hud.source:SCHEME",
+        "tcp": "hud_mcp.plugins.hud.source:SCHEME",
+    },
     services={
+        "environment.load_environment": "hud_mcp.plugins.hud.live.finding:load_environment",
         "Environment.workspace": "hud_mcp.plugins.hud.workspace.spec:add_workspace",
         "Task.run": "hud_mcp.plugins.hud.runs.tasks:run_task",
         "Taskset.run": "hud_mcp.plugins.hud.runs.tasks:run_tasks",
@@ -57,7 +62,6 @@ PLUGIN = Plugin(
         "channel client": "hud_mcp.plugins.hud.wire.client:ChannelClient",
         "operations": "hud_mcp.plugins.hud.operations:Operations",
         "serve operations": "hud_mcp.plugins.hud.operator_calls:serve_operations",
-        "open bridges": "hud_mcp.plugins.hud.commands.bridges:open_bridges",
         "published tools": "hud_mcp.plugins.hud.commands.bridges:offer_published",
         "listed by bridges": "hud_mcp.plugins.hud.commands.bridges:listed_by",
         "template process": "hud_mcp.plugins.hud.place:TemplateProcess",

@@ -2,17 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import Any
 
-import anyio
-
-from hud_mcp.errors import InvalidEnvironment
-from hud_mcp.loading.bridged import is_bridged
 from hud_mcp.plugins.hud import commands
 
-__all__ = ["listed_by", "offer_published", "open_bridges"]
+__all__ = ["listed_by", "offer_published"]
 
 logger = logging.getLogger(__name__)
 
@@ -51,35 +46,3 @@ def _note(hooks: "asyncio.Future[None]") -> None:
 def listed_by(bridged: Sequence[Any]) -> list[Any]:
     """Return the tasks in the sources of bridged environments, as tasksets."""
     return [commands.Taskset(each.listed, name=each.name) for each in bridged if each.listed]
-
-
-@asynccontextmanager
-async def open_bridges(
-    sources: Sequence[str], python: str | None, taken: Collection[str]
-) -> AsyncGenerator[list[Any]]:
-    """Bridge the HUD environments among some sources while the block runs.
-
-    Args:
-        sources: The sources; those without a HUD environment are ignored.
-        python: The interpreter that has `hud`.
-        taken: The names of the other environments.
-
-    Raises:
-        InvalidEnvironment: Two environments have one name.
-        EnvironmentFailed, ChannelFailed, SourceNotFound: A HUD environment cannot be reached.
-    """
-    opened: list[Any] = []
-    try:
-        for source in filter(is_bridged, sources):
-            opened.append(await commands.bridge(source, python=python))
-            names = [*taken, *(environment.name for environment in opened)]
-            if names.count(opened[-1].name) > 1:
-                raise InvalidEnvironment(
-                    f"Two environments are named {opened[-1].name!r}, and one is at {source}. "
-                    "Serve them separately, or rename one."
-                )
-        yield opened
-    finally:
-        with anyio.CancelScope(shield=True):
-            for environment in opened:
-                await environment.close()

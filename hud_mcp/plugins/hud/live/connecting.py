@@ -10,10 +10,11 @@ from hud_mcp.errors import (
     InvalidTask,
     SourceNotFound,
 )
+from hud_mcp.loading.find import find_environment, find_source
 from hud_mcp.loading.source import lasting_source
 from hud_mcp.plugins.hud.live import surfaces
 from hud_mcp.plugins.hud.live.client import Client, OperatedChannel, operator_token
-from hud_mcp.plugins.hud.live.finding import Wanted, find_environment, find_source
+from hud_mcp.plugins.hud.live.finding import Wanted
 from hud_mcp.plugins.hud.live.local import LocalClient
 from hud_mcp.plugins.hud.live.mcp_client import McpClient, new_token, over_stdio
 from hud_mcp.plugins.hud.wire.streams import read_place

@@ -8,25 +8,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from hud_mcp.environment import Environment, declared_environment
-from hud_mcp.environment.gyms import CustomGym, why_remote
+from hud_mcp.environment import Environment
+from hud_mcp.environment.gyms import CustomGym
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
-from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean, name_known
-from hud_mcp.loading.source import (
-    LISTING,
-    declared_tasks,
-    default_sources,
-    gymnasium_source,
-    load_environments,
-    shipped_environments,
-    shipped_folder,
-    shipped_name,
-)
+from hud_mcp.errors import InvalidTask, did_you_mean
+from hud_mcp.loading.find import find_environment, find_source, load_environment
+from hud_mcp.loading.shipped import shipped_folder
+from hud_mcp.loading.source import declared_tasks, load_environments
 
-__all__ = ["Wanted", "find_environment", "find_source", "find_task", "read_wanted"]
-
-_ENV_FILE = "env.py"
+__all__ = ["Wanted", "find_task", "load_environment", "read_wanted"]
 
 
 @dataclass(frozen=True)
@@ -143,67 +134,6 @@ def _read_task(given: Task | Mapping[str, Any]) -> Task:
         return Task.model_validate(dict(given))
     except ValidationError as exc:
         raise InvalidTask(f"The row is not a task: {exc.errors()[0]['msg']}.") from exc
-
-
-def find_environment(name: str) -> Environment:
-    """Return the environment that a gym's name means, in this process.
-
-    The name is that of an environment that this program declared, of one in `./env.py`, of a
-    shipped one, or of a Gymnasium environment; or it is the path of an environment's file.
-
-    Raises:
-        SourceNotFound: No environment has the name; the text lists those that exist.
-        InvalidEnvironment, NotInstalled: The environment cannot be loaded.
-    """
-    declared = declared_environment(name)
-    if declared is not None:
-        return declared
-    source = find_source(name)
-    found = load_environments([source])
-    if len(found) == 1:
-        return found[0]
-    names = [environment.name for environment in found]
-    if name in names:
-        return found[names.index(name)]
-    raise SourceNotFound(
-        f"{source} has {len(found)} environments; name one, such as {source}:{names[0]}. It has: "
-        f"{', '.join(names)}."
-    )
-
-
-def find_source(name: str) -> str:
-    """Return the source for `hud-mcp serve` of the environment that a gym's name means.
-
-    Raises:
-        SourceNotFound: As for `find_environment`.
-    """
-    shipped = shipped_environments()
-    if (own_file := shipped_name(name)) is not None:
-        return name if own_file == name else f"{own_file}:{name}"
-    place, colon, _ = name.rpartition(":")
-    looks_like_path = "/" in name or "\\" in name or name.endswith(".py")
-    if looks_like_path or (colon and (name.startswith("gym:") or Path(place).exists())):
-        return name
-    own = _own_names()
-    if name in own:
-        return f"{_ENV_FILE}:{name}"
-    source = gymnasium_source(name)
-    if source is not None:
-        return source
-    if (remote := why_remote(name)) is not None:
-        raise SourceNotFound(remote)
-    known = name_known(name, [*own, *shipped], what="There are", listing=LISTING)
-    raise SourceNotFound(
-        f"There is no gym {name!r}.{known} A gym is also any Gymnasium id, such as CartPole-v1, or "
-        "the path of a file that declares an environment."
-    )
-
-
-def _own_names() -> list[str]:
-    """Return the names of the environments in `./env.py`."""
-    if default_sources() != (_ENV_FILE,):
-        return []
-    return [environment.name for environment in load_environments([_ENV_FILE])]
 
 
 def _bare_task(name: str) -> Task:

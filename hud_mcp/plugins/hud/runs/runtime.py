@@ -19,8 +19,8 @@ from hud_mcp.environment import Environment
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import EnvironmentFailed, InvalidTask
+from hud_mcp.loading.find import find_environment
 from hud_mcp.loading.source import load_environments
-from hud_mcp.plugins.hud.live.finding import find_environment
 from hud_mcp.plugins.hud.wire.server import CHANNEL_LIMITS, Channel
 from hud_mcp.plugins.hud.wire.streams import Place, read_place
 from hud_mcp.record.job import Job

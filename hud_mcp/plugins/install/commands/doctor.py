@@ -12,7 +12,7 @@ import orjson
 
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.output import cell, make_console, make_table
-from hud_mcp.loading.bridged import is_bridged
+from hud_mcp.loading.source import Source
 from hud_mcp.plugins.install import commands
 from hud_mcp.plugins.install.commands.first_browser import shown_progress
 from hud_mcp.plugins.install.machine.examination import examine
@@ -55,7 +55,7 @@ def command(*, sources: Sequence[str], fix: bool, store: str | None, as_json: bo
     it exists, or else the quickstart environments.
     """
     configure_logging("error")
-    plain = [each for each in sources or commands.default_sources() if not is_bridged(each)]
+    plain = [each for each in sources or commands.default_sources() if not Source(each).is_remote]
     look = partial(_look, commands.load_environments(plain), store)
     findings = anyio.run(look)
     lacking = {each.name for each in findings if each.state == "failed" or _is_opengl(each)}

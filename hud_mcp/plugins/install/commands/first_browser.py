@@ -12,10 +12,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from hud_mcp.cli.output import asks_here, make_console
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError
-from hud_mcp.loading.bridged import is_bridged
-from hud_mcp.loading.places import find_sources
+from hud_mcp.loading.find import find_sources
 from hud_mcp.loading.sets import find_sets
-from hud_mcp.loading.source import load_environments
+from hud_mcp.loading.source import Source, load_environments
 from hud_mcp.plugins.install.machine.chromium import offer_of
 from hud_mcp.plugins.install.machine.installing import install, still_missing
 from hud_mcp.plugins.install.machine.need import CHROMIUM, browser_fault, find_browser_needs
@@ -53,7 +52,7 @@ def offer_browser(sources: Sequence[str], tasks: Sequence[str] = ()) -> None:
         folders = [path if path.is_dir() else path.parent for path in found]
         wanted = zip(found, folders, strict=True)
         sources = [s for f, place in wanted for s in find_sources((), Taskset.from_file(f), place)]
-    offer_browser_for(load_environments([each for each in sources if not is_bridged(each)]))
+    offer_browser_for(load_environments([each for each in sources if not Source(each).is_remote]))
 
 
 def offer_browser_for(environments: Iterable[Any]) -> None:

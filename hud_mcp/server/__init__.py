@@ -1,1 +1,1 @@
-"""Surfaces that speak MCP."""
+"""The surfaces that speak MCP."""

@@ -1,7 +1,7 @@
-"""The MCP server: its surface is complete when it is built, and fixed but for `--reload`.
+"""The MCP server. Its surface is complete when it is built, and fixed without `--reload`.
 
-It stands on the SDK's low-level server: its tools come from declarations, and what goes
-wrong in one must reach the model as text.
+It stands on the SDK's low-level server, because its tools come from declarations, and a failure of
+one must reach the model as text.
 """
 
 import logging
@@ -52,13 +52,13 @@ logger = logging.getLogger(__name__)
 Context = ServerRequestContext[str, Any]
 
 _LASTING_MS = 60_000
-"""How long a client may take a list for what it is."""
+"""The time for which a client may keep a list."""
 
 _HEADER = "x-mcp-header"
-"""The keyword of an argument that comes as a header, too."""
+"""The keyword of an argument that also comes as a header."""
 
 _BEGINNINGS = frozenset({"initialize", "server/discover"})
-"""What a client asks first, of either era."""
+"""A client's first request, of either era."""
 
 
 def build_server(
@@ -70,12 +70,12 @@ def build_server(
     """Build the server for a registry of sessions; the registry outlives it.
 
     Args:
-        sessions: What is served.
+        sessions: The registry to serve.
         image: The format of pictures, unless a call names one.
         tools: The core tools, in the order in which clients see them.
 
     Raises:
-        InvalidEnvironment: A tool of an environment's own has the name of a core tool.
+        InvalidEnvironment: An environment's own tool has the name of a core tool.
     """
     surface = _Surface(sessions, image, tools)
     lasting_ms = 0 if sessions.reloads else _LASTING_MS
@@ -86,7 +86,7 @@ def build_server(
         instructions=surface.instructions,
         lifespan=_lifespan,
         get_tool_input_schema=surface.schema_of_headers,
-        # Private: an agent of one session and its principal are told different lists.
+        # Private: an agent of one session and its principal get different lists.
         cache_hints={
             "tools/list": CacheHint(ttl_ms=lasting_ms, scope="private"),
             "prompts/list": CacheHint(ttl_ms=lasting_ms, scope="private"),
@@ -111,22 +111,22 @@ def build_server(
 
 @asynccontextmanager
 async def _lifespan(_server: Server[str]) -> AsyncGenerator[str]:
-    """A name for the connection, where a lifespan is one: on stdio and in memory."""
+    """The name of a connection that has a lifespan of its own: on stdio and in memory."""
     yield f"{LOCAL}{secrets.token_hex(8)}"
 
 
 def caller_of(ctx: Context) -> Caller:
-    """Who makes a request.
+    """Return the caller of a request.
 
-    The session header is only believed on the 2025-era leg of HTTP, where the SDK has
-    checked it; on modern requests a client may send anything.
+    The session header counts only on the 2025-era leg of HTTP, where the SDK has checked it. On
+    modern requests a client may send any.
     """
     token = get_access_token()
     caller = Caller() if token is None else caller_of_token(token)
     if ctx.request is None:
         caller = replace(caller, connection=ctx.lifespan_context)
     elif ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-        known = ctx.request.scope.get(CONNECTION)  # of a connection that another replica opened
+        known = ctx.request.scope.get(CONNECTION)  # the connection that another replica opened
         if header := known or ctx.request.headers.get("mcp-session-id"):
             caller = replace(caller, connection=f"{HTTP}{header}")
     meta = (ctx.params or {}).get("_meta")
@@ -135,7 +135,7 @@ def caller_of(ctx: Context) -> Caller:
 
 
 class _Surface:
-    """The handlers."""
+    """The handlers of a server."""
 
     lists: ListChanges
 
@@ -155,7 +155,7 @@ class _Surface:
         """Make the surface of the environments that are served now.
 
         Raises:
-            InvalidEnvironment: A tool has the name of a core tool; the surface is as it was.
+            InvalidEnvironment: A tool has the name of a core tool; the surface stays unchanged.
         """
         core, sessions = self._core, self._sessions
         own = own_tools(sessions, taken=core)
@@ -186,14 +186,14 @@ class _Surface:
         self._agents_instructions = instructions(agents_view)
 
     def schema_of_headers(self, name: str) -> Mapping[str, Any] | None:
-        """The input schema of a tool some of whose arguments come as HTTP headers, too.
+        """Return the input schema of a tool with arguments that also come as HTTP headers.
 
-        The SDK checks them with each call over HTTP, and would list all tools for that.
+        The SDK checks them with each call over HTTP, and would list all tools to find them.
         """
         return self._with_headers.get(name)
 
     def introduce(self, ctx: Context, call_next: CallNext) -> Awaitable[HandlerResult]:
-        """What a connection begins with: to an agent of one session, only what it can do."""
+        """Begin a connection. An agent of one session hears only what it can do."""
         if ctx.method == "tools/list" and self._sessions.reloads:
             self.lists.note(ctx, caller_of(ctx))
         return self._introduced(ctx, call_next) if ctx.method in _BEGINNINGS else call_next(ctx)
@@ -235,7 +235,7 @@ class _Surface:
         return perform_call(call, tool)
 
     def _note_called(self, caller: Caller, key: str) -> None:
-        """Note that the agent itself works on its session, for whoever runs it."""
+        """Note for the program that runs an agent: the agent itself works on its session."""
         session = self._sessions.roster.get(key) if caller.has_session_token else None
         if session is not None:
             session.agent_called = True
@@ -244,7 +244,7 @@ class _Surface:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
         _refuse_cursor(params)
-        # A prompt begins a session.
+        # A prompt begins a session, which an agent of one may not.
         prompts = [] if caller_of(ctx).is_agent else self._prompts.declared()
         return types.ListPromptsResult(prompts=prompts)
 
@@ -257,7 +257,7 @@ class _Surface:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         _refuse_cursor(params)
-        # Manifests are of what can be begun.
+        # Manifests describe what can be begun.
         resources = [] if caller_of(ctx).is_agent else self.resources.declared()
         return types.ListResourcesResult(resources=resources)
 
@@ -290,10 +290,10 @@ class _Surface:
 
 
 def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:
-    """Refuse a cursor: every list is whole, and none was given out.
+    """Refuse a cursor. Every list is whole, so no cursor was given out.
 
     Raises:
-        MCPError: -32602 for any but an empty one.
+        MCPError: -32602 for any but an empty cursor.
     """
     cursor = None if params is None else params.cursor
     if cursor:

@@ -1,8 +1,8 @@
 """The arguments of a core tool: forgiving where frameworks differ, clear where a model erred.
 
-Their schemas are flat: several model APIs reject a `oneOf`, a `$ref` or a list of types, and
-some fill in every property of an object, so every property but the necessary is optional
-and `null` and `""` count as absent.
+Their schemas are flat. Several model APIs reject a `oneOf`, a `$ref` or a list of types. Some fill
+in every property of an object, so most properties are optional, and `null` and `""` count as
+absent.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def object_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
-    """An object with these properties and no others."""
+    """Return the schema of an object with these properties and no others."""
     schema: dict[str, Any] = {
         "type": "object",
         "properties": dict(properties),
@@ -41,27 +41,27 @@ def object_schema(properties: Mapping[str, Any], *required: str) -> dict[str, An
 
 
 def open_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
-    """An object with these properties and perhaps others: what a tool returns."""
+    """Return the schema of an object with these properties and perhaps others, for results."""
     return {"type": "object", "properties": dict(properties), "required": list(required)}
 
 
 def number_schema(description: str) -> dict[str, Any]:
-    """A number."""
+    """Return the schema of a number."""
     return {"type": "number", "description": description}
 
 
 def string_schema(description: str, **more: Any) -> dict[str, Any]:
-    """A text; `enum` names its values where it has a few."""
+    """Return the schema of a text; `enum` names its few values."""
     return {"type": "string", "description": description, **more}
 
 
 def list_schema(items: Mapping[str, Any], description: str) -> dict[str, Any]:
-    """A list of one kind of item."""
+    """Return the schema of a list of one kind of item."""
     return {"type": "array", "items": items, "description": description}
 
 
 def either_field(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """A field that two things take: what both take of it, or a text where they differ in kind."""
+    """Return a field that both schemas allow, or a text if they differ in kind."""
     said = [str(each.get("description", "")) for each in (one, other)]
     described = {"description": " ".join(dict.fromkeys(filter(None, said)))[:_MOST_CHARS]}
     kinds = [{k: v for k, v in each.items() if k != "description"} for each in (one, other)]
@@ -81,7 +81,7 @@ def either_field(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, 
 
 
 _MOST_CHARS = 1000
-"""Of one description; hosts take little more."""
+"""The longest description; hosts take little more."""
 _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 
 _POINT = object_schema({"x": {"type": "number"}, "y": {"type": "number"}}, "x", "y")
@@ -146,13 +146,12 @@ class Argument:
     """One argument.
 
     Attributes:
-        schema: What clients see of it, with a type and a description; None for one that is
-            taken and not shown.
-        may_be_empty: Whether `""` is a value of it, although it is optional.
-        has_parser: Whether the tool reads it with a parser of its own, which takes other kinds.
+        schema: The clients' view, with a type and a description; None for a hidden argument.
+        may_be_empty: Whether `""` is a value of an optional argument.
+        has_parser: Whether the tool's own parser reads it, which takes other kinds.
         may_be_negative: Whether a number below 0 means something.
-        kind: The type by its name in JSON Schema; None where any is taken. The schema's, unless it
-            is given: an object may be shown as the text that it can be sent as.
+        kind: The type's name in JSON Schema; None for any. By default it is the schema's. It
+            differs for an object that is shown as the text that can be sent for it.
     """
 
     schema: Mapping[str, Any] | None
@@ -162,7 +161,7 @@ class Argument:
     kind: str | None = None
 
     def __post_init__(self) -> None:
-        """Take the kind from the schema, where it is not given beside it."""
+        """Take the kind from the schema, unless it was given."""
         if self.kind is None and self.schema is not None:
             object.__setattr__(self, "kind", self.schema.get("type"))
 
@@ -171,13 +170,13 @@ def check_size(tool: str, given: Mapping[str, Any], max_bytes: int) -> None:
     """Refuse arguments that are too large.
 
     Args:
-        tool: Whose they are.
-        given: What came.
+        tool: The tool of the arguments.
+        given: The arguments of the call.
         max_bytes: The largest size of all of them as JSON.
 
     Raises:
-        InvalidTask: They are no JSON.
-        LimitReached: Saying how large they may be.
+        InvalidTask: The arguments are no JSON.
+        LimitReached: The arguments are too large; the text names the limit.
     """
     try:
         size = len(orjson.dumps(given, default=str))
@@ -193,9 +192,9 @@ class Arguments:
     """The arguments of one tool.
 
     Args:
-        tool: Its name, for errors.
-        arguments: What it takes, by name.
-        required: The names of those that have to be given.
+        tool: The tool's name, for errors.
+        arguments: The arguments by name.
+        required: The names of the necessary arguments.
     """
 
     def __init__(
@@ -225,16 +224,16 @@ class Arguments:
         return object_schema(self._shown, *self._required)
 
     def parse(self, given: Mapping[str, Any], *, max_bytes: int) -> dict[str, Any]:
-        """Drop what is absent, and check the rest.
+        """Drop absent arguments, and check the rest.
 
         Args:
-            given: What came. `null`, `""`, and an empty list or object where the argument is
-                none, count as absent for optional arguments.
+            given: The arguments of the call. For optional arguments, `null`, `""`, and an empty
+                list or object in place of another type count as absent.
             max_bytes: The largest size of all arguments as JSON.
 
         Raises:
-            InvalidTask: Naming each argument that is unknown, missing, or of the wrong kind.
-            LimitReached: They are too large.
+            InvalidTask: An argument is unknown, missing, or of the wrong kind; the text names each.
+            LimitReached: The arguments are too large.
         """
         check_size(self._tool, given, max_bytes)
         kept: dict[str, Any] = {}
@@ -281,7 +280,7 @@ class Arguments:
 
 
 def _plain_types(argument: Argument) -> frozenset[type]:
-    """The types of values that are taken as they come, where something is in them."""
+    """Return the types that are accepted unread, unless the value is empty."""
     if argument.has_parser or argument.kind is None:
         return frozenset((str, list, dict))
     return frozenset(_TYPES[argument.kind]) & frozenset((str, bool))

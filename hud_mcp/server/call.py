@@ -1,4 +1,4 @@
-"""One tool call: what came with it, the session that it means, and what is observed for it."""
+"""One tool call: its arguments and metadata, its session, and its observation."""
 
 import asyncio
 import logging
@@ -20,15 +20,16 @@ __all__ = ["PLAIN", "VALUES", "Call", "Progress", "one_of"]
 logger = logging.getLogger(__name__)
 
 VALUES = "hud-mcp/values"
-"""In the `_meta` of a step: the reply has numbers beside it, and no text and picture of them."""
+"""In the `_meta` of a step: the reply has numbers beside its text and picture, and not in them."""
 PLAIN = "hud-mcp/plain"
-"""In the `_meta` of a step: the reply's text is the observation's alone. What else is told, such as
-why an action was refused, stands in `_meta`."""
+"""In the `_meta` of a step: the reply's text is the observation alone. Everything else, such as the
+reason of a refusal, stands in `_meta`.
+"""
 _HEARTBEAT_S = 5.0
-"""Hosts give up on a silent call after a minute or so, and wait on after a sign of life."""
+"""The time between signs of life. Hosts give up a silent call after about a minute."""
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Takes how far a call is, of how much, and what it does."""
+"""Reports the progress of a call, its whole, and its present action."""
 ChoiceT = TypeVar("ChoiceT", bound=str)
 
 
@@ -38,12 +39,11 @@ class Call:
 
     Attributes:
         sessions: The registry.
-        caller: Who calls.
-        arguments: Those that were given; once they are read, without `null` and `""` where
-            the argument is optional.
-        progress: Reports a sign of life; None where nobody waits for one.
+        caller: The caller.
+        arguments: The arguments; after reading, without `null` and `""` of optional ones.
+        progress: Reports a sign of life; None if nobody waits for one.
         image: The format of pictures, unless the call names one.
-        meta: What came beside the arguments, for programs.
+        meta: The metadata beside the arguments, for programs.
     """
 
     sessions: Sessions
@@ -55,23 +55,23 @@ class Call:
 
     @property
     def then(self) -> str:
-        """What the caller can do after the end of a session."""
+        """The caller's next step after the end of a session."""
         return next_step(self.caller)
 
     async def session(self) -> Session:
-        """The session that the call means."""
+        """Return the session of the call."""
         found = await self.find()
         if isinstance(found, Receipt):
             raise SessionEnded(ended_text(found))
         return found
 
     async def find(self) -> Session | Receipt:
-        """The session that the call means, or its receipt where it ended in another process.
+        """Return the session of the call, or its receipt if it ended in another process.
 
-        Bringing one back that another process began can take long: that is reported.
+        The resumption of another process's session can take long, so progress is reported.
 
         Raises:
-            SessionResuming: It takes longer than a reply may wait.
+            SessionResuming: The resumption takes longer than a reply may wait.
             SessionNotFound, SessionBusy, SessionEnded: As for `Sessions.find`.
         """
         session_id = self.arguments.get("session")
@@ -83,7 +83,7 @@ class Call:
             return await self.sessions.find(session_id, self.caller, wait_s=wait_s)
 
     def look(self, *, text: bool = False, image: ImageFormat | None = None, **more: bool) -> Look:
-        """What to observe for this call, within the limits."""
+        """Return the wanted observation of this call, within the limits."""
         most_chars = self.sessions.limits.observation_chars
         return Look(text=text, image=image, max_text_chars=most_chars, **more)
 
@@ -93,7 +93,7 @@ class Call:
 
     @contextmanager
     def _heard(self, message: str, progress: Progress) -> Generator[None]:
-        """Report it by a task that begins with the first sign of life: most calls end before it."""
+        """Report progress in a task, begun only for the first sign of life."""
         loop = asyncio.get_running_loop()
         tasks: list[asyncio.Task[None]] = []
         timer = loop.call_later(
@@ -125,7 +125,7 @@ def one_of(
     """Return an argument that has a few values.
 
     Raises:
-        InvalidTask: It is another one; the text names them.
+        InvalidTask: The argument has another value; the text names the possible ones.
     """
     value = given.get(name, default)
     if value not in allowed:

@@ -1,4 +1,4 @@
-"""The record of a core tool, for lists and schemas; and the call of any tool, wire or none."""
+"""Core tools: their record for lists and schemas, and the call of any tool on any wire."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -47,7 +47,7 @@ T = TypeVar("T", str, bool)
 
 
 class _OwnTool(Protocol):
-    """A tool of the environments' own."""
+    """An own tool of the environments."""
 
     name: str
     begins: bool
@@ -57,30 +57,30 @@ class _OwnTool(Protocol):
         ...
 
     async def run(self, call: Call) -> dict[str, Any]:
-        """Perform a call whose arguments are read."""
+        """Perform a call with read arguments."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class CoreTool:
-    """A tool that a server has whatever its environments.
+    """A tool of every server, with any environments.
 
-    What a client reads of it may depend on the `View`: on what is served, and to whom.
+    Its texts and schemas may depend on the `View`: on the served environments, and on the client.
 
     Attributes:
-        run: Performs a call, whose arguments are read already; the tool has its name.
-        title: What people read.
-        description: What a model reads, in at most 1,000 characters.
-        arguments: What it takes, by name, in the order in which clients see them.
-        required: The names of those that have to be given.
-        begins: Whether it is for who begins sessions: an agent of one session has no such tool.
-        notes: Whether it is for an agent of one session alone, to report its model's turns.
+        run: Performs a call with read arguments; its name is the tool's.
+        title: The text for people.
+        description: The text for models, at most 1,000 characters.
+        arguments: The arguments by name, in the order for clients.
+        required: The names of the necessary arguments.
+        begins: Whether it is for callers that begin sessions. An agent of one session lacks it.
+        notes: Whether it is only for an agent of one session, to report its model's turns.
         is_step: Whether a call is a step of the session's record.
         read_only: Whether it changes nothing.
         destructive: Whether it may undo something.
         idempotent: Whether the same call again changes nothing more.
-        open_world: Whether it reaches what lies outside of the server.
-        needs_screen: Whether it is of use only where a world has a screen.
+        open_world: Whether it reaches outside of the server.
+        needs_screen: Whether it is useful only with a screen.
         returns: The JSON schema of its structured data; None for a tool that returns none.
     """
 
@@ -100,16 +100,16 @@ class CoreTool:
     returns: Mapping[str, Any] | None = None
 
     def is_for(self, *, one_session: bool) -> bool:
-        """Whether a client has it: an agent of one session, or anybody else."""
+        """Whether a client has the tool: an agent of one session, or any other."""
         return not (self.begins if one_session else self.notes)
 
     @property
     def name(self) -> str:
-        """What clients call it by."""
+        """The name for clients."""
         return self.run.__name__
 
     def listed(self, view: View) -> "Tool":
-        """The tool as clients of a view see it."""
+        """Return the tool for clients of a view."""
 
         def of_view(given: T | Callable[[View], T]) -> T:
             return given(view) if callable(given) else given
@@ -127,13 +127,13 @@ class CoreTool:
         )
 
     def schema(self, view: View) -> dict[str, Any]:
-        """The input schema that a client of this view sees."""
+        """Return the input schema for clients of a view."""
         return self._arguments_of(view).schema
 
     @cached_property
     def parse(self) -> Callable[..., dict[str, Any]]:
-        """Reads a call's arguments, of at most `max_bytes`, whatever is served."""
-        # What is not of the environments served is refused by the session, which knows why.
+        """Reads a call's arguments, of at most `max_bytes`, for any served environments."""
+        # The session refuses what its environment lacks, because it knows the reason.
         return self._arguments_of(View.of()).parse
 
     def _arguments_of(self, view: View) -> Arguments:
@@ -150,13 +150,13 @@ def tool_entry(
     returns: Mapping[str, Any] | None = None,
     **hints: bool,
 ) -> "Tool":
-    """A tool in a list.
+    """Return a tool for a list.
 
     Args:
-        name: What clients call.
-        title: What people read.
-        description: What a model reads.
-        schema: Of its arguments; authors of worlds write a part of it themselves.
+        name: The name for clients.
+        title: The text for people.
+        description: The text for models.
+        schema: The schema of its arguments; authors of worlds write a part of it.
         returns: The schema of its structured data, if it returns any.
         hints: The hints of its annotations.
     """
@@ -168,17 +168,17 @@ def tool_entry(
         input_schema=plain_schema(schema),
         output_schema=None if returns is None else plain_schema(returns),
         annotations=types.ToolAnnotations(title=title, **hints),
-        # Claude Code otherwise hides the tools of a server behind a search.
+        # Otherwise Claude Code hides the tools of a server behind a search.
         _meta={"anthropic/alwaysLoad": True},
     )
 
 
 async def perform_call(call: Call, tool: CoreTool | _OwnTool) -> dict[str, Any]:
-    """Read a call's arguments, and perform it; whatever goes wrong is told in the reply.
+    """Read a call's arguments, and perform it. Every failure is told in the reply.
 
     Args:
-        call: The call, with its arguments as they came.
-        tool: What is called.
+        call: The call, with unread arguments.
+        tool: The tool.
     """
     heard = telemetry.Span("call", {"tool": tool.name}) if telemetry.listeners else nullcontext()
     with heard as span:
@@ -189,8 +189,8 @@ async def perform_call(call: Call, tool: CoreTool | _OwnTool) -> dict[str, Any]:
                 reply = await perform_reported(call, tool.run, begins=tool.begins)
             else:
                 reply = await tool.run(call)
-        except (Exception, BaseExceptionGroup) as exc:  # a model must be told something
-            # A task group somewhere below wraps what its body raised.
+        except (Exception, BaseExceptionGroup) as exc:  # a model must get a text
+            # A task group below wraps the exceptions of its body.
             found = (sole_cause(exc) or exc) if isinstance(exc, BaseExceptionGroup) else exc
             if span is not None:
                 span.fail(type(found).__name__)
@@ -198,14 +198,14 @@ async def perform_call(call: Call, tool: CoreTool | _OwnTool) -> dict[str, Any]:
                 logger.exception("tool %s failed", tool.name)
             reply = _failure(call, tool, found)
     if reply.get("isError") and not call.sessions.takes_new:
-        # It may have failed for that: another server knows what was done, and does the rest.
+        # The stop may be the cause: another server knows what was done, and does the rest.
         meta: dict[str, Any] = reply.get("_meta") or {}
         return {**reply, "_meta": {**meta, STOPPING: True}}
     return reply
 
 
 def _failure(call: Call, tool: CoreTool | _OwnTool, exc: BaseException) -> dict[str, Any]:
-    """Tell what went wrong; a program goes by the class: it calls again, or raises it."""
+    """Return the text of a failure. A program goes by the class: it calls again, or raises it."""
     if not isinstance(exc, HudMcpError):
         return error_result(f"{tool.name} failed inside the server; its log says why.")
     wait_s = exc.retry_after_s if isinstance(exc, LimitReached) else None
@@ -215,13 +215,13 @@ def _failure(call: Call, tool: CoreTool | _OwnTool, exc: BaseException) -> dict[
 
 
 MOST_AT_ONCE = 100
-"""Turns in one call."""
+"""The most turns in one call."""
 
 _OF_NO_SESSION = "The model's turn was not recorded: this call is of no session."
 
 _YEARS = range(2000, 3000)
 _MOST_S = 86_400.0
-"""Between the times of one turn: more is not believed, so that no sum is spoilt by it."""
+"""The longest time in a turn. A longer one is refused, so that it spoils no sum."""
 
 _SCHEMA = ModelTurn.model_json_schema()
 
@@ -232,14 +232,14 @@ _FULL = (
 
 
 def read_turns(given: Any, *, max_bytes: int | None = None) -> list[ModelTurn]:
-    """Read one turn, or several in a list; keys are masked, and what is too large is cut.
+    """Read one turn, or a list of turns. Keys are masked, and long texts are cut.
 
     Args:
-        given: What came; `null` counts as absent, and is not a turn.
-        max_bytes: How large all of it may be, as JSON; None where that is known already.
+        given: The turns as sent; `null` counts as absent, and is not a turn.
+        max_bytes: The largest size as JSON; None if it was checked already.
 
     Raises:
-        InvalidTask: It is none; the text names the field.
+        InvalidTask: The value is no turn; the text names the field.
     """
     if max_bytes is not None and (size := _size(given)) > max_bytes:
         raise InvalidTask(f"No turn of a model: it has {size} bytes; at most {max_bytes} are read.")
@@ -282,7 +282,7 @@ def _read(row: Any) -> ModelTurn:
 
 
 class _Unbelievable(ValueError):
-    """Times that no turn has; the text says why."""
+    """Times that no turn has; the text names the fault."""
 
 
 def _fault(exc: Exception) -> str:
@@ -296,7 +296,7 @@ def _fault(exc: Exception) -> str:
         return f"{where!r} is missing"
     if first["type"] == "extra_forbidden":
         return masked(f"there is no {where!r}; it takes {', '.join(ModelTurn.model_fields)}")
-    given = first["input"]  # with a key perhaps, which the log and the reply must not have
+    given = first["input"]  # It may have a key, which the log and the reply must not have.
     said = (
         f"{fault_words(first)}, got {clipped(masked(given) if isinstance(given, str) else given)}"
     )
@@ -304,16 +304,16 @@ def _fault(exc: Exception) -> str:
 
 
 async def report(call: Call, turns: Sequence[ModelTurn]) -> str | None:
-    """Record turns in the session that a call means; return what is wrong, if something is.
+    """Record turns in a call's session; return the fault, if any.
 
     Raises:
-        HudMcpError: The call means no session that its caller has.
+        HudMcpError: The call names no session of its caller.
     """
     return await _outcome(await _hand_over(call, turns))
 
 
 async def _hand_over(call: Call, turns: Sequence[ModelTurn]) -> "asyncio.Future[int]":
-    """Have turns written before whatever the call has written itself."""
+    """Have turns written before the call's own writes."""
     found = await call.find()
     if isinstance(found, Receipt):
         return call.sessions.store.add_turns(found.trajectory, turns)
@@ -332,15 +332,15 @@ async def _outcome(writing: "asyncio.Future[int]") -> str | None:
 async def perform_reported(
     call: Call, run: Callable[[Call], Awaitable[dict[str, Any]]], *, begins: bool
 ) -> dict[str, Any]:
-    """Perform a call that says what the model did that made it; record that before.
+    """Perform a call that reports the turn of the model behind it, and record the turn first.
 
     Args:
-        call: The call; its `_meta` has the turn.
+        call: The call, with the turn in its `_meta`.
         run: Performs it.
-        begins: Whether it begins a session, to which the turn belongs then.
+        begins: Whether it begins a session, which the turn then belongs to.
 
     Raises:
-        HudMcpError: As the call itself does.
+        HudMcpError: The call's own error.
     """
     problem: str | None = None
     writing: asyncio.Future[int] | None = None
@@ -351,7 +351,7 @@ async def perform_reported(
             writing.add_done_callback(_note_failure)
     except InvalidTask as exc:
         problem, turns = str(exc), []
-    except SessionNotFound:  # the call itself says so, unless it needs none
+    except SessionNotFound:  # the call itself raises this, unless it needs no session
         problem, turns = _OF_NO_SESSION, []
     reply = await run(call)
     if turns and begins:
@@ -360,7 +360,8 @@ async def perform_reported(
         problem = await _outcome(writing)
     if problem is None:
         return reply
-    logger.debug("%s", problem)  # any call may have one, and a log that nobody reads stops us
+    # any call may have a fault, and a log that nobody reads would block the server
+    logger.debug("%s", problem)
     meta: Mapping[str, Any] = reply.get("_meta") or {}
     return {**reply, "_meta": {**meta, MODEL: {"error": problem}}}
 
@@ -378,6 +379,6 @@ async def _report_start(
 
 
 def _note_failure(writing: "asyncio.Future[int]") -> None:
-    """Have the error read, also where the call itself fails."""
+    """Retrieve the error of a write, even if the call fails before."""
     if not writing.cancelled() and isinstance(exc := writing.exception(), HudMcpError):
         logger.warning("a model's turn was not recorded: %s", exc)

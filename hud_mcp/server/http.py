@@ -43,20 +43,19 @@ _NO_CONNECTION: Final = (
     "the Mcp-Session-Id header that answers it."
 )
 _OURS: Mapping[str, str] = {"Bad Request: Missing session ID": _NO_CONNECTION}
-"""In place of what the SDK says."""
+"""Our texts in place of the SDK's."""
 
 
 class Forms:
-    """An ASGI app that reads requests as hosts send them, and answers in the form that they take.
+    """An ASGI app that takes requests in every host's form, and answers in the client's form.
 
-    A client that accepts JSON alone is answered in JSON, without what is told meanwhile, and one
-    that accepts a stream of events alone in a stream. No `Accept` is taken for JSON. A message
-    that is none is refused in the words that stdio has for it. What is sent has no character at
-    which a reader could end a line too early.
+    A client that accepts only JSON gets JSON, without progress, and a client that accepts only a
+    stream of events gets a stream. No `Accept` means JSON. A body that is no message is refused
+    with stdio's text. No sent character could end a line too early for a reader.
 
     Args:
-        app: What answers.
-        path: Where it answers MCP; the rest is passed on as it is.
+        app: The app that answers.
+        path: The app's path of MCP; other requests pass unchanged.
         max_body_bytes: The largest body that is read here; the app refuses a larger one.
     """
 
@@ -76,7 +75,7 @@ class Forms:
         if form is None:
             await _refuse(headers, send)
             return
-        # A subscription is a stream whatever its client accepts: the SDK says so.
+        # A subscription is a stream for every client, as the SDK requires.
         is_stream = headers.get("mcp-method") == "subscriptions/listen"
         if (is_post and not (is_stream and form == "json")) or "accept" not in headers:
             kept = [(k, v) for k, v in scope["headers"] if k != b"accept"]
@@ -88,7 +87,7 @@ class Forms:
 
 
 class _Asked:
-    """The body of a request, which is given on whole: tidied, and known to be a message or none."""
+    """The body of a request, which is passed on whole and tidied, and checked for a message."""
 
     def __init__(self, receive: Receive, most_bytes: int) -> None:
         self._receive = receive
@@ -98,7 +97,7 @@ class _Asked:
         self.problem: NoMessage | None = None
 
     async def receive(self) -> Message:
-        """Give the body, then whatever else comes."""
+        """Return the body, then every later message."""
         if self._is_read:
             return await self._receive()
         self._is_read = True
@@ -131,7 +130,7 @@ class _Asked:
 
 
 class _Answer:
-    """What passes an answer on, in the form that its client takes."""
+    """The answer of the app, passed on in the client's form."""
 
     def __init__(self, send: Send, asked: _Asked, form: Form) -> None:
         self._send = send
@@ -143,13 +142,13 @@ class _Answer:
         self._is_text = False
 
     async def send(self, message: Message) -> None:
-        """Pass a part of it on, or hold it until it is whole."""
+        """Pass a part of the answer on, or keep it until it is whole."""
         if message["type"] == "http.response.start":
             await self._begin(message)
         elif message["type"] != "http.response.body":
             await self._send(message)
         elif not self._is_buffered:
-            if self._is_text:  # each part is an event or a body, so no character is cut
+            if self._is_text:  # each part is a whole event or body, so no character is cut
                 message = {**message, "body": escape_separators(message.get("body", b""))}
             await self._send(message)
         else:
@@ -162,8 +161,8 @@ class _Answer:
         is_json, is_stream = kind.startswith(_JSON), kind.startswith(_EVENTS)
         self._is_text = is_json or is_stream
         self._start = message
-        # JSON is held also for its length, which what is escaped changes. The SDK acknowledges
-        # what it takes for a notification, such as a request whose id is none.
+        # JSON is also kept for its length, which escapes change. The SDK acknowledges messages that
+        # it takes for notifications, such as a request with an invalid id.
         is_wrong = self._asked.problem is not None and message["status"] == _ACKNOWLEDGED
         if is_wrong:
             self._start = {**message, "status": 400}
@@ -189,7 +188,7 @@ class _Answer:
         await self._send({"type": "http.response.body", "body": body})
 
     def _explained(self, body: bytes) -> bytes:
-        """The error that the client is told, where the SDK's says less."""
+        """Return the client's error, with our text if the SDK's says less."""
         problem = self._asked.problem
         if problem is not None:
             return error_frame(problem.id, problem.code, problem.message).rstrip()
@@ -205,7 +204,7 @@ _OF_BODY = frozenset({b"content-type", b"content-length"})
 
 
 def _answer_in(stream: bytes) -> bytes | None:
-    """The answer among the events of a stream; the others tell of its progress."""
+    """Return the answer among the events of a stream; the others report progress."""
     for event in stream.replace(b"\r\n", b"\n").split(b"\n\n"):
         lines = [line[5:].strip() for line in event.split(b"\n") if line.startswith(b"data:")]
         data = b"\n".join(lines)
@@ -218,7 +217,7 @@ def _answer_in(stream: bytes) -> bytes | None:
 
 
 def _form(headers: Headers) -> Form | None:
-    """The form that a client takes; None where it takes neither."""
+    """Return the form that a client takes; None if it takes neither."""
     given = ",".join(headers.getlist("accept")).strip()
     if not given:
         return "json"
@@ -233,7 +232,7 @@ def _form(headers: Headers) -> Form | None:
 
 
 def _kind(given: str) -> tuple[str, bool]:
-    """A media type of `Accept`, and whether it is accepted: `q=0` says that it is not."""
+    """Return a media type of `Accept`, and whether it is accepted: `q=0` refuses it."""
     kind, *parameters = (part.strip().lower() for part in given.split(";"))
     weight = next((p.partition("=")[2] for p in parameters if p.startswith("q=")), "1")
     return kind, weight.rstrip("0.") != ""
@@ -255,11 +254,11 @@ PATH = "/mcp"
 
 
 class Front(Protocol):
-    """What answers requests in place of a server, and passes on what the server is to answer."""
+    """An app that answers in place of a server, and passes on requests for the server."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """More values of the Host header that are answered."""
+        """More accepted values of the Host header."""
         ...
 
     async def begin(
@@ -272,15 +271,15 @@ class Front(Protocol):
         security: TransportSecuritySettings,
         max_body_bytes: int,
     ) -> ASGIApp:
-        """Return what answers in place of the app.
+        """Return the app that answers in place of the server's.
 
         Args:
-            app: The server of MCP.
-            address: The address that it listens on.
+            app: The MCP server's app.
+            address: The address of the listener.
             path: The path of MCP.
             tokens: Secret to principal.
-            security: Which hosts and origins it answers.
-            max_body_bytes: A larger request is refused.
+            security: The accepted hosts and origins.
+            max_body_bytes: The largest accepted request.
         """
         ...
 
@@ -288,8 +287,8 @@ class Front(Protocol):
         """Answer the last calls, before the sessions are left.
 
         Args:
-            listener: Where connections come from.
-            is_waited_for: Whether some connection has brought no request yet.
+            listener: The listening socket.
+            is_waited_for: Whether a connection has not brought a request yet.
         """
         ...
 
@@ -311,19 +310,19 @@ async def serve_http(
     """Serve until SIGINT or SIGTERM, and then end in order.
 
     Args:
-        server: What is served.
+        server: The server.
         host: The address to listen on.
         port: The port; 0 for any free one.
-        tokens: Secret to principal. Whoever sends one as a bearer token is that
+        tokens: Secret to principal. A client with one of them as its bearer token is that
             principal, and sees no other's sessions. Required unless the host is loopback.
-        allowed_hosts: More values of the Host header that are answered, with port or `:*`.
+        allowed_hosts: More accepted values of the Host header, with port or `:*`.
         announce: Called with the URL once requests are answered.
-        on_stop: Called with the signal that ends it, while what is under way can still be
-            answered: ends that.
+        on_stop: Called with the ending signal while running requests can still be answered, to end
+            them.
         max_body_bytes: A larger request is refused (413) before it is parsed.
-        beside: What else is served on the same port, before MCP, and sees to its own safety.
-        sockets: Whether a route of these is a WebSocket's.
-        front: What answers requests in its place, if anything does.
+        beside: More routes on the same port, before MCP, with their own security.
+        sockets: Whether one of these routes is a WebSocket's.
+        front: An app that answers requests in the server's place, or None.
 
     Returns:
         The signal that ended it. The process's exit status is the caller's business.
@@ -373,7 +372,7 @@ async def serve_http(
         sockets=sockets,
     )
     with listener:
-        # Whoever was told to stop by now never begins: uvicorn tells of a start that is cut short.
+        # A stop before this never begins it: uvicorn reports a start that is cut short.
         await lowlevel.checkpoint()
         await web.serve(sockets=[listener])
     return web.signal
@@ -388,15 +387,15 @@ def http_app(
     allowed_hosts: tuple[str, ...] = (),
     max_body_bytes: int,
 ) -> Any:
-    """What answers requests for a server, whatever it listens on.
+    """Return the app that answers requests for a server, on any listener.
 
     Args:
-        server: What is served.
-        host: What clients call it.
-        port: The port that they name.
-        tokens: As for `serve_http`, and so are the others.
-        allowed_hosts: More values of the Host header that are answered.
-        max_body_bytes: A larger request is refused.
+        server: The server.
+        host: The clients' name for it.
+        port: The port in the clients' requests.
+        tokens: As for `serve_http`.
+        allowed_hosts: More accepted values of the Host header.
+        max_body_bytes: The largest accepted request.
     """
     app = server.streamable_http_app(
         streamable_http_path=PATH,
@@ -417,7 +416,7 @@ def _authentication(tokens: Mapping[str, str], url: str) -> dict[str, Any]:
 
 
 def _security(host: str, port: int, more: tuple[str, ...]) -> TransportSecuritySettings:
-    """Answer only requests that name this server: a web page elsewhere cannot (DNS rebinding)."""
+    """Accept only requests that name this server. A web page elsewhere cannot (DNS rebinding)."""
     names = ["127.0.0.1:*", "localhost:*", "[::1]:*", f"{shown_host(host)}:{port}", *more]
     origins = [f"{scheme}://{name}" for name in names for scheme in ("http", "https")]
     return TransportSecuritySettings(

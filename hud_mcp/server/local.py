@@ -1,4 +1,4 @@
-"""The tools of sessions of this process, for a caller in it: no wire, no copy, the same replies."""
+"""The tools of this process's sessions for callers in it, with the same replies as on a wire."""
 
 import secrets
 from collections.abc import Mapping

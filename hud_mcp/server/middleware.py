@@ -1,6 +1,6 @@
-"""The server before its handlers: what is traced, refused and introduced of a request.
+"""The server before its handlers: the traces, refusals and introductions of requests.
 
-Every transport passes here. The server's own words name what is wrong with an envelope.
+Every transport passes here. Faults of an envelope get the server's own texts.
 """
 
 import asyncio
@@ -43,10 +43,10 @@ _NOT_INITIALIZED = (
 _DESCRIPTION = (
     "Holds tasks in environments (web pages, shells, games, questions) for agents, and grades them."
 )
-"""In lists for people, at most 100 characters.
+"""The description in lists for people, at most 100 characters.
 
-It is told once, with the icon, when a connection begins: 2026-07-28 repeats what names the server
-with every result, and a picture in each would weigh more than most of them.
+It is sent once, with the icon, when a connection begins. 2026-07-28 repeats the server's name with
+every result, and a picture in each would weigh more than most results.
 """
 
 _ICON = {
@@ -67,17 +67,17 @@ _ICON = {
 """A window with a tick."""
 
 _FIRST_VERSION = "2025-11-25"
-"""Of the protocol, that knows descriptions and icons."""
+"""The first version of the protocol with descriptions and icons."""
 
 
 _LISTS = ("tools", "prompts", "resources")
 
 
 def trace_where_seen(server: Server[Any]) -> None:
-    """Pass by what a new server has as middleware, unless its spans go somewhere.
+    """Skip the SDK's middleware of a new server, unless its spans go somewhere.
 
-    It costs more than the rest of a call. It runs once OpenTelemetry is set up in this process,
-    and for a request that belongs to a trace of its caller's.
+    It costs more than the rest of a call. It runs after OpenTelemetry is set up in this process,
+    and for a request that belongs to a trace of its caller.
     """
     standard = tuple(server.middleware)
 
@@ -89,7 +89,7 @@ def trace_where_seen(server: Server[Any]) -> None:
     async def traced(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         for middleware in reversed(standard):
             call_next = partial(middleware, call_next=call_next)
-        # What `_meta` says goes before it, as the SDK looks there.
+        # A trace in `_meta` wins, because the SDK looks there.
         token = attach(extract(ctx.request.headers)) if ctx.request is not None else None
         try:
             return await call_next(ctx)
@@ -103,26 +103,28 @@ def trace_where_seen(server: Server[Any]) -> None:
 async def explain_envelope(
     ctx: ServerRequestContext[Any, Any], call_next: CallNext
 ) -> HandlerResult:
-    """Pass a request on, and name what is wrong with it where the SDK only says that it is.
+    """Pass a request on, and name the fault if the SDK only reports that there is one.
 
     Raises:
-        MCPError: -32602 with the part of the envelope that is wrong, or what has to come first.
+        MCPError: -32602 with the wrong part of the envelope, or with the request that must come
+            first.
     """
     try:
         return await call_next(ctx)
     except ValidationError as exc:
         raise MCPError(code=INVALID_PARAMS, message=_faults(ctx.method, exc)) from None
     except MCPError as exc:
-        if exc.error.code == INVALID_PARAMS and exc.error.data == "":  # the SDK's gate
+        # the SDK's check of envelopes
+        if exc.error.code == INVALID_PARAMS and exc.error.data == "":
             raise MCPError(code=INVALID_PARAMS, message=_NOT_INITIALIZED) from None
         raise
 
 
 def _faults(method: str, exc: ValidationError) -> str:
-    """Say of each part what it should be; of several forms that one part may have, the first."""
+    """Describe the right form of each wrong part. If a part has several forms, take the first."""
     found: dict[str, str] = {}
     for error in exc.errors(include_url=False):
-        # The library counts the forms of a union among the parts: their names are classes.
+        # pydantic counts the forms of a union among the parts, by the names of classes.
         parts = [str(part) for part in error["loc"] if not _is_form(part)]
         path = ".".join(parts if parts[:1] == ["params"] else ["params", *parts])
         if error["type"] == "missing":
@@ -137,7 +139,7 @@ def _is_form(part: int | str) -> bool:
 
 
 def introduced(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What a connection begins with, with the server's description and icon.
+    """Add the server's description and icon to the beginning of a connection.
 
     Args:
         told: The result of `initialize` or `server/discover`, as it goes over the wire.
@@ -157,7 +159,7 @@ def _shown(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changing(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What a connection begins with, where lists change.
+    """Announce in the beginning of a connection that lists change.
 
     Args:
         told: The result of `initialize` or `server/discover`.
@@ -170,17 +172,17 @@ def changing(told: Mapping[str, Any]) -> dict[str, Any]:
 logger = logging.getLogger(__name__)
 
 _MOST = 256
-"""Connections that are told; the one that has listed longest ago goes first."""
+"""The most connections that hear of changes; the one with the oldest list leaves first."""
 
 
 class ListChanges:
-    """Who has listed something, and is told once that changes.
+    """The clients that have listed something, and hear of changes.
 
-    A client of 2025-11-25 is told by a notification of its connection, one of 2026-07-28 on the
-    streams that it listens to.
+    A client of 2025-11-25 gets a notification on its connection. A client of 2026-07-28 gets it on
+    its open streams.
 
     Args:
-        tell_streams: Brings events to those streams.
+        tell_streams: Sends events to those streams.
     """
 
     def __init__(self, tell_streams: Callable[[Iterable[ServerEvent]], None]) -> None:
@@ -189,7 +191,7 @@ class ListChanges:
         self._sending: set[asyncio.Task[None]] = set()
 
     def note(self, ctx: ServerRequestContext[str, Any], caller: Caller) -> None:
-        """Tell a connection from now on, which has just listed tools."""
+        """Tell a connection of later changes, because it has listed tools."""
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return
         self._listed.pop(caller.connection, None)
@@ -198,7 +200,7 @@ class ListChanges:
             del self._listed[next(iter(self._listed))]
 
     def tell(self) -> None:
-        """Say that all lists have changed."""
+        """Report that all lists have changed."""
         self._tell_streams((ToolsListChanged(), PromptsListChanged(), ResourcesListChanged()))
         for connection, session in list(self._listed.items()):
             telling = self._send(connection, session)
@@ -211,6 +213,6 @@ class ListChanges:
             await session.send_tool_list_changed()
             await session.send_prompt_list_changed()
             await session.send_resource_list_changed()
-        except Exception as exc:  # noqa: BLE001  # it is gone, in whatever way
+        except Exception as exc:  # noqa: BLE001  # the connection is gone, with any error
             logger.debug("%s is not told any more: %s", connection, exc)
             self._listed.pop(connection, None)

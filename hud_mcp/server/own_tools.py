@@ -1,4 +1,4 @@
-"""The tools of the environments' own, beside the core tools."""
+"""The environments' own tools, beside the core tools."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["OwnTool", "listed_names", "own_tools", "safe_names"]
 
 _MOST_CHARS = 1000
-"""Of a description; hosts take little more."""
+"""The longest description; hosts take little more."""
 
 
 class OwnTool:
-    """A tool of the environments' own, under one name that clients may call.
+    """An environments' own tool, under one name for clients.
 
     Args:
         name: The name that clients call.
@@ -43,18 +43,18 @@ class OwnTool:
 
     @property
     def description(self) -> str:
-        """What a model reads."""
+        """The text for models."""
         told = self.tool.description or f"{self.tool.name}: a tool of the environment's own."
         return told[:_MOST_CHARS]
 
     def listed(self, session: Mapping[str, Any]) -> "types.Tool":
-        """The tool as clients see it.
+        """Return the tool for clients.
 
         Args:
             session: The schema of the argument `session`, beside the author's.
         """
         tool, schema = self.tool, self.tool.arguments.schema
-        open_world = tool.open_world  # as its author says, or its world
+        open_world = tool.open_world  # by its author, or by its world
         if open_world is None:
             open_world = self._first.world.open_world or not tool.replayable
         return tool_entry(
@@ -69,11 +69,11 @@ class OwnTool:
         )
 
     def parse(self, given: Mapping[str, Any], *, max_bytes: int) -> dict[str, Any]:
-        """Check what does not depend on the session.
+        """Check the arguments that do not depend on the session.
 
         Raises:
-            InvalidTask: The session is not text, or something is no JSON.
-            LimitReached: They are too large.
+            InvalidTask: The session is not text, or a value is no JSON.
+            LimitReached: The arguments are too large.
         """
         check_size(self.name, given, max_bytes)
         session = given.get("session")
@@ -82,7 +82,7 @@ class OwnTool:
         return {k: v for k, v in given.items() if k != "session" or session}
 
     async def run(self, call: Call) -> dict[str, Any]:
-        """Perform a call of it."""
+        """Perform a call of the tool."""
         session = await call.session()
         # A session goes on in the version of its environment that it began with.
         own = self._tools.get(session.environment.name)
@@ -101,7 +101,7 @@ class OwnTool:
 
 
 def _read(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what came as text, and drop what counts as absent; the tool checks the rest."""
+    """Read values from texts, and drop absent ones; the tool checks the rest."""
     names = tool.arguments.names
     return tool.arguments.reader.read(
         {k: v for k, v in given.items() if v is not None or k in names}
@@ -109,18 +109,18 @@ def _read(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_tools(sessions: Sessions, *, taken: Collection[str]) -> dict[str, OwnTool]:
-    """The environments' own tools by every name that clients may call.
+    """Return the environments' own tools by every name for clients.
 
-    A tool's own name means that of the session's environment, whatever else is served. What
-    several environments have alike is listed once. Where they differ, each is listed with its
-    environment's name before its own.
+    A tool's own name means the tool of the session's environment. Equal tools of several
+    environments are listed once. Tools that differ are each listed with their environment's name
+    before their own.
 
     Args:
-        sessions: What is served.
+        sessions: The registry.
         taken: The names of the core tools.
 
     Raises:
-        InvalidEnvironment: Two would have the same name.
+        InvalidEnvironment: Two tools would have the same name.
     """
     environments = sessions.environments
     found: dict[str, OwnTool] = {}
@@ -146,11 +146,11 @@ def own_tools(sessions: Sessions, *, taken: Collection[str]) -> dict[str, OwnToo
 
 
 def listed_names(environments: Mapping[str, Environment], environment: Environment) -> list[str]:
-    """The names by which clients see an environment's own tools, in order.
+    """Return the clients' names of an environment's own tools, in order.
 
     Args:
-        environments: All that are served, by name.
-        environment: One of them, perhaps in the version before.
+        environments: All served environments, by name.
+        environment: One of them, perhaps in an earlier version.
     """
     return [
         name
@@ -167,8 +167,8 @@ def _tools_called(
 
 
 def _are_alike(name: str, tools: Sequence[tuple[Environment, Tool]]) -> bool:
-    """Whether a client reads the same of all of them."""
-    if len(tools) < 2:  # noqa: PLR2004  # one is like itself
+    """Whether clients read the same of all the tools."""
+    if len(tools) < 2:  # noqa: PLR2004  # a single tool
         return True
     first, *others = (OwnTool(name, [each]).listed({}) for each in tools)
     return all(other == first for other in others)
@@ -177,7 +177,7 @@ def _are_alike(name: str, tools: Sequence[tuple[Environment, Tool]]) -> bool:
 def _qualified(
     environment: Environment, tool: Tool, environments: Mapping[str, Environment]
 ) -> OwnTool:
-    """A tool under its own name with that of its environment before it."""
+    """Return a tool under its own name, with its environment's name before it."""
     prefix = safe_names([*environments, environment.name])[environment.name]
     return OwnTool(f"{prefix}_{tool.name}".lower(), [(environment, tool)])
 
@@ -187,10 +187,9 @@ _CHARS = 40
 
 
 def safe_names(names: Iterable[str]) -> Mapping[str, str]:
-    """What stands for each name in prompts, tools and addresses: letters, digits, _ and -.
+    """Return a safe name for each name, of letters, digits, _ and -, for prompts, tools and URLs.
 
-    A name that is safe stands for itself. Others lose what is not, and where two would be the
-    same, the later ones get a number.
+    A safe name stays. Others lose their unsafe characters, and get a number if two are equal.
     """
     given = list(dict.fromkeys(names))
     found = {name: name for name in given if _SAFE.fullmatch(name)}

@@ -1,4 +1,4 @@
-"""Prompts: one for each template, and `task`; asking for one starts a held task."""
+"""Prompts: one for each template, and `task`. Getting a prompt starts a held task."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -43,7 +43,7 @@ class Prompts:
         }
 
     def declared(self) -> list[types.Prompt]:
-        """Every prompt, with its arguments described."""
+        """Return every prompt, with its arguments described."""
         prompts = [
             types.Prompt(
                 name=name,
@@ -76,10 +76,10 @@ class Prompts:
     ) -> types.GetPromptResult:
         """Start a task, or find the untouched one that the same request started before.
 
-        MCP knows no system messages: they are the user's, and say that they are instructions.
+        MCP has no system messages. They become the user's, and say that they are instructions.
 
         Raises:
-            MCPError: -32602 with a text that says what was wrong.
+            MCPError: -32602 with a text that names the fault.
         """
         if caller.is_agent:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {name}.")
@@ -104,7 +104,7 @@ class Prompts:
         )
 
     def complete(self, name: str, argument: str, typed: str) -> list[str]:
-        """Values for an argument that begin with, or contain, what was typed."""
+        """Return values of an argument that begin with, or contain, the typed text."""
         known: Iterable[str] = ()
         if name == "task":
             known = self._sessions.tasks.ids
@@ -141,14 +141,14 @@ class Prompts:
 
 
 def _contents(message: PromptMessage) -> list[types.TextContent | types.ImageContent]:
-    """A message's text, then its pictures: one block each."""
+    """Return a message's text, then its pictures, one block each."""
     blocks: list[types.TextContent | types.ImageContent] = [
         types.TextContent(type="text", text=message.told)
     ]
     parts: Any = (message.original or {}).get("content")
     for part in cast("list[Any]", parts) if isinstance(parts, list) else [parts]:
         if isinstance(part, dict) and cast("dict[str, Any]", part).get("type") == "image":
-            with suppress(ValidationError):  # one of another shape stays named in the text
+            with suppress(ValidationError):  # a picture of another shape stays named in the text
                 blocks.append(types.ImageContent.model_validate(part))
     return blocks
 
@@ -165,7 +165,7 @@ def _describe(schema: Mapping[str, Any]) -> str:
 
 
 def _suggestions(schema: Mapping[str, Any]) -> list[Any]:
-    """The values that a schema names, its default first unless it is one of several."""
+    """Return the values that a schema names, its default first unless it has an enum."""
     values = list(schema.get("enum", ()))
     if schema.get("type") == "boolean":
         values = [True, False]
@@ -178,5 +178,5 @@ def _suggestions(schema: Mapping[str, Any]) -> list[Any]:
 
 
 def _shown(value: Any) -> str:
-    """A JSON value as a person types it into a prompt's argument."""
+    """Return a JSON value in the form that a person types into a prompt's argument."""
     return value if isinstance(value, str) else orjson.dumps(value).decode()

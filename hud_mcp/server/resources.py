@@ -1,4 +1,4 @@
-"""Resources: what the environments are, and a session's own record and picture.
+"""Resources: the environments' manifests, and the record and picture of a session.
 
 A session's resources are addressed by its id, which only its caller knows. None of them
 carries a reference answer, metadata, a log, or a reward that the policy withholds.
@@ -47,12 +47,12 @@ class Resources:
         self.refresh()
 
     def refresh(self) -> None:
-        """Have the environments that are served now."""
+        """Take over the environments that are served now."""
         safe = safe_names(self._sessions.environments)
         self._environments = {safe[name]: e for name, e in self._sessions.environments.items()}
 
     def declared(self) -> list[types.Resource]:
-        """The environments' manifests; sessions are templates, for their ids are secrets."""
+        """Return the environments' manifests. A list of sessions would tell secret ids."""
         return [
             types.Resource(
                 uri=f"hud://environments/{name}",
@@ -65,7 +65,7 @@ class Resources:
         ]
 
     def templates(self) -> list[types.ResourceTemplate]:
-        """What there is of each session."""
+        """Return the templates of a session's resources."""
         return [
             types.ResourceTemplate(
                 uri_template="hud://sessions/{session}/trajectory",
@@ -91,7 +91,7 @@ class Resources:
         """Return one resource.
 
         Raises:
-            MCPError: -32602 with the URI where there is none.
+            MCPError: -32602 with the URI if no such resource exists.
         """
         if not caller.is_agent and (found := _ENVIRONMENT.fullmatch(uri)):
             environment = self._environments.get(found[1])
@@ -108,16 +108,16 @@ class Resources:
         raise missing(uri)
 
     def complete(self, typed: str, caller: Caller) -> list[str]:
-        """The caller's own session ids that begin with what was typed."""
+        """Return the caller's own session ids that begin with the typed text."""
         return [s.id for s in self._sessions.living_of(caller) if s.id.startswith(typed)]
 
     async def key_of(self, uri: str, caller: Caller) -> str | None:
-        """The digest of the id of the session that a resource of a caller's is of.
+        """Return the digest of the id of the session that a caller's resource belongs to.
 
-        None where it is of no session, or where its address is of another kind than ours.
+        None for a resource of no session, or an address of another scheme.
 
         Raises:
-            MCPError: -32602 with the URI where the caller has no such resource.
+            MCPError: -32602 with the URI if the caller has no such resource.
             StoreFailed: The store cannot be read.
         """
         if not uri.startswith(_OURS):
@@ -154,7 +154,7 @@ class Resources:
     async def _file(
         self, uri: str, session_id: str, name: str, caller: Caller
     ) -> types.ReadResourceResult | None:
-        """A file that the task's own row gives its session, while this process knows that."""
+        """Return a file that the task's row gives its session, while this process has it."""
         try:
             found = await self._sessions.find(session_id, caller)
             if not isinstance(found, Session):
@@ -169,7 +169,7 @@ class Resources:
 
 
 def _content(uri: str, name: str, data: bytes) -> types.ReadResourceResult:
-    """A file as text where it is, else as bytes."""
+    """Return a file as text if it is text, else as bytes."""
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
     try:
         text = types.TextResourceContents(uri=uri, mime_type=kind, text=data.decode())
@@ -190,11 +190,11 @@ def _json(uri: str, value: dict[str, Any]) -> types.ReadResourceResult:
 
 
 def session_of(uri: str) -> tuple[str, str] | None:
-    """The session's id in an address, and what of it is meant; None for another resource."""
+    """Return the session's id and the part in an address; None for another resource."""
     found = _SESSION.fullmatch(uri)
     return None if found is None else (found[1], found[2])
 
 
 def missing(uri: str) -> MCPError:
-    """What whoever asks for a resource is told that has none such."""
+    """Return the error for an address without a resource."""
     return MCPError(code=INVALID_PARAMS, message=f"Resource not found: {uri}", data={"uri": uri})

@@ -1,4 +1,4 @@
-"""What goes back to a client: text first, one picture second, nothing that gives rewards away.
+"""Results for clients: text first, one picture second, and no hidden reward.
 
 Results are plain dicts in wire form: a picture is encoded once and validated once, by
 the SDK on its way out.
@@ -26,21 +26,21 @@ __all__ = [
 ]
 
 _COMPLETE = {"resultType": "complete"}
-"""Required on the 2026-07-28 wire, ignored before."""
+"""A part of every result: required on the 2026-07-28 wire, ignored before."""
 
 _MOST_REWARDS = 50
-"""A text lists no more rewards of one call; programs find them all beside it."""
+"""The most rewards of one call in a text; programs find all of them beside it."""
 
 
 def error_result(
     text: str, *, kind: str | None = None, retry_after_s: float | None = None
 ) -> dict[str, Any]:
-    """A failure that the model reads and can act on.
+    """Return a failure that the model reads and can act on.
 
     Args:
-        text: What it reads.
-        kind: For programs, its class by name.
-        retry_after_s: For them too, when the same call may be let through.
+        text: The text for the model.
+        kind: The name of its class, for programs.
+        retry_after_s: The time after which the same call may pass, for programs.
     """
     failed = {**_COMPLETE, "content": [{"type": "text", "text": text}], "isError": True}
     meta: dict[str, Any] = {} if kind is None else {"hud-mcp/error": kind}
@@ -52,7 +52,7 @@ def error_result(
 def structured_result(
     value: dict[str, Any], text: str, meta: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Data with a readable form of it; hosts show a model the one or the other."""
+    """Return data with a readable form of it; hosts show a model one of the two."""
     result: dict[str, Any] = {
         **_COMPLETE,
         "content": [{"type": "text", "text": text}],
@@ -62,12 +62,12 @@ def structured_result(
 
 
 def image_result(shot: Screenshot, session: Session, *, asked: ImageFormat) -> dict[str, Any]:
-    """A picture and its size. No structured content: hosts then hide the picture.
+    """Return a picture and its size, without structured content: hosts would hide the picture.
 
     Args:
         shot: The picture.
-        session: Whose it is.
-        asked: The format that was asked for, which one that would be too large does not have.
+        session: The session.
+        asked: The requested format; a picture that is too large in it has another.
     """
     size = f"{shot.width_px} x {shot.height_px} px"
     other = ""
@@ -84,7 +84,7 @@ def image_result(shot: Screenshot, session: Session, *, asked: ImageFormat) -> d
 
 
 class Seen(Protocol):
-    """What a step's reply says of its session."""
+    """The parts of a session in a step's reply."""
 
     @property
     def id(self) -> str: ...
@@ -97,13 +97,13 @@ class Seen(Protocol):
 def step_result(
     stepped: Stepped, session: Seen, *, tail: str = "", is_plain: bool = False
 ) -> dict[str, Any]:
-    """What a step showed, in words first.
+    """Return the result of a step, text first.
 
     Args:
         stepped: The step.
-        session: Whose it is.
-        tail: What the text ends with.
-        is_plain: Whether the text is the observation's alone; the rest stands in `_meta`.
+        session: The session.
+        tail: The end of the text.
+        is_plain: Whether the text is the observation alone; the rest stands in `_meta`.
     """
     result = stepped.result
     seen = result.observation
@@ -156,7 +156,7 @@ def _step_text(stepped: Stepped, session: Seen, tail: str) -> str:
 
 
 def _each_reward(rewards: list[float]) -> str:
-    """The reward of each step of several; equal ones that follow each other are told once."""
+    """Return the rewards of several steps, with equal neighbours once."""
     runs = [(f"{value:g}", len(list(run))) for value, run in groupby(rewards)]
     shown = [f"{value} x {count}" if count > 1 else value for value, count in runs[:_MOST_REWARDS]]
     more = f", … {len(runs) - len(shown)} more" if len(runs) > len(shown) else ""
@@ -164,10 +164,10 @@ def _each_reward(rewards: list[float]) -> str:
 
 
 def receipt_view(receipt: Receipt, policy: str) -> dict[str, Any]:
-    """What an agent may know of a receipt.
+    """Return a receipt for an agent.
 
-    The author's `info` and the reason of a failed grading never leave: they may name
-    the expected answer. Under `hidden`, nothing of the reward does.
+    The author's `info` and the reason of a failed grading never leave, because they may name the
+    expected answer. Under `hidden`, no trace of the reward leaves.
     """
     shown: dict[str, Any] = {
         "outcome": receipt.outcome.value,
@@ -196,12 +196,12 @@ def receipt_view(receipt: Receipt, policy: str) -> dict[str, Any]:
 
 
 def receipt_text(receipt: Receipt | None, policy: str, then: str) -> str:
-    """A receipt in a sentence or two, and what its caller can do then.
+    """Return a receipt in a sentence or two, with the caller's next step.
 
     Args:
         receipt: None while the answer is being graded.
-        policy: Who sees the reward.
-        then: What the caller can do after the end.
+        policy: The policy on rewards.
+        then: The caller's next step after the end.
     """
     if receipt is None:
         return "Your answer is being graded, which takes a while; call task_status for the result."
@@ -222,12 +222,13 @@ def receipt_text(receipt: Receipt | None, policy: str, then: str) -> str:
 
 
 def trajectory_view(trajectory: Trajectory, policy: str) -> dict[str, Any]:
-    """What an agent may read of its own record: no metadata, no log, no validation."""
+    """Return a record for its agent, without metadata, log and validation."""
     hidden_fields = {"reward", "info"} if policy != "per_step" else {"info"}
     steps = [
         step.model_dump(mode="json", exclude=hidden_fields | {"observation_url"})
         for step in trajectory.steps
-        if step.kind not in ("evaluate", "reset")  # the operator's, with what answers are held to
+        # the operator's steps, which have the expected answers
+        if step.kind not in ("evaluate", "reset")
     ]
     return {
         "id": trajectory.id,

@@ -1,4 +1,4 @@
-"""Texts of a server and of a session: what to do with it, and what its answer must be."""
+"""Texts of a server and of a session: the next steps, and the form of the answer."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from hud_mcp.session.session import Session
 __all__ = ["answer_schema", "begun_text", "instructions", "live_address", "screen_size"]
 
 _SCHEMA_CHARS = 4000
-"""Of an answer's schema in a text; programs find it whole beside the text."""
+"""The longest schema of an answer in a text; programs find it whole beside the text."""
 
 
 _INSTRUCTIONS = """\
@@ -49,7 +49,7 @@ _TOOLS = """\
 
 
 def begun_text(session: Session, sessions: Sessions) -> str:
-    """What to do with a session that has begun, with the names of its tools as clients see them."""
+    """Return the next steps in a new session, with the clients' names of its tools."""
     world = session.environment.world
     acts = bool(world.actions - ({"wait", "custom"} if world.tools_suffice else {"wait"}))
     tools = ", ".join(listed_names(sessions.environments, session.environment))
@@ -73,7 +73,7 @@ def begun_text(session: Session, sessions: Sessions) -> str:
 
 
 def answer_schema(session: Session) -> dict[str, Any]:
-    """What the answer must be, where its template says so; any text is a text."""
+    """Return the form of the answer, if its template has one other than text."""
     schema = session.life.template.returns_schema
     if schema is None or schema.get("type") == "string":
         return {}
@@ -81,20 +81,20 @@ def answer_schema(session: Session) -> dict[str, Any]:
 
 
 def screen_size(session: Session) -> dict[str, Any]:
-    """How large the pictures of a session are, where it has a screen whose size is known."""
+    """Return the size of a session's pictures, if it has a screen of known size."""
     size = session.screen_size
     return {} if size is None else {"screen": {"width": size[0], "height": size[1]}}
 
 
 def live_address(sessions: Sessions, session: Session) -> dict[str, Any]:
-    """Where people can watch a session, if that is served."""
+    """Return the address where people can watch a session, if one is served."""
     if sessions.live_base is None or session.live_token is None:
         return {}
     return {"live_url": live_url(sessions.live_base, session.live_token)}
 
 
 def instructions(view: View) -> str:
-    """The way from the list of tasks to the grade, in less than 2,000 characters."""
+    """Return the way from the list of tasks to the grade, in less than 2,000 characters."""
     own = _TOOLS.replace("{tools}", ", ".join(view.tools)) if view.tools else ""
     acting = _REFS if view.points else _CUSTOM if "custom" in view.types else own
     beginning = _ONE_SESSION if view.one_session else _ANY_SESSION

@@ -1,4 +1,4 @@
-"""What clients of one kind are shown: which actions there are, and whether they begin sessions."""
+"""The view of one kind of clients: the actions, and whether they begin sessions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,22 +12,22 @@ from hud_mcp.values.action import ACTION_TYPES, flat_fields, flat_schemas
 __all__ = ["View"]
 
 _MOST_CHARS = 1000
-"""Of one description; hosts take little more."""
+"""The longest description; hosts take little more."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What the texts and schemas of a server are written for.
+    """The facts behind the texts and schemas of a server.
 
     Attributes:
         one_session: Whether it is for an agent that has one session, and begins none.
         types: The actions that the worlds take, by type.
         screen: Whether a world has a screen.
-        tools: The names of tools that do all that `custom` does in some world.
+        tools: The names of tools that can do all of `custom` in some world.
         destructive: Whether an action may undo something.
-        open_world: Whether an action may reach what lies outside of the server.
-        environments: What is served.
-        custom: The worlds' own actions with their schemas; None where they are not known.
+        open_world: Whether an action may reach outside of the server.
+        environments: The served environments.
+        custom: The worlds' own actions with their schemas; None if unknown.
     """
 
     one_session: bool
@@ -41,7 +41,7 @@ class View:
 
     @classmethod
     def of(cls, environments: Iterable[Environment] = (), *, one_session: bool = False) -> "View":
-        """The view of these environments; of everything, where there are none."""
+        """Return the view of these environments; without any, of everything."""
         served = tuple(environments)
         worlds = [environment.world for environment in served]
         screen = not worlds or any(world.has_screen for world in worlds)
@@ -64,7 +64,7 @@ class View:
 
     @property
     def points(self) -> bool:
-        """Whether there is something to point at."""
+        """Whether an action has a place to point at."""
         return "click" in self.types
 
     @property
@@ -82,25 +82,25 @@ class View:
         names = frozenset[str]().union(*map(flat_fields, self.types))
         fields = {name: schema for name, schema in ACTION.items() if name in names}
         fields["type"] = {**ACTION["type"], "enum": list(self.types)}
-        for kind in self.types:  # what an author's own action has besides
+        for kind in self.types:  # the other fields of an author's own action
             fields |= {k: v for k, v in flat_schemas(kind).items() if k not in fields}
         if "type" not in self.types:
             fields["text"] = string_schema("response: the final answer.")
         if "custom" in self.types and self.custom is not None:
             del fields["args"]
             fields |= _custom_fields(self.custom)
-        elif "args" in fields and self.environments:  # an object without fields is refused by some
+        elif "args" in fields and self.environments:  # some clients refuse an object without fields
             fields["args"] = string_schema(f"{ACTION['args']['description']} As JSON text.")
         return fields
 
 
 def _shown_actions(world: WorldSpec) -> frozenset[str]:
-    """The types of actions that a world takes, without what its tools do as well."""
+    """Return the types of a world's actions, without those that its tools can do."""
     return world.actions - {"custom"} if world.tools_suffice else world.actions
 
 
 def _merged(own: list[Mapping[str, Any]]) -> dict[str, Any]:
-    """The custom actions of several worlds; one that two worlds declare takes what either does."""
+    """Return the custom actions of several worlds. One that two worlds declare takes both forms."""
     merged: dict[str, Any] = {}
     for actions in own:
         for name, schema in actions.items():
@@ -118,16 +118,16 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, An
 
 
 def _fillable(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A field's schema for clients that have to send all of it: with nothing in it, it is absent.
+    """Return a field's schema for clients that have to send every field; empty means absent.
 
-    Some model APIs reject `minLength`, and none lets a list be empty that has `minItems`.
+    Some model APIs reject `minLength`, and `minItems` would forbid an empty list.
     """
     least = ("minLength",) if "maxItems" in schema else ("minLength", "minItems")
     return {name: each for name, each in schema.items() if name not in least}
 
 
 def _custom_fields(custom: Mapping[str, Any]) -> dict[str, Any]:
-    """`action` and `args` for these actions: what each takes, side by side."""
+    """Return `action` and `args` for these actions, with the fields of each side by side."""
     said = [f"{name}: {schema.get('description', 'see args.')}" for name, schema in custom.items()]
     taken: dict[str, Any] = {}
     for name, schema in custom.items():

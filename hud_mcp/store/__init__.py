@@ -1,9 +1,9 @@
-"""Where sessions, trajectories, receipts and jobs live: SQLite by default, PostgreSQL by URL.
+"""The store of sessions, trajectories, receipts and jobs: SQLite by default, PostgreSQL by URL.
 
-Start with `store.py`, what is written and by whom, and `archive.py`, what there is to read.
-What every call writes is in `changes.py`. `database.py` is what that runs on: `writer.py` makes
-writes durable, `lease.py` says which server process owns which session. `sql/` has the tables,
-the statements and the migrations.
+Start with `store.py`, which writes, and `archive.py`, which reads. `changes.py` has the writes of
+every call. Below them, `database.py` opens a database, `writer.py` makes writes durable, and
+`lease.py` says which server process owns which session. `sql/` has the tables, the statements and
+the migrations.
 """
 
 from hud_mcp.record.place import default_store_url

@@ -1,4 +1,4 @@
-"""What a record has to read: sessions, jobs, trajectories, their steps, lines and pictures."""
+"""The readable part of a record: sessions, jobs, trajectories, their steps, lines and pictures."""
 
 from pathlib import Path
 from typing import Literal
@@ -27,15 +27,15 @@ __all__ = ["Archive"]
 
 
 class Archive:
-    """A record that is read.
+    """A record for reading.
 
     Each method raises `StoreFailed` if the store cannot be read. If a row is damaged, the error
     names it.
 
     Args:
-        database: Where its rows are.
+        database: The database of its rows.
         screenshots: The folder of pictures.
-        objects: Where they lie, if that folder has copies alone.
+        objects: The object store of the pictures, if that folder has only copies.
 
     Attributes:
         database: The same, also for plugins with statements of their own.

@@ -1,9 +1,9 @@
-"""What every call changes of a session, made together with what other sessions' calls change.
+"""The changes of a session by its calls, made together with those of other sessions.
 
-Each checks that its server still owns the session, and holds the session's row meanwhile, so
-that no other server takes it over between the check and the commit. Changes of one kind go to the
-driver as many rows of one statement. Where that does not change all of them, each is made alone,
-and says why it cannot be.
+Each checks that its server still owns the session, and holds the session's row meanwhile, so that
+no other server takes the session over between the check and the commit. Changes of one kind go to
+the driver as the rows of one statement. If that does not change all rows, each change is made
+alone, and raises its own error.
 """
 
 import math
@@ -43,14 +43,14 @@ T = TypeVar("T")
 
 
 class StartRule(Protocol):
-    """A rule of who may start one more session, asked in the transaction that starts it."""
+    """A rule on the start of one more session, checked in the transaction that starts it."""
 
     def applies_to(self, principal: str | None) -> bool:
         """Whether the rule bounds a principal."""
         ...
 
     def lock_key(self, principal: str | None) -> str:
-        """What is locked while a start of a principal is checked."""
+        """The key to lock while a start of a principal is checked."""
         ...
 
     def check(self, connection: "Connection", principal: str | None, now: datetime) -> None:
@@ -63,11 +63,11 @@ class StartRule(Protocol):
 
 
 class _NotAll(Exception):
-    """Of several changes, not all could be made."""
+    """Not all of several changes could be made."""
 
 
 def _only(changes: Sequence[T]) -> T:
-    """The one change that could not be made.
+    """Return the one change that could not be made.
 
     Raises:
         _NotAll: It is one of several; each has to be made alone.
@@ -80,9 +80,9 @@ def _only(changes: Sequence[T]) -> T:
 def make_changes(
     driver: "Driver", lease: Lease, changes: "Sequence[Change | Callable[[Connection], Any]]"
 ) -> list[Any]:
-    """Make changes in one transaction; return what each one's caller is given.
+    """Make changes in one transaction; return the result of each.
 
-    What is not one of many keeps its place among those before it and after it.
+    A single change keeps its place between those before it and after it.
 
     Raises:
         SessionTaken: Another server owns the session, or it has ended.
@@ -111,12 +111,12 @@ def make_changes(
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """A session begins. Its caller is given the number of its start, from 1.
+    """The beginning of a session. Its result is the number of the start, from 1.
 
     Attributes:
-        row: Its columns, without its owner.
-        tries: How many starts there may be; None for any number.
-        rule: What the principal's starts keep to; None if there is no such rule.
+        row: The columns, without the owner.
+        tries: The most starts; None for any number.
+        rule: The rule on the principal's starts, or None.
     """
 
     row: dict[str, Any]
@@ -131,12 +131,12 @@ class NewSession:
         rule: StartRule | None = None,
         **given: str | bool | None,
     ) -> "NewSession":
-        """The beginning of a session, of which nothing else has come yet.
+        """Make the beginning of a session that nothing has followed yet.
 
         Args:
-            begun: What is known of it.
-            tries: How many starts there may be.
-            rule: What starts keep to, if it applies to the principal.
+            begun: The record so far.
+            tries: The most starts.
+            rule: The rule on starts, if it applies to the principal.
             given: The columns that are no part of a trajectory.
         """
         row: dict[str, Any] = {
@@ -157,11 +157,12 @@ class NewSession:
 
     @classmethod
     def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[NewSession]") -> list[int]:
-        """Make some; where one is refused, none of them."""
+        """Make several beginnings; if one is refused, make none."""
         statements = driver.statements
         if statements.lock_start is not None:
             keys = {key for change in changes for key in change.locked}
-            ordered = [{"start_key": key} for key in sorted(keys)]  # two servers' alike
+            # Sorted, so that two servers lock in the same order and do not wait for each other.
+            ordered = [{"start_key": key} for key in sorted(keys)]
             driver.run(statements.lock_start, ordered)
         lease.register(driver.connection)
         rows = [{**change.row, "owner": lease.server_id} for change in changes]
@@ -181,7 +182,7 @@ class NewSession:
             return found
 
     def check(self, connection: "Connection") -> None:
-        """Refuse it, if there are as many starts as there may be, or a quota is used up."""
+        """Refuse the start if none is left, or if a quota is used up."""
         if self.tries is not None:
             sql.jobs.check_tries(connection, self.row["start_key"], self.tries)
         if self.rule is not None:
@@ -189,31 +190,31 @@ class NewSession:
 
     @property
     def size(self) -> int:
-        """Characters of what is written, without those that every session has."""
+        """The written characters, without those that every session has."""
         return len(self.row["task"]) + len(self.row["prompt"] or "")
 
     def inline(self, statements: "Statements", server: str) -> "Made | None":
-        """What an event loop may commit itself; None where something is asked before it."""
+        """Return the statements for an event loop; None if the start needs a check before."""
         if self.tries is not None or self.rule is not None:
             return None
         return [(statements.insert_session, {**self.row, "owner": server})]
 
     @property
     def locked(self) -> set[str]:
-        """What nobody else may count meanwhile."""
+        """The keys that no other change may count meanwhile."""
         mine: set[str] = {self.row["start_key"]}
         return mine if self.rule is None else mine | {self.rule.lock_key(self.row["principal"])}
 
 
 @dataclass(frozen=True, slots=True)
 class NewStep:
-    """A step that is to be written.
+    """A step to write.
 
     Attributes:
         step: The action and its observation.
         screenshot: Its picture, or None.
         answers: Whether it submits the answer.
-        snapshot: What the world's `snapshot` gave after it; it replaces the one before.
+        snapshot: The world's `snapshot` after it, which replaces the one before.
     """
 
     step: TrajectoryStep
@@ -223,12 +224,12 @@ class NewStep:
 
 
 _SAID_BYTES = 1024 * 1024
-"""So much may be stored before a row says so; what a killed server had not said is not counted."""
+"""The most bytes before a session's row counts them. A killed server's last bytes count nowhere."""
 
 
 @dataclass(slots=True)
 class _Size:
-    """What one session has stored. A step that is written again has its number, and counts once."""
+    """The stored bytes of one session. A step that is written twice counts once."""
 
     steps: int = 0
     steps_bytes: int = 0
@@ -237,17 +238,17 @@ class _Size:
 
 
 class Growth:
-    """Counts what sessions of this process store; a picture, for each step that has it.
+    """The stored bytes of this process's sessions; a picture counts for each step that has it.
 
-    To say it with each step would write the session's row anew each time. It is said with every
-    mebibyte, as the session ends, and as it is let go of.
+    A count with each step would write the session's row anew each time. So the row counts with
+    every mebibyte, at the session's end, and at its release.
     """
 
     def __init__(self) -> None:
         self._sizes: dict[str, _Size] = {}
 
     def take_over(self, session_id: str, stored_bytes: int) -> None:
-        """Go on from what a session's row says."""
+        """Go on from the count in a session's row."""
         self._sizes[session_id] = _Size(steps_bytes=stored_bytes, said_bytes=stored_bytes)
 
     def count(self, session_id: str, new: NewStep, row_bytes: int) -> None:
@@ -266,39 +267,39 @@ class Growth:
         self._sizes.setdefault(session_id, _Size()).state_bytes = size_bytes
 
     def is_due(self, session_id: str) -> bool:
-        """Whether the next write is to say it."""
+        """Whether the next write has to carry the count."""
         size = self._sizes.get(session_id) or _Size()
         return size.steps_bytes + size.state_bytes - size.said_bytes >= _SAID_BYTES
 
     def said(self, session_id: str) -> int | None:
-        """The amount that a write says which is made now; None where it need not say it."""
+        """The count for a write that is made now; None if it need not carry one."""
         if not self.is_due(session_id):
             return None
         self._sizes[session_id].said_bytes = total = self.total(session_id)
         return total
 
     def total(self, session_id: str, *, with_state: bool = True) -> int:
-        """The amount that a session has stored."""
+        """The stored bytes of a session."""
         size = self._sizes.get(session_id, _Size())
         return size.steps_bytes + (size.state_bytes if with_state else 0)
 
     def forget(self, session_id: str) -> None:
-        """Forget a session that has ended, or is let go of."""
+        """Forget a session that has ended or was released."""
         self._sizes.pop(session_id, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A session goes on. A step that is there already under its number stays as it is.
+    """The progress of a session. A step that is recorded under its number stays unchanged.
 
     Attributes:
         session_id: The session.
         steps: The rows of its next steps, in order, without the server.
         state: The world's snapshot, and the step after which it was taken; None to keep the last.
-        prompt: What it asks; None where that stays.
-        answered_at: When the last of the steps answered; None where it does not.
-        stored_bytes: How much the session has stored; None to say it later.
-        size: Characters of what is written.
+        prompt: The prompt; None to keep the recorded one.
+        answered_at: The time of the answer, if the last step gives one; else None.
+        stored_bytes: The session's stored bytes; None to count them later.
+        size: The written characters.
     """
 
     session_id: str
@@ -311,12 +312,12 @@ class Progress:
 
     @classmethod
     def of(cls, session_id: str, steps: Sequence[NewStep], growth: "Growth") -> "Progress":
-        """The changes that steps make; only the last may answer.
+        """Make the progress of steps, of which only the last may answer.
 
         Args:
             session_id: The session.
-            steps: Its next steps.
-            growth: Counts what they store, once, however often they are written.
+            steps: The next steps.
+            growth: Counts their bytes once, however often they are written.
         """
         rows: list[Values] = []
         size, state = 0, None
@@ -335,7 +336,7 @@ class Progress:
         return cls(session_id, rows, state, answered_at=answered_at, size=size)
 
     def inline(self, statements: "Statements", server: str) -> "Made | None":
-        """What an event loop may commit itself; None of a snapshot."""
+        """Return the statements for an event loop; None for a snapshot."""
         if self.state is not None:
             return None
         made: Made = []
@@ -347,7 +348,7 @@ class Progress:
 
     @classmethod
     def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[Progress]") -> list[None]:
-        """Make all of some."""
+        """Make several progresses."""
         statements, server = driver.statements, lease.server_id
         steps = [{**row, "server": server} for each in changes for row in each.steps]
         added = driver.run(statements.insert_step, steps)
@@ -356,7 +357,7 @@ class Progress:
             mine = {"session_id": alone.session_id, "server": server}
             if driver.fetch(statements.is_mine, mine) is None:
                 raise sql.sessions.not_mine(driver.connection, alone.session_id)
-            if not added:  # they are there, and what belongs to them
+            if not added:  # the steps are recorded already, with everything that belongs to them
                 return [None]
         rest = (
             (statements.change, [row for each in changes for row in each.changed(server)]),
@@ -368,7 +369,7 @@ class Progress:
         return [None] * len(changes)
 
     def changed(self, server: str) -> list[dict[str, Any]]:
-        """What the statement is given that changes the session's row, if anything changes."""
+        """The values that change the session's row, if anything changes."""
         if self.prompt is self.answered_at is self.stored_bytes is None:
             return []
         return [
@@ -382,7 +383,7 @@ class Progress:
         ]
 
     def snapshot(self, server: str) -> list[dict[str, Any]]:
-        """What the statement is given that replaces the snapshot, if there is one."""
+        """The values that replace the snapshot, if there is one."""
         if self.state is None:
             return []
         step, data = self.state
@@ -391,12 +392,12 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class NewEnd:
-    """A session ends. Its caller is given the receipt that stands: an end that is there stays.
+    """The end of a session. Its result is the receipt that stands: a recorded end stays.
 
     Attributes:
         session_id: The session.
-        receipt: How it ends.
-        stored_bytes: How much it has stored.
+        receipt: The receipt.
+        stored_bytes: The session's stored bytes.
     """
 
     session_id: str
@@ -406,11 +407,11 @@ class NewEnd:
     size: ClassVar[int] = 0
 
     def inline(self, statements: "Statements", server: str) -> None:
-        """Nothing: an end waits for the disk."""
+        """Return None, because an end waits for the disk."""
 
     @classmethod
     def make_all(cls, driver: "Driver", lease: Lease, changes: "Sequence[NewEnd]") -> list[Receipt]:
-        """Make all of some."""
+        """Make several ends."""
         rows = [each.values(lease.server_id) for each in changes]
         if driver.run(driver.statements.end, rows) != len(rows):
             return [_only(changes).standing(driver.connection)]
@@ -423,7 +424,7 @@ class NewEnd:
         return [each.receipt for each in changes]
 
     def values(self, server: str) -> dict[str, Any]:
-        """What its statement is given."""
+        """The values of the statement."""
         return {
             "session_id": self.session_id,
             "server": server,
@@ -433,10 +434,10 @@ class NewEnd:
         }
 
     def standing(self, connection: "Connection") -> Receipt:
-        """The receipt that is there.
+        """Return the recorded receipt.
 
         Raises:
-            SessionTaken: It has not ended; another server owns it.
+            SessionTaken: The session has not ended; another server owns it.
             StoreFailed: There is no such session, or its receipt is damaged.
         """
         row = sql.reading.session_row(connection, self.session_id)

@@ -1,4 +1,4 @@
-"""One database: where it is, how it is opened, read from any thread and written by one."""
+"""One database: its place, its opening, reads on any thread, and writes on one."""
 
 import asyncio
 import logging
@@ -35,8 +35,12 @@ class Database:
 
     Args:
         url: A path of a SQLite file, or a SQLAlchemy URL.
-        lease_s: How long a server may give no sign of life before it owns nothing any more.
-        is_scratch: Whether it ends with its process, so that nothing need survive a power cut.
+        lease_s: The longest silence of a server before it owns nothing any more.
+        is_scratch: Whether the database ends with its process, so that no write has to survive a
+            power cut.
+        path: The SQLite file; None for any other database.
+        folder: The folder of its files: beside a SQLite file, else in the user's data folder.
+        lease: This server's lease.
 
     Attributes:
         url: Its SQLAlchemy URL.
@@ -49,7 +53,7 @@ class Database:
 
     def __init__(self, url: str, lease_s: float, *, is_scratch: bool = False) -> None:
         self.url, self.path = read_place(url)
-        # One folder however the file is called: a link to it must not be another store.
+        # One folder for every link to the file: through a link it must not be another store.
         real = Path(os.path.realpath(self.path)).parent if self.path else None
         self.folder = real or user_data_path("hud-mcp")
         hide(self.folder)
@@ -59,14 +63,14 @@ class Database:
         _databases.add(self)
 
     def _begin(self) -> None:
-        """Be as a new one that nothing was asked of."""
+        """Set the state of a database that was never used."""
         self._opening = threading.Lock()
         self._engine: Engine | None = None
         self.lease = Lease(self.folder / "servers", self._lease_s)
         self.writer = Writer(self._open, self.lease, self._shown)
 
     def renew_after_fork(self) -> None:
-        """Leave what a forked process has inherited: its connections and lease are its parent's."""
+        """Leave the inherited connections and lease to the parent of a forked process."""
         _inherited.append((self._engine, self.lease, self.writer))
         self._begin()
 
@@ -95,17 +99,17 @@ class Database:
         *,
         copy: Callable[[Path, bytes], None] | None = None,
     ) -> "asyncio.Future[Any]":
-        """Make something durable, as `Writer.write` does; it happens even if nobody waits for it.
+        """Make a change durable, as `Writer.write` does, even if nobody waits for it.
 
         Returns:
-            What is waited for. It gives what the change gives, or raises `StoreFailed` where
-            nothing was written, and `SessionTaken` where another server owns the session.
+            A future with the change's result. It raises `StoreFailed` if nothing was written, and
+            `SessionTaken` if another server owns the session.
         """
         writing = self.writer.write(change, files, copy)
         return telemetry.timed(writing, "store") if telemetry.listeners else writing
 
     async def close(self, within_s: float | None) -> None:
-        """Close it, as `Store.close` says."""
+        """Close the database, as `Store.close` says."""
         if not await self.writer.close(within_s):
             logger.warning("the record is still being written; the process does not wait")
             return
@@ -129,7 +133,7 @@ class Database:
 
 _databases: "weakref.WeakSet[Database]" = weakref.WeakSet()
 _inherited: list[object] = []
-"""What a forked process must not let go of: to close its parent's file would be to unlock it."""
+"""Objects that a forked process must keep: to close its parent's file would unlock it."""
 
 
 def _after_fork() -> None:

@@ -1,4 +1,4 @@
-"""A record's files: their owner alone may read them, and pictures are named by their hash."""
+"""A record's files: only their owner may read them, and pictures are named by their hash."""
 
 import errno
 import hashlib
@@ -28,7 +28,7 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 MARKS = ".stores"
-"""The folder in which stores leave their URLs, so that none removes another one's pictures."""
+"""The folder in which stores leave their URLs, so that none removes pictures of another."""
 
 _THREADS = 4
 _FOLDER, _FILE = 0o700, 0o600
@@ -36,10 +36,10 @@ _OTHERS_READ = stat.S_IRGRP | stat.S_IROTH
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder and those above it that are missing; those that are there stay as they are.
+    """Make a folder and its missing parents; existing ones stay unchanged.
 
     Raises:
-        OSError: One cannot be made, or is not a folder.
+        OSError: A folder cannot be made, or is a file.
     """
     for each in (*reversed(folder.parents), folder):
         try:
@@ -49,10 +49,10 @@ def make_private_folder(folder: Path) -> None:
 
 
 def make_private_file(path: Path) -> bool:
-    """Make an empty file, unless there is something; return whether it was made.
+    """Make an empty file if the path is free; return whether it was made.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: The file cannot be made.
     """
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _FILE))
@@ -62,18 +62,18 @@ def make_private_file(path: Path) -> bool:
 
 
 def is_open_to_others(path: Path) -> bool:
-    """Whether others than its owner may read a file; never where systems have no such modes."""
+    """Whether other users may read a file; False on systems without such modes."""
     return os.name != "nt" and bool(path.stat().st_mode & _OTHERS_READ)
 
 
 class ObjectStore(Protocol):
-    """Where pictures lie if the folder of pictures has copies alone. Both methods block."""
+    """The place of pictures if their folder has only copies. Both methods block."""
 
     def put(self, path: Path, data: bytes) -> None:
-        """Write a picture that has its copy at the path.
+        """Write a picture whose copy is at the path.
 
         Raises:
-            OSError: It was not written.
+            OSError: The picture was not written.
         """
         ...
 
@@ -87,10 +87,10 @@ class ObjectStore(Protocol):
 
 
 def read_file(path: Path, sha256: str) -> bytes | None:
-    """Return a file's content; None where it is gone, or is not what was written.
+    """Return a file's content; None if it is missing or damaged.
 
     Raises:
-        OSError: It is there and cannot be read.
+        OSError: The file exists but cannot be read.
     """
     try:
         data = path.read_bytes()
@@ -103,16 +103,16 @@ def read_file(path: Path, sha256: str) -> bytes | None:
 
 
 def save_file(path: Path, data: bytes) -> None:
-    """Write a file whole, where it is not there already; a damaged one is replaced.
+    """Write a file whole if it is missing or damaged.
 
-    It survives the death of the process. What a loss of power has damaged is told when it is read.
+    The file survives the death of the process. A later read notices damage by a loss of power.
 
     Raises:
-        OSError: It could not be written; nothing of it stays.
+        OSError: The file could not be written; nothing of it stays.
     """
     try:
         if path.stat().st_size == len(data) and path.read_bytes() == data:
-            os.utime(path)  # whoever removes old pictures sees that it is used again
+            os.utime(path)  # the removal of old pictures goes by this time
             return
     except FileNotFoundError:
         pass
@@ -134,20 +134,20 @@ def save_file(path: Path, data: bytes) -> None:
 def threads_of_files() -> ThreadPoolExecutor:
     """The threads that write the files of steps.
 
-    They are no others': a slow look-up of a host's name can fill the pool of the event loop. A
-    hop to them takes one turn of the loop, where one of AnyIO's takes three.
+    They are a pool of their own, because a slow look-up of a host's name can fill the event loop's.
+    A hop to them takes one turn of the loop, and one to AnyIO's takes three.
     """
     return ThreadPoolExecutor(_THREADS, thread_name_prefix="hud-mcp-files")
 
 
-if hasattr(os, "register_at_fork"):  # a process that forks takes no threads along
+if hasattr(os, "register_at_fork"):  # a forked process has no threads of its parent
     os.register_at_fork(after_in_child=threads_of_files.cache_clear)
 
 
 def mark_for(folder: Path, url: str) -> tuple[Path, bytes] | None:
-    """The file by which a store leaves word that it uses a folder, and its content.
+    """Return the file, with its content, that marks a folder as used by a store.
 
-    None of a SQLite file that lies beside the folder: it is found there.
+    None for a SQLite file beside the folder, which is found there.
     """
     path = read_place(url)[1]
     if path is not None and folder == Path(os.path.realpath(path)).parent / "screenshots":

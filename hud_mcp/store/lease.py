@@ -1,11 +1,10 @@
-"""Which server process owns which session, so that two never run the same one.
+"""The ownership of sessions by server processes, so that two never run the same one.
 
-A session names its owner. A server that has died lets go of what it owned: on its own
-machine its lock file is free at once; else its last sign of life is too old. On one machine
-that age is taken from the monotonic clock, which all its processes share and nobody sets;
-between machines from the database's clock. Every write of a session also checks that its
-writer still owns it: a server that was suspended for longer than the lease finds out, and
-changes nothing.
+A session names its owner. A dead server loses its sessions: on its own machine, its lock file is
+free at once; elsewhere, its last sign of life gets too old. On one machine the age is measured by
+the monotonic clock, which all its processes share and nobody sets. Between machines it is measured
+by the database's clock. Every write of a session also checks that its writer still owns it. So a
+server that was suspended for longer than the lease finds out, and changes nothing.
 """
 
 import logging
@@ -29,18 +28,19 @@ __all__ = ["LEASE_S", "Lease"]
 logger = logging.getLogger(__name__)
 
 LEASE_S = 30.0
-"""A server that has given no sign of life for this long owns nothing any more."""
+"""The longest silence of a server before it owns nothing any more."""
 
 _BEATS = 6
-"""How many signs of life a server gives in that time."""
+"""The signs of life in that time."""
 
 
 class Lease:
-    """One server's entry in the store, and the lock file that dies with its process.
+    """One server's entry in the store, with the lock file that its death frees.
 
     Args:
-        folder: Where lock files are; every server of this machine on this store has its own.
-        lease_s: How long a server may be silent before it owns nothing any more.
+        folder: The folder of lock files; every server of this machine on this store has its own.
+        lease_s: The longest silence of a server before it owns nothing any more.
+        details: More columns of its entry.
 
     Attributes:
         details: Further columns of its entry.
@@ -58,14 +58,14 @@ class Lease:
 
     @property
     def beat_s(self) -> float:
-        """How often this server gives a sign of life while it is registered."""
+        """The time between two signs of life of a registered server."""
         return self.lease_s / _BEATS
 
     def register(self, connection: "Connection") -> None:
         """Register this server, if it is not. Runs in the writer's thread."""
         if self._lock is not None:
             return
-        # Never an id that was used before: somebody may just be burying it.
+        # Never an id that was used before: another server may be removing that entry now.
         self.server_id = _new_id()
         make_private_folder(self._folder)
         lock = libraries.filelock.FileLock(
@@ -77,11 +77,11 @@ class Lease:
         self._bury_the_dead(connection)
 
     def forget(self, *, stays: bool = False) -> None:
-        """Undo an entry whose transaction failed, or that was taken out.
+        """Undo an entry whose transaction failed, or that was removed.
 
         Args:
-            stays: Whether it is in the database still: then its free lock file tells the others
-                that it is dead, and whoever buries it removes that.
+            stays: Whether the entry is still in the database. Then the free lock file tells other
+                servers that this one is dead, and the one that removes the entry removes the file.
         """
         lock, self._lock, self.is_registered = self._lock, None, False
         if lock is None:
@@ -90,20 +90,20 @@ class Lease:
             lock.release(force=True)
             if not stays:
                 self._path(self.server_id).unlink(missing_ok=True)
-        except OSError as exc:  # on Windows, where another process looks at it
+        except OSError as exc:  # on Windows, while another process looks at it
             logger.debug("the lock file of %s stays: %s", self.server_id, exc)
 
     def beat(self, connection: "Connection") -> None:
-        """Give a sign of life; a server that was taken for dead is registered again."""
+        """Give a sign of life, and register a server again that was taken for dead."""
         if not sql.servers.beat(connection, self.server_id):
             sql.servers.insert_server(connection, self.server_id, self.details)
 
     def leave(self, connection: "Connection") -> None:
-        """Let go of every session, and take the entry out."""
+        """Release every session, and remove the entry."""
         sql.servers.let_go(connection, self.server_id, utc_now())
 
     def is_alive(self, connection: "Connection", server_id: str) -> bool:
-        """Whether a server can still be at work on what it owns."""
+        """Whether a server may still work on its sessions."""
         if server_id == self.server_id and self.is_registered:
             return True
         sql.servers.look_alone(connection)
@@ -113,7 +113,7 @@ class Lease:
         return sql.servers.silent_s(connection, row) < self.lease_s
 
     def bury(self, connection: "Connection", server_id: str) -> None:
-        """Let go of what a dead server owned."""
+        """Release the sessions of a dead server."""
         row = sql.servers.find_server(connection, server_id)
         logger.info("server %s has ended; its sessions can go on elsewhere", server_id)
         if row is not None:
@@ -122,17 +122,17 @@ class Lease:
         self._graves.append(self._path(server_id))
 
     def conclude(self, *, committed: bool) -> None:
-        """Remove the lock files of those that were buried, once the database knows of it."""
+        """Remove the lock files of dead servers, once the database has released their sessions."""
         graves, self._graves = self._graves, []
         for path in graves if committed else ():
-            if _is_free(path):  # one that is only suspended still counts on it
+            if _is_free(path):  # a server that is only suspended still needs it
                 path.unlink(missing_ok=True)
 
     def take(self, connection: "Connection", trajectory_id: str) -> int | None:
-        """Make a session this server's, if it goes on and no living server owns it.
+        """Claim a session for this server, if it goes on and no living server owns it.
 
         Returns:
-            How many bytes it has stored; None where it is not this server's.
+            The session's stored bytes; None if this server did not get it.
         """
         self.register(connection)
         row = sql.reading.session_row(connection, trajectory_id)
@@ -142,7 +142,7 @@ class Lease:
             if self.is_alive(connection, row.owner):
                 return None
             self.bury(connection, row.owner)
-        # Of several who saw it free, the database lets one through.
+        # Several servers may see it free; the database lets one through.
         is_mine = row.owner == self.server_id or sql.servers.take_free(
             connection, self.server_id, trajectory_id
         )
@@ -151,14 +151,14 @@ class Lease:
     def waiting_sessions(
         self, connection: "Connection", environments: Sequence[str]
     ) -> list[WaitingSession]:
-        """The sessions that go on and that no living server owns; buries dead servers."""
+        """Return the sessions that go on without a living owner, after releasing dead servers'."""
         for owner in sql.sessions.list_owners(connection):
             if not self.is_alive(connection, owner):
                 self.bury(connection, owner)
         return sql.sessions.list_waiting(connection, environments)
 
     def _bury_the_dead(self, connection: "Connection") -> None:
-        """Take out what servers left behind that were killed while they owned nothing."""
+        """Remove the entries of servers that were killed while they owned nothing."""
         for other in sql.servers.list_others(connection, self.server_id):
             if not self.is_alive(connection, other):
                 self.bury(connection, other)
@@ -172,7 +172,7 @@ def _new_id() -> str:
 
 
 def _is_free(path: Path) -> bool:
-    """Whether there is a lock file that nobody holds: its process has ended, however it ended."""
+    """Whether a lock file is there that no process holds, because its process has ended."""
     if not path.exists():
         return False
     lock = libraries.filelock.FileLock(path, thread_local=False, mode=0o600)
@@ -180,7 +180,7 @@ def _is_free(path: Path) -> bool:
         lock.acquire(timeout=0)
     except libraries.filelock.Timeout:
         return False
-    except OSError as exc:  # another user's: its signs of life decide
+    except OSError as exc:  # another user's file: the signs of life decide
         logger.debug("cannot look at %s: %s", path, exc)
         return False
     lock.release()

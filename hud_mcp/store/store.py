@@ -1,4 +1,4 @@
-"""A record on disk or in a database: what is written, and by whom.
+"""A record on disk or in a database, with all writes.
 
 A write that has returned survives the death of the process; the end of a session survives a loss
 of power too. The database is SQLite's in WAL mode, or PostgreSQL by URL. Screenshots are files
@@ -61,9 +61,9 @@ class Store(Archive):
             server's sessions. All servers of a store use the same value.
         is_scratch: Whether the store is deleted with its process. Writes then do not wait for
             the disk.
-        writes_late: Whether steps may be told before they are written. A session that begins here
+        writes_late: Whether steps may be shown before they are written. A session that begins here
             is then lost if its server dies before the answer.
-        start_rule: What starts keep to: quotas of principals, over all servers of the store.
+        start_rule: The rule on starts: quotas of principals, over all servers of the store.
 
     Attributes:
         writes_late: The same.
@@ -435,7 +435,7 @@ Place = Store | str | Path | None
 
 @asynccontextmanager
 async def opened_store(place: Place) -> AsyncGenerator[Store]:
-    """Have an open store; one that is opened for this is closed afterwards."""
+    """Return an open store as a context. A store that this opens is closed afterwards."""
     if isinstance(place, Store):
         yield place
         return

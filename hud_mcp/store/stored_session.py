@@ -1,4 +1,4 @@
-"""Sessions that a new server resumes: whose they are, and what the store keeps of them."""
+"""Sessions in a store, with the facts that a new server needs to resume them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,12 +10,12 @@ __all__ = ["OwnSession", "SessionFacts", "StoredSession", "WaitingSession"]
 
 @dataclass(frozen=True)
 class SessionFacts:
-    """Facts that decide how a session goes on. Each is a column: a log is prose, and others's too.
+    """Facts that decide how a session goes on, as columns: programs write logs too.
 
     Attributes:
-        was_stopped: Whether the last server that let go of it was stopped, and did not die.
-        overloaded: How many of its calls the overloaded machine refused.
-        lost_gradings: How often its server ended while its answer was graded.
+        was_stopped: Whether the last server that released it was stopped, and did not die.
+        overloaded: The number of its calls that the overloaded machine refused.
+        lost_gradings: The number of gradings that ended with their server.
         failed_in_grading: Whether its grading has failed, and is made again.
         died_in_grading: Whether its world has died under its grader.
     """
@@ -29,22 +29,22 @@ class SessionFacts:
 
 @dataclass(frozen=True)
 class StoredSession:
-    """What a server needs to resume a session that another one began.
+    """The facts that a server needs to resume a session that another one began.
 
     Attributes:
         trajectory: The whole record.
-        principal: Who started it.
+        principal: The principal that started it.
         secret_digest: The SHA-256 of its id.
-        reward_policy: The one that it was started under.
-        environment_digest: Of the source that it was started with.
-        live_token: Of its live page.
-        snapshot: The world's last one, or None.
-        snapshot_step: The index of the step after which it was taken; -1 before any; `BEHIND`
-            where the world was used since in a way that no step repeats.
-        lines: How many lines its own log has.
-        attempt: Which of its principal's starts of the task it is; None of before it was counted.
-        unflushed: Whether steps may be missing that its agent was told of.
-        facts: What else is known of what has happened to it.
+        reward_policy: The reward policy at its start.
+        environment_digest: The digest of the source at its start.
+        live_token: The token of its live page.
+        snapshot: The world's last snapshot, or None.
+        snapshot_step: The index of the step before the snapshot; -1 before any step; `BEHIND` if
+            the world was used since in a way that no step repeats.
+        lines: The number of lines in its own log.
+        attempt: The number of this start among those of its task; None for one before the count.
+        unflushed: Whether steps may be missing that its agent has seen.
+        facts: The facts that decide how it goes on.
     """
 
     trajectory: Trajectory
@@ -63,13 +63,13 @@ class StoredSession:
 
 @dataclass(frozen=True)
 class OwnSession:
-    """A session as its caller finds it again.
+    """A session in its caller's list.
 
     Attributes:
         trajectory_id: The record's id.
         task: The task's id.
         environment: Its environment's name.
-        started_at: When it began.
+        started_at: The time of its beginning.
         has_ended: Whether it is over.
     """
 
@@ -87,12 +87,12 @@ class WaitingSession:
     Attributes:
         trajectory_id: The record's id.
         environment: Its environment's name.
-        principal: Who started it.
-        has_prompt: Whether its start was ever told to anybody.
+        principal: The principal that started it.
+        has_prompt: Whether a caller was ever told of its start.
         answered: Whether it waits for its grade.
-        since: When its last server let go of it, or gave its last sign of life.
-        started_at: When it began.
-        unflushed: Whether steps may be missing that its agent was told of.
+        since: The time of its release, or of its last server's last sign of life.
+        started_at: The time of its beginning.
+        unflushed: Whether steps may be missing that its agent has seen.
     """
 
     trajectory_id: str

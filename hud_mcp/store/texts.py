@@ -1,4 +1,4 @@
-"""Texts, and values as JSON, as every database takes them."""
+"""Texts, and values as JSON, in the form that every database takes."""
 
 import json
 import math
@@ -11,32 +11,32 @@ __all__ = ["dump", "printable", "read_json", "storable", "to_json"]
 
 
 def dump(value: BaseModel, *, exclude_defaults: bool = False, finite: bool = True) -> str:
-    """A value as JSON, as `to_json` writes it.
+    """Return a value as JSON, as `to_json` writes it.
 
     Args:
-        value: What is dumped.
-        exclude_defaults: Whether what equals its default is left out.
-        finite: Whether all numbers of its own fields are. Pydantic writes no others, and would
-            write `null` for them.
+        value: The value.
+        exclude_defaults: Whether fields with their default are left out.
+        finite: Whether all numbers of its own fields are finite. Pydantic would write `null` for
+            any other.
     """
     if finite:
         try:
             return value.model_dump_json(exclude_defaults=exclude_defaults, ensure_ascii=True)
-        except PydanticSerializationError:  # of half a surrogate pair, which Python's can write
+        # half a surrogate pair, which Python's encoder can write
+        except PydanticSerializationError:
             pass
     return to_json(value.model_dump(mode="json", exclude_defaults=exclude_defaults))
 
 
 _FINITE = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
-"""One for all: `json.dumps` would make one each time."""
+"""The encoder for all calls: `json.dumps` would make one each time."""
 
 
 def to_json(value: Any) -> str:
-    """A value as the JSON that every database takes.
+    """Return a value as the JSON that every database takes.
 
-    JSON has no number that is none or not finite, and PostgreSQL refuses the tokens that
-    Python writes for them: they are written as text, `"NaN"` and `"Infinity"`, which a field
-    that holds a number reads back.
+    JSON has no infinite number and no NaN, and PostgreSQL refuses Python's tokens for them. They
+    are written as the texts `"NaN"` and `"Infinity"`, which a field of a number reads back.
     """
     try:
         return _FINITE.encode(value)
@@ -45,15 +45,15 @@ def to_json(value: Any) -> str:
 
 
 def read_json(text: str | bytes) -> Any:
-    """The value that a JSON text says, as Python's `json` reads it, in half of the time.
+    """Return the value of a JSON text, as Python's `json` reads it, in half of the time.
 
     Raises:
-        ValueError: It is no JSON.
-        RecursionError: It is nested too deeply.
+        ValueError: The text is no JSON.
+        RecursionError: The text is nested too deeply.
     """
     try:
         return from_json(text)
-    except ValueError:  # as of half a surrogate pair, or of 200 levels, which Python's reads
+    except ValueError:  # half a surrogate pair, or 200 levels, which Python's decoder reads
         return json.loads(text)
 
 
@@ -68,12 +68,12 @@ def _with_finite_numbers(value: Any) -> Any:
 
 
 def storable(text: str) -> str:
-    """A text as every database takes it: PostgreSQL's has no place for a NUL."""
+    """Return a text that every database takes. PostgreSQL's texts cannot hold a NUL."""
     return text.replace("\0", "\ufffd")
 
 
 def printable(text: str) -> str:
-    """The same for text that may hold lone surrogates, as a name does that is not UTF-8."""
+    """Do the same for a text that may hold lone surrogates, such as a name that is not UTF-8."""
     if text.isascii() and "\0" not in text:
         return text
     return storable(text.encode("utf-8", "replace").decode())

@@ -1,10 +1,9 @@
-"""What is written: small changes of a session by its event loop, and all else by one thread.
+"""The two writers: an event loop for small changes of its sessions, and one thread for the rest.
 
-SQLite commits a step in less time than it takes to wake a thread, as long as nobody waits for the
-disk or for a lock; so starts, prompts, steps and answers have a lane of their own. The thread has
-files, snapshots, logs, receipts, jobs and signs of life, and moves SQLite's log on. What waits for
-it is committed together, and nothing overtakes it. A database that is a server has the thread
-alone.
+SQLite commits a step in less time than it takes to wake a thread, if nobody waits for the disk or
+for a lock. So starts, prompts, steps and answers have a lane of their own. The thread writes files,
+snapshots, logs, receipts, jobs and signs of life, and moves SQLite's log on. Waiting writes are
+committed together, and nothing overtakes them. A database server has only the thread.
 """
 
 import asyncio
@@ -37,35 +36,35 @@ __all__ = ["Write", "Writer"]
 logger = logging.getLogger(__name__)
 
 _BATCH = 256
-"""So many writes share a commit at most, so that the first of them does not wait for ever."""
+"""The most writes in a commit, so that the first of them does not wait for ever."""
 
 _TRIES = 5
-"""How often a transaction is tried that may well succeed the next time."""
+"""The tries of a transaction that may well succeed the next time."""
 
 _AWAY_S = 0.05
-"""So long it stays away first: whoever waited for its locks has them before it asks again."""
+"""The first pause between tries, in which another writer can take its locks."""
 
 _BEAT_AGAIN_S = 0.5
-"""How soon a sign of life is tried again that could not be given."""
+"""The time until a failed sign of life is tried again."""
 
 _LOG_BYTES = 16 * 1024 * 1024
-"""After so much in the lanes, the thread moves SQLite's log on; the next commit there is slow."""
+"""The bytes in the lanes after which the thread moves SQLite's log on; the next commit is slow."""
 
 _LARGE_CHARS = 256 * 1024
-"""What is longer would hold up the event loop that writes it."""
+"""The longest text that the event loop writes itself without a noticeable delay."""
 
 _PAGES_BYTES = 3 * 4096
-"""What a small step adds to SQLite's log: the pages of a row and of its two indexes."""
+"""The bytes of a small step in SQLite's log: the pages of a row and of its two indexes."""
 
 
 @dataclass(slots=True, eq=False)
 class Write:
-    """What is to be made durable together.
+    """Changes and files that become durable together.
 
     Attributes:
-        change: What is made; made again where a commit that it shared has failed.
-        files: Files that must be there before, each with its content.
-        waiting: Where its caller waits, in the caller's event loop.
+        change: The change. It is made again if a commit that it shared has failed.
+        files: The files that must exist before, each with its content.
+        waiting: The future of the caller, in the caller's event loop.
     """
 
     change: "Change | Callable[[Connection], Any]"
@@ -73,8 +72,8 @@ class Write:
     waiting: "asyncio.Future[Any]"
 
     def conclude(self, result: Any) -> None:
-        """End the wait, in its loop, with what the change gave, or with the error."""
-        if self.waiting.done():  # cancelled; what was handed over has happened nevertheless
+        """End the wait, in its loop, with the result of the change, or with the error."""
+        if self.waiting.done():  # cancelled; the write has happened nevertheless
             return
         if isinstance(result, Exception):
             self.waiting.set_exception(result)
@@ -83,12 +82,12 @@ class Write:
 
 
 class Writer:
-    """Writes by two ways, which follow from the kind of what is written.
+    """Writes on one of two ways, by the kind of the change.
 
     Args:
-        open_engine: Returns the open database, and opens it where it is not.
-        lease: Of this server; while it is registered, the thread gives its signs of life.
-        shown: What the log calls the database.
+        open_engine: Returns the open database, and opens it if necessary.
+        lease: The lease of this server; while it is registered, the thread gives its signs of life.
+        shown: The log's name of the database.
     """
 
     def __init__(self, open_engine: "Callable[[], Engine]", lease: Lease, shown: str) -> None:
@@ -108,18 +107,18 @@ class Writer:
 
     @property
     def lane(self) -> "Lane | None":
-        """The running event loop's own connection, while nothing waits for the thread."""
+        """The running event loop's own connection, while no write waits for the thread."""
         if self._waiting or not self._lease.is_registered:
             return None
         return self._lanes.get(asyncio.get_running_loop())
 
     def commit(self, change: Change) -> list[Any] | None:
-        """Commit a small change on the running event loop's own connection, and wait for nothing.
+        """Commit a small change on the running event loop's own connection, without waiting.
 
-        It does not overtake what was handed over before it.
+        It does not overtake an earlier write.
 
         Returns:
-            The rows that it gave. None where nothing was committed, and `write` takes it.
+            The rows of the result. None if nothing was committed; then `write` takes the change.
         """
         lane = self.lane
         if lane is None:
@@ -141,16 +140,16 @@ class Writer:
         files: Sequence[tuple[Path, bytes]] = (),
         copy: Callable[[Path, bytes], None] | None = None,
     ) -> "asyncio.Future[Any]":
-        """Hand over; what was handed over happens, even if the wait for it is cancelled.
+        """Hand a change over. It is made even if the wait for it is cancelled.
 
         Args:
-            change: What is made; made again where a commit that it shared has failed.
-            files: Files that must be there before, each with its content.
-            copy: Given each of these files before, where they lie elsewhere too; it may block.
+            change: The change. It is made again if a commit that it shared has failed.
+            files: The files that must exist before, each with its content.
+            copy: Called with each of these files before, to write it elsewhere too; it may block.
 
         Returns:
-            What ends once it is durable, with what the change gives; or with the error. A wait
-            that is cancelled is this future's end, and not the write's.
+            A future with the result of the change, or its error, once it is durable. Cancelling the
+            future does not cancel the write.
         """
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[Any] = loop.create_future()
@@ -166,9 +165,10 @@ class Writer:
         return waiting
 
     async def _copy(self, write: Write, copy: Callable[[Path, bytes], None]) -> None:
-        """Copy files to where they lie elsewhere too, then hand over.
+        """Write files elsewhere too, then hand the change over.
 
-        Not in the thread: another machine may be slow, and signs of life are not to wait for it.
+        The writing thread does not do this: another machine may be slow, and signs of life must not
+        wait for it.
         """
 
         def run() -> None:
@@ -195,14 +195,14 @@ class Writer:
                 self._thread.start()
 
     async def close(self, within_s: float | None) -> bool:
-        """Finish what was accepted, and let go of this server's sessions.
+        """Finish the accepted writes, and release this server's sessions.
 
         Returns:
             Whether the thread has ended in time.
         """
         loop = asyncio.get_running_loop()
         began_s = loop.time()
-        # Those of a loop that has ended are no longer to be waited for.
+        # Nobody waits in a loop that has ended.
         copying = {each for each in self._copying if each.get_loop() is loop}
         if copying:
             with anyio.CancelScope(shield=True):
@@ -220,7 +220,7 @@ class Writer:
         return not thread.is_alive()
 
     def _run(self) -> None:
-        """Take what waits, make it durable, tell everyone; end when there is nothing more."""
+        """Make waiting writes durable and tell their callers, until there is nothing more."""
         beat_at_s = 0.0
         while True:
             batch = self._gather(beat_at_s)
@@ -236,14 +236,14 @@ class Writer:
             if self._is_closing and self._queue.empty():
                 self._leave()
                 self._disconnect()
-                with self._lock:  # nothing is handed over to a thread that has decided to end
+                with self._lock:  # no write may reach a thread that has decided to end
                     if self._queue.empty():
                         self._close_lanes()
                         self._thread, self._is_closing = None, False
                         return
 
     def _gather(self, until_s: float) -> list[Write]:
-        """Take what waits, and wait for the first of it until the next sign of life."""
+        """Take the waiting writes; wait for the first of them until the next sign of life."""
         batch: list[Write] = []
         wait_s = max(0.0, until_s - time.monotonic()) if self._lease.is_registered else None
         with suppress(queue.Empty):
@@ -256,7 +256,7 @@ class Writer:
         return batch
 
     def _commit(self, batch: list[Write]) -> None:
-        """Commit together, or one by one: one bad write must not fail its neighbours."""
+        """Commit writes together, else one by one: one bad write must not fail its neighbours."""
         error = self._try_commit(batch)
         if error is None:
             return
@@ -264,7 +264,7 @@ class Writer:
             self._fail(batch, error)
             return
         for i, write in enumerate(batch):
-            # What fails every write is waited for once, not once for each of them.
+            # A failure of every write is waited for once, not once for each of them.
             alone = error if sql.engine.concerns_all(error) else self._try_commit([write])
             if alone is not None and sql.engine.concerns_all(alone):
                 self._fail(batch[i:], alone)
@@ -276,23 +276,23 @@ class Writer:
         self._conclude(batch, [self._told(error)] * len(batch))
 
     def _conclude(self, batch: list[Write], results: list[Any]) -> None:
-        """Tell those who wait; the next step of theirs overtakes nothing of this."""
+        """Tell the callers, before their next step overtakes the result."""
         with self._lock:
             self._waiting -= len(batch)
         loops: dict[asyncio.AbstractEventLoop, list[tuple[Write, Any]]] = {}
         for write, result in zip(batch, results, strict=True):
             loops.setdefault(write.waiting.get_loop(), []).append((write, result))
-        for loop, own in loops.items():  # each wakes once for all of its own
+        for loop, own in loops.items():  # each loop wakes once for all of its writes
             try:
                 loop.call_soon_threadsafe(_conclude_all, own)
-            except RuntimeError:  # it is closed, and nobody waits there any more
+            except RuntimeError:  # the loop is closed, and nobody waits there
                 logger.debug("%d writes have ended after their event loop", len(own))
 
     def _told(self, error: Exception) -> HudMcpError:
-        """What callers are told of an error; the log has the rest."""
+        """Return the callers' error; the log has the rest."""
         if isinstance(error, HudMcpError):
             return error
-        # The place is for the log: who reads the error may be an agent elsewhere.
+        # The path is for the log: the error's reader may be an agent elsewhere.
         why = sql.engine.why(error)
         logger.error("cannot write to %s: %s", self._shown, why)
         logger.debug("it cannot be written", exc_info=error)
@@ -302,7 +302,7 @@ class Writer:
         )
 
     def _try_commit(self, batch: list[Write]) -> Exception | None:
-        """Make writes durable and tell of it; return why it could not be."""
+        """Make writes durable and tell their callers; return the failure, if any."""
         left = _TRIES
         while True:
             was_registered = self._lease.is_registered
@@ -313,9 +313,9 @@ class Writer:
                 lasts = any(isinstance(write.change, NewEnd) for write in batch)
                 with self._transaction(lasts=lasts) as driver:
                     made = make_changes(driver, self._lease, [write.change for write in batch])
-            except Exception as exc:  # noqa: BLE001  # were the thread to end, every write would hang
+            except Exception as exc:  # noqa: BLE001  # if the thread ended, every write would hang
                 self._lease.conclude(committed=False)
-                if not was_registered:  # it was registered in the transaction that failed
+                if not was_registered:  # its registration was in the failed transaction
                     self._lease.forget()
                 left -= 1
                 if not (left and sql.engine.passes(exc)):
@@ -329,10 +329,11 @@ class Writer:
 
     @contextmanager
     def _transaction(self, *, lasts: bool = False) -> "Generator[Driver]":
-        """A transaction that writes, over a connection that is kept while all is well.
+        """Begin a writing transaction, on a connection that is kept while it works.
 
         Args:
-            lasts: Whether it survives a loss of power. All do where nobody could tell of one.
+            lasts: Whether it survives a loss of power. Every one does if the system does not name
+                its starts: then no later server could notice a loss.
         """
         if self._connection is None:
             self._connection = self._open().connect()
@@ -344,14 +345,14 @@ class Writer:
                 with closing(sql.statements.Driver(connection)) as driver:
                     driver.begin_write()
                     yield driver
-        except HudMcpError:  # a change that cannot be made; the connection is well
+        except HudMcpError:  # a change was refused; the connection works
             raise
         except BaseException:
             self._disconnect()
             raise
 
     def _open_lanes(self, batch: list[Write]) -> None:
-        """Give each event loop that has written a lane, where the database is a file."""
+        """Give each event loop that has written a lane, if the database is a file."""
         connection = self._connection
         if connection is None or connection.dialect.name != "sqlite" or not sql.servers.boot_name():
             return  # each step then waits for the disk
@@ -359,7 +360,7 @@ class Writer:
             self._close_lanes(ended=True)
             try:
                 self._lanes[loop] = sql.statements.Lane(connection.engine)
-            except Exception as exc:  # noqa: BLE001  # the thread writes what the lane would
+            except Exception as exc:  # noqa: BLE001  # the thread writes in place of the lane
                 logger.warning("steps wait for %s: %s", self._shown, exc)
 
     def _close_lanes(self, *, ended: bool = False) -> None:
@@ -368,7 +369,7 @@ class Writer:
             self._lanes.pop(loop).close()
 
     def _move_log(self) -> None:
-        """Move SQLite's log on; where that fails, the next time does more."""
+        """Move SQLite's log on. If this fails, the next time moves more."""
         self._log_bytes = 0
         try:
             if self._connection is not None:
@@ -377,7 +378,7 @@ class Writer:
             logger.warning("the log of %s could not be moved on: %s", self._shown, exc)
 
     def _disconnect(self) -> None:
-        """Give the connection back; the next transaction takes one that is looked at first."""
+        """Give the connection back. The pool checks the next one before its use."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -387,7 +388,7 @@ class Writer:
         try:
             with self._transaction() as driver:
                 self._lease.beat(driver.connection)
-        except Exception as exc:  # noqa: BLE001  # the next one may come through
+        except Exception as exc:  # noqa: BLE001  # the next sign may succeed
             if not self._is_silent:
                 logger.warning("no sign of life could be written to %s: %s", self._shown, exc)
             self._is_silent = True
@@ -401,7 +402,7 @@ class Writer:
         try:
             with self._transaction() as driver:
                 self._lease.leave(driver.connection)
-        except Exception as exc:  # noqa: BLE001  # the free lock file says the same
+        except Exception as exc:  # noqa: BLE001  # the free lock file tells the same
             logger.warning("%s still names this server: %s", self._shown, exc)
             self._lease.forget(stays=True)
         else:

@@ -1,9 +1,9 @@
 """The calls of a job's program on standard input and output: a line of JSON each, without MCP.
 
-The program is this project's own, and starts the server for its agents. A line of its is a call:
-`{"call": 1, "name": …, "arguments": …, "meta": …}`, or gives one up: `{"call": 1}`. The server
-says `{}` once it takes calls. Its other lines are replies: `{"call": 1, "reply": …}`, with a
-`receipt` where the session has ended.
+The program is this project's own, and starts the server for its agents. Each of its lines is a
+call, `{"call": 1, "name": …, "arguments": …, "meta": …}`, or gives one up: `{"call": 1}`. The
+server's first line is `{}`, once it takes calls. Its other lines are replies: `{"call": 1, "reply":
+…}`, with a `receipt` if the session has ended.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ __all__ = ["serve_calls"]
 logger = logging.getLogger(__name__)
 
 _FINISH_S: Final = 0.15
-"""How long calls may still finish after the end of the input."""
+"""The time for calls to finish after the end of the input."""
 _FLUSH_S: Final = 0.5
 _WAITING_BYTES: Final = 8 * 1024 * 1024
-"""So much output may wait for the program before the input waits, too."""
+"""The output that may wait for the program before the input waits too."""
 
 
 class _Calls:
-    """Starts each call as its line comes, and writes its reply."""
+    """The calls in progress: each starts as its line comes, and writes its reply."""
 
     def __init__(self, tools: LocalTools, source: Input, output: Output) -> None:
         self._tools = tools
@@ -45,7 +45,7 @@ class _Calls:
         output.tell_room(lambda: source.pause(paused=False))
 
     def receive(self, data: bytes) -> None:
-        """Take in a chunk of the input."""
+        """Read a chunk of the input."""
         self._lines.feed(data)
         while (line := self._lines.take()) is not None:
             if not isinstance(line, Overlong):
@@ -91,12 +91,12 @@ async def serve_calls(
     """Perform a program's calls until it leaves, or the process is told to stop.
 
     Args:
-        tools: What is called.
-        streams: What `claim_stdio` yielded.
-        on_stop: Called once, as soon as it is known that this ends, with the process's status.
+        tools: The tools.
+        streams: The streams of `claim_stdio`.
+        on_stop: Called once, as soon as the end is known, with the process's status.
 
     Returns:
-        The status that the process ends with.
+        The exit status for the process.
     """
     stopped: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 

@@ -1,4 +1,4 @@
-"""Bytes in and bytes out of two descriptors, without blocking the event loop."""
+"""Two descriptors' input and output, claimed for the protocol, without blocking the event loop."""
 
 import asyncio
 import contextlib
@@ -28,10 +28,10 @@ _READER_GONE: Final = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
 
 
 class Input:
-    """Reads a descriptor as it becomes readable; can be paused.
+    """The reader of a descriptor, which follows its readability and can be paused.
 
-    What cannot be watched (a regular file, the null device, anything on Windows) is read by
-    threads, one for a chunk.
+    Threads read what cannot be watched (a regular file, the null device, anything on Windows), one
+    thread for a chunk.
     """
 
     def __init__(self, fd: int) -> None:
@@ -49,7 +49,7 @@ class Input:
         self._regulate()
 
     def pause(self, *, paused: bool) -> None:
-        """Stop or resume reading; at most one chunk that is already read still arrives."""
+        """Pause or resume reading. At most one chunk that is already read still arrives."""
         if paused is not self._paused:
             self._paused = paused
             self._regulate()
@@ -73,7 +73,7 @@ class Input:
                 threading.Thread(target=self._read_in_thread, daemon=True).start()
 
     def _take(self) -> None:
-        """Take what is there now; nothing more is delivered once the input is closed."""
+        """Read the available bytes. A closed input delivers nothing more."""
         data = self._read()
         if data:
             self._on_data(data)
@@ -81,12 +81,12 @@ class Input:
             self._end()
 
     def _read(self) -> bytes | None:
-        """A chunk; nothing at the end; None where there is nothing yet."""
+        """Return a chunk; empty at the end; None if none is available yet."""
         try:
             return os.read(self._fd, _CHUNK_BYTES)
         except (BlockingIOError, InterruptedError):
             return None
-        except OSError as error:  # a terminal or a peer that is gone
+        except OSError as error:  # a terminal, or a peer that is gone
             logger.debug("standard input ended: %s", error)
             return b""
 
@@ -111,11 +111,11 @@ class Input:
 
 
 class Output:
-    """Writes frames to a descriptor, in order, and never blocks the event loop.
+    """The writer of frames to a descriptor, in order, which never blocks the event loop.
 
     Attributes:
-        full: More than the limit waits for the reader; False again once half of it is gone.
-        broken: The reader is gone, or this is closed; whatever is written is dropped.
+        full: Whether more than the limit waits for the reader; False again once half of it is gone.
+        broken: Whether the reader is gone, or this is closed; every later frame is dropped.
         on_room: Called when `full` becomes False.
     """
 
@@ -130,7 +130,7 @@ class Output:
         self._open(fd)
 
     def tell_room(self, on_room: Callable[[], None]) -> None:
-        """Say who is called when `full` becomes False."""
+        """Set the function that is called when `full` becomes False."""
         self.on_room = on_room
 
     def write(self, frame: bytes) -> None:
@@ -151,7 +151,7 @@ class Output:
         await self._wait_while(lambda: self.full)
 
     async def flush(self, timeout_s: float) -> bool:
-        """Wait until all is sent; False if the reader has not taken it in time or is gone."""
+        """Wait until all is sent; False if the reader was too slow or is gone."""
         with anyio.move_on_after(timeout_s):
             await self._wait_while(lambda: bool(self._waiting))
         return not self._waiting and not self.broken
@@ -162,7 +162,7 @@ class Output:
             await self._changed.wait()
 
     def close(self) -> None:
-        """Drop what still waits and whatever is still written; the descriptor is as it was."""
+        """Drop all waiting and later frames; the descriptor stays unchanged."""
         self._drop()
         if self._reopened:
             os.close(self._fd)
@@ -185,7 +185,7 @@ class Output:
             os.set_blocking(fd, False)
 
     def _send(self, data: bytes | bytearray) -> int:
-        """Write what can be written now; how much that was."""
+        """Write as much as possible now; return the number of bytes."""
         try:
             return os.write(self._fd, data)
         except (BlockingIOError, InterruptedError):
@@ -195,14 +195,14 @@ class Output:
             return 0
 
     def _watch(self) -> None:
-        """See to it that what waits is sent when it can be."""
+        """Have the waiting frames sent when the descriptor is writable."""
         self._loop.add_writer(self._fd, lambda: self._sent(self._send(self._waiting)))
 
     def _unwatch(self) -> None:
         self._loop.remove_writer(self._fd)
 
     def _sent(self, count: int) -> None:
-        """Forget what the reader has taken of what waits, and tell who waits for it."""
+        """Drop the sent bytes from the waiting ones, and tell waiting callers."""
         if count == 0:
             return
         del self._waiting[:count]
@@ -214,7 +214,7 @@ class Output:
             self.on_room()
 
     def _drop(self) -> None:
-        """Drop what waits; nothing is written any more, for the number may soon be another's."""
+        """Drop the waiting frames, and write nothing more, as the number may be reused."""
         if self._waiting:
             self._unwatch()
             self._waiting.clear()
@@ -231,10 +231,10 @@ class Output:
 
 
 class ThreadedOutput(Output):
-    """The same where a descriptor cannot be watched (Windows): threads write, one for a chunk."""
+    """The same for a descriptor that cannot be watched (Windows): one thread writes each chunk."""
 
     def close(self) -> None:
-        """Drop what waits and what comes later; a thread may still write its chunk."""
+        """Drop all waiting and later frames; a thread may still write its chunk."""
         self._drop()
 
     def _open(self, fd: int) -> None:
@@ -267,11 +267,11 @@ class ThreadedOutput(Output):
 
 
 def open_output(fd: int, limit_bytes: int, on_broken: Callable[[], None]) -> Output:
-    """An output on a descriptor, as this system can write to it.
+    """Return an output on a descriptor, of this system's kind.
 
     Args:
         fd: The descriptor.
-        limit_bytes: How much may wait for its reader before the output is full.
+        limit_bytes: The bytes that may wait for the reader before the output is full.
         on_broken: Called when the reader is gone.
     """
     kind = Output if hasattr(os, "writev") else ThreadedOutput  # on Windows
@@ -319,7 +319,8 @@ def claim_stdio() -> Generator[StdioStreams]:
             with _diverted(streams):
                 yield streams
         finally:
-            if sys.platform != "win32":  # there, a close waits for a thread that reads or writes
+            # on Windows, a close waits for a thread that reads or writes
+            if sys.platform != "win32":
                 os.close(streams.stdout_fd)
                 os.close(streams.stdin_fd)
     finally:
@@ -351,7 +352,7 @@ def _diverted(streams: StdioStreams) -> Generator[None]:
     try:
         yield
     finally:
-        # Whatever was printed must be out before descriptor 1 is the protocol again.
+        # Earlier prints must be out before descriptor 1 is the protocol again.
         _flush_stdout()
         sys.stdout = stdout
         _flush_stdout()
@@ -372,4 +373,4 @@ def _flush_stdout() -> None:
             with contextlib.suppress(OSError):  # its reader is gone
                 stream.flush()
     if sys.platform != "win32":
-        ctypes.CDLL(None).fflush(None)  # what C libraries have printed
+        ctypes.CDLL(None).fflush(None)  # prints of C libraries

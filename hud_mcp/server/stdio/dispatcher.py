@@ -1,4 +1,4 @@
-"""The client's messages: which of them starts when, and that each request has one answer."""
+"""The client's messages: the order of their starts, and the one answer of each request."""
 
 import asyncio
 import contextlib
@@ -37,14 +37,13 @@ class StdioLimits:
     """The bounds of one connection. Every value is positive.
 
     Attributes:
-        max_frame_bytes: The longest message that is read; a longer one is refused.
-        max_in_flight: How many messages are handled at once; further ones wait, and once 4 MiB
-            of them do, the input waits, too. As many `subscriptions/listen` streams may be open
-            beside them.
-        max_outgoing_bytes: How much output may wait for a slow reader before new messages wait
-            for it, too. Replies of requests already in flight come on top.
-        finish_s: How long requests in flight may still finish after the end of the input.
-        lifespan_exit_s: How long the server's lifespan may take to exit.
+        max_frame_bytes: The longest message; a longer one is refused.
+        max_in_flight: The most messages handled at once. More messages wait, and once 4 MiB of them
+            do, the input waits too. As many `subscriptions/listen` streams may be open beside them.
+        max_outgoing_bytes: The output that may wait for a slow reader before new messages wait too.
+            Replies of requests in flight come on top.
+        finish_s: The time for requests in flight to finish after the end of the input.
+        lifespan_exit_s: The longest exit of the server's lifespan.
     """
 
     max_frame_bytes: int = 16 * 1024 * 1024
@@ -63,20 +62,19 @@ class StdioLimits:
 logger = logging.getLogger(__name__)
 
 _LISTEN: Final = "subscriptions/listen"
-"""The request that stays open: it takes no slot of those that come and go."""
+"""The request that stays open. It takes no slot of the others."""
 _MAX_BACKLOG_BYTES: Final = 4 * 1024 * 1024
 _ENTRY_BYTES: Final = 256
-"""What a message that waits weighs beside its frame."""
+"""The bytes that a waiting message takes beside its frame."""
 _MAX_LEAD_FRAMES: Final = 8
-"""Notifications that are kept until the first request chooses the era."""
+"""The most notifications that wait until the first request chooses the era."""
 
 
 class Dispatcher:
-    """Reads the client's frames, starts their handlers within the limits, and ends them all.
+    """The reader of the client's frames, which starts handlers within the limits, and ends them.
 
-    Cancellations are acted upon as soon as they are read, whatever waits, because they are what a
-    full server is waiting for. Everything else starts in the order in which it
-    came, and nothing starts beside `initialize`.
+    A cancellation acts at once, before all waiting messages, because a full server may be waiting
+    for it. All others start in the order in which they came, and none starts beside `initialize`.
 
     Attributes:
         is_open: Whether the lifespan has started.
@@ -104,14 +102,14 @@ class Dispatcher:
         output.tell_room(self._advance)
 
     def open(self, state: Any) -> None:
-        """Start what has been waiting for the lifespan, in the lifespan's contextvars."""
+        """Start the messages that waited for the lifespan, in the lifespan's contextvars."""
         self._state = state
         self._context = contextvars.copy_context()
         self.is_open = True
         self._advance()
 
     def receive(self, data: bytes) -> None:
-        """Take in a chunk of the input."""
+        """Read a chunk of the input."""
         self._lines.feed(data)
         while (line := self._lines.take()) is not None:
             self._take(line)
@@ -119,22 +117,23 @@ class Dispatcher:
             self._regulate()
 
     def end(self) -> None:
-        """Take in the end of the input."""
-        if last := self._lines.take_rest():  # it may lack its line feed
+        """Read the end of the input."""
+        if last := self._lines.take_rest():  # the last line may lack its line feed
             self._take(last)
         if self._era_type is None:
             self._backlog.clear()  # notifications, which no request will follow
 
     async def finish(self) -> None:
-        """Wait until nothing is left to do but the streams of `subscriptions/listen`."""
+        """Wait until only the streams of `subscriptions/listen` are left."""
         while self._backlog or len(self._running) > self._listening:
             self._released.clear()
             await self._released.wait()
 
     async def close(self, timeout_s: float) -> None:
-        """Cancel every handler and answer what is still unanswered; none may start any more.
+        """Cancel every handler, and answer every open request; no handler starts any more.
 
-        A handler that does not end in time is abandoned: it is answered, and its task is left.
+        A handler that does not end in time is abandoned: its request is answered, and its task is
+        left.
         """
         self._closing = True
         while self._backlog:
@@ -192,14 +191,14 @@ class Dispatcher:
             ):
                 in_flight.is_open = False
                 in_flight.cancel()
-                if in_flight.task is None:  # it waits, and is passed over
+                if in_flight.task is None:  # it waits, and is skipped later
                     del self._by_id[request_id]
                 return
 
     # -- flow
 
     def _enqueue(self, in_flight: InFlight) -> None:
-        """Start a message, or let it wait behind those that came before it."""
+        """Start a message, or let it wait behind earlier ones."""
         if not self._backlog and self._may_start():
             self._start(in_flight)
             return
@@ -212,7 +211,7 @@ class Dispatcher:
             self.is_open
             and not self._closing
             and self._era_type is not None
-            # The streams that listen have a bound of their own.
+            # Streams have a bound of their own.
             and len(self._running) - self._listening < self._limits.max_in_flight
             and not self._initializing
             and not self._output.full
@@ -263,7 +262,7 @@ class Dispatcher:
                         await era.observe(in_flight, message)
                 except Exception as error:  # noqa: BLE001 - a handler's failure is its answer
                     self._answer(in_flight, _failure(message, error))
-                if self._output.full:  # keep the slot: whoever is slow gets less, not more
+                if self._output.full:  # keep the slot: a slow client gets less, not more
                     await self._output.drain()
         finally:
             if in_flight.is_open:
@@ -271,7 +270,7 @@ class Dispatcher:
             self._release(in_flight)
 
     def _answer(self, in_flight: InFlight, frame: bytes | None) -> None:
-        """Write the one answer of a request, unless it may have none."""
+        """Write the one answer of a request, unless it must have none."""
         if not in_flight.is_open:
             return
         in_flight.is_open = False
@@ -298,10 +297,10 @@ class Dispatcher:
 
 
 def _failure(message: Request | Notification, error: Exception) -> bytes | None:
-    """Say on the wire what went wrong, and nothing that only the log may know."""
+    """Return the error for the wire, without details for the log alone."""
     known = handler_exception_to_error_data(error) if isinstance(message, Request) else None
     if isinstance(message, Request) and known is not None:
-        with contextlib.suppress(ValueError):  # data that JSON cannot carry
+        with contextlib.suppress(ValueError):  # data that JSON cannot hold
             return error_frame(message.id, known.code, known.message, known.data)
     logger.error("%s failed", message.method, exc_info=error)
     return None

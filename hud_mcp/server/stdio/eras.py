@@ -1,7 +1,7 @@
-"""The protocol's two eras: how a message reaches the SDK's kernel, and its answer the client.
+"""The protocol's two eras: the ways of a message to the SDK, and of its answer to the client.
 
-A client's first request chooses the era. When a message is handled, and what becomes of its
-result, is decided elsewhere (`dispatcher`).
+A client's first request chooses the era. `dispatcher` decides on the time of a message, and on the
+use of its result.
 """
 
 import asyncio
@@ -35,8 +35,8 @@ class Peer:
     async def notify(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> None:
-        """Send a notification, after waiting for room; dropped when the client is gone."""
-        del opts  # they concern requests
+        """Send a notification, after a wait for room; drop it if the client is gone."""
+        del opts  # options of requests
         self._output.write(notification_frame(method, params))
         if self._output.full:
             await self._output.drain()
@@ -46,22 +46,23 @@ class Peer:
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> JsonObject:
-        """Ask the client.
+        """Refuse to ask the client.
 
         Raises:
-            NoBackChannelError: In any case.
+            NoBackChannelError: Always.
         """
         del params, opts
         raise NoBackChannelError(method)
 
 
 class InFlight(Peer):
-    """One message of the client's until it is handled: what the SDK calls a dispatch context.
+    """One message of the client until it is handled; the SDK calls it a dispatch context.
 
     Args:
         output: The way to the client.
-        message: What the client sent.
-        size_bytes: What it weighs while it waits.
+        message: The message.
+        size_bytes: Its weight while it waits.
+        is_open: Whether an answer or progress may still be sent for it.
 
     Attributes:
         is_open: Whether anything may be sent on its behalf: an answer, or progress.
@@ -86,7 +87,7 @@ class InFlight(Peer):
 
     @property
     def cancel_requested(self) -> anyio.Event:
-        """Set when its handler is told to stop; made for who asks, as few do."""
+        """The event of the handler's cancellation, made on demand because few ask for it."""
         if self._cancelled is None:
             self._cancelled = anyio.Event()
         return self._cancelled
@@ -94,7 +95,7 @@ class InFlight(Peer):
     async def notify(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> None:
-        """Send a notification; dropped when the exchange is over."""
+        """Send a notification; drop it if the message is answered."""
         if self.is_open:
             await super().notify(method, params, opts)
 
@@ -110,7 +111,7 @@ class InFlight(Peer):
             await self.notify("notifications/progress", told)
 
     def run_in(self, task: "asyncio.Task[None]") -> None:
-        """Say which task runs its handler."""
+        """Set the task of the handler."""
         self.task = task
 
     def cancel(self) -> None:
@@ -130,7 +131,7 @@ class HandshakeEra:
         self._runner = ServerRunner(server, self._connection, state)
 
     def answer(self, in_flight: _Context, request: Request) -> Awaitable[JsonObject]:
-        """Handle a request; its result, or what the SDK or a handler raised."""
+        """Handle a request; return its result, or raise the error of the SDK or the handler."""
         if request.method != "initialize" and _has_envelope(request.params):
             text = (
                 "this connection serves the handshake protocol era; requests carrying the "
@@ -144,25 +145,25 @@ class HandshakeEra:
         await self._runner.on_notify(in_flight, notification.method, notification.params)
 
     async def close(self) -> None:
-        """Run what handlers have left to be done at the end of the connection, within 5 s."""
+        """Run the handlers' cleanup for the end of the connection, within 5 s."""
         await aclose_shielded(self._connection)
 
 
 class EnvelopeEra:
     """2026-07-28: every request carries its own envelope.
 
-    A client sends the same envelope each time, so what the SDK makes of it is kept for the next
-    request. No handler of this server leaves anything with it.
+    A client sends the same envelope each time, so the SDK's reading of it is kept for the next
+    request. No handler of this server keeps anything in it.
     """
 
     def __init__(self, server: Server[Any], state: Any, peer: Outbound) -> None:
-        del peer  # what goes to it goes by an exchange
+        del peer  # messages to it go through the requests
         self._server = server
         self._state = state
         self._envelope: tuple[str, Any, Any] | None = None
 
     def answer(self, in_flight: _Context, request: Request) -> Awaitable[JsonObject]:
-        """Handle a request; its result, or what the SDK or a handler raised."""
+        """Handle a request; return its result, or raise the error of the SDK or the handler."""
         method, params = request.method, request.params
         if method == "initialize":
             text = (
@@ -179,7 +180,7 @@ class EnvelopeEra:
         return self._runner.on_request(in_flight, method, params)
 
     async def observe(self, in_flight: _Context, notification: Notification) -> None:
-        """Handle a notification under a connection of no one in particular."""
+        """Handle a notification on a connection without a client."""
         runner = self._runner_of(LATEST_MODERN_VERSION, None, None)
         await runner.on_notify(in_flight, notification.method, notification.params)
 

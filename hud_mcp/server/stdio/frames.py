@@ -1,7 +1,7 @@
 """Newline-delimited JSON-RPC 2.0, without I/O: bytes to frames, frames to messages, and back.
 
-Everything that goes wrong here is a value (`NoMessage`), because each failure has its own answer on
-the wire and none of them ends a connection.
+Every fault here is a value (`NoMessage`), because each has its own answer on the wire and none of
+them ends a connection.
 """
 
 import json
@@ -42,7 +42,7 @@ class Notification(NamedTuple):
 
 
 class NoMessage(NamedTuple):
-    """A frame that is not a message; the reply is this error, and the connection stays open."""
+    """A frame that is not a message. The reply is this error, and the connection stays open."""
 
     id: RequestId | None
     code: int
@@ -64,7 +64,7 @@ def request_id_in(head: bytes) -> RequestId | None:
         head: The frame's first bytes; a token that they cut short is not read.
 
     Returns:
-        The id, or None where it is not there, is no valid id, or belongs to a response.
+        The id; None if it is missing, invalid, or a response's.
     """
     found: RequestId | None = None
     depth = position = 0
@@ -94,7 +94,7 @@ def _id_or_none(token: bytes) -> RequestId | None:
 
 
 def _id_of_unread(line: bytes) -> RequestId | None:
-    """The id of a request that is refused as a whole, so that whoever sent it does not wait.
+    """Return the id of a request that is refused as a whole, so that its sender does not wait.
 
     A text that was cut in the middle of a character ends in a lone surrogate, which JavaScript and
     Python write as an escape and UTF-8 cannot hold.
@@ -113,7 +113,7 @@ def _id_of_unread(line: bytes) -> RequestId | None:
 
 
 def refuse_long(head: bytes, most_bytes: int) -> NoMessage:
-    """The refusal of a frame over the limit, of which only the first bytes are known."""
+    """Refuse a frame over the limit, of which only the first bytes are known."""
     text = f"Message too large: this server reads messages of up to {most_bytes} bytes"
     return NoMessage(request_id_in(head), INVALID_REQUEST, text)
 
@@ -121,15 +121,14 @@ def refuse_long(head: bytes, most_bytes: int) -> NoMessage:
 def read_message(line: bytes) -> Message | NoMessage | None:
     """Read one frame.
 
-    Integers beyond 64 bits arrive as floats, as they do in every peer that is written in
-    JavaScript.
+    Integers beyond 64 bits become floats, as in every peer that is written in JavaScript.
 
     Args:
         line: One line, without its line feed.
 
     Returns:
-        The message, or what to answer instead, or None for a response: nothing is asked of
-        clients, and JSON-RPC has no answer to one.
+        The message, or the error to answer. None for a response: the server asks its clients
+        nothing, and JSON-RPC has no answer to a response.
     """
     try:
         body: object = orjson.loads(line)
@@ -154,7 +153,7 @@ def read_message(line: bytes) -> Message | NoMessage | None:
 
 
 def _no_request(members: JsonObject, *, has_params: bool) -> NoMessage | None:
-    """Say what is wrong, unless it is a response."""
+    """Describe the fault of a frame; None for a response."""
     message_id = as_request_id(members.get("id"))
     if "method" not in members and ("result" in members or "error" in members):
         return None
@@ -172,7 +171,7 @@ def _no_request(members: JsonObject, *, has_params: bool) -> NoMessage | None:
 
 
 def result_frame(request_id: RequestId, result: Mapping[str, Any]) -> bytes:
-    """Write a request's result; this and the others raise ValueError for what is not JSON."""
+    """Write a request's result; as the others, raise ValueError for data beyond JSON."""
     return dump_line({"jsonrpc": "2.0", "id": request_id, "result": result})
 
 
@@ -192,21 +191,21 @@ def notification_frame(method: str, params: Mapping[str, Any] | None) -> bytes:
 
 _CAPABILITIES = frozenset({"capabilities", CLIENT_CAPABILITIES_META_KEY})
 _OBJECTS = _CAPABILITIES | {"_meta", "arguments", "clientInfo", "context"}
-"""The members of params that are objects: `[]` there is an empty one."""
+"""The members of params that are objects: `[]` there is an empty object."""
 _OPTIONAL_META = frozenset({"progressToken", CLIENT_INFO_META_KEY})
 
 
 def is_untidy(body: bytes) -> bool:
-    """Whether a message may have in its params what counts as absent."""
+    """Whether a message's params may have parts that count as absent."""
     return b"[]" in body or b"[ ]" in body or b"null" in body
 
 
 def tidied(params: Any) -> Any:
-    """The params of a request or a notification, with what counts as absent left out.
+    """Return the params of a message without the parts that count as absent.
 
     Args:
-        params: As they came. `[]` is no params, and in a member that is an object an empty one;
-            `null` is no progress token.
+        params: The params. `[]` means no params, and an empty object in a member that is an object.
+            `null` means no progress token.
     """
     if params == [] or params is None:
         return None
@@ -222,7 +221,7 @@ def tidied(params: Any) -> Any:
 
 
 def _objects(members: JsonObject, names: Container[str]) -> JsonObject:
-    """The same, with an empty object for `[]` in these members, and in each capability."""
+    """Return members with an empty object for each `[]`, also in each capability."""
     kept: JsonObject = {}
     for name, value in members.items():
         if value == [] and name in names:

@@ -25,7 +25,7 @@ _DEFAULT_LIMITS: Final = StdioLimits()
 
 
 class StopReason(StrEnum):
-    """Why `serve_stdio` returned."""
+    """The reason why `serve_stdio` returned."""
 
     EOF = "eof"
     SIGINT = "sigint"
@@ -57,17 +57,17 @@ async def serve_stdio(
     with a warning. Cancelling this function ends the same way.
 
     Args:
-        server: The server; nothing of it is changed.
-        streams: What `claim_stdio` yielded. The descriptors stay open.
-        limits: What the client may take up.
-        on_stop: Called once, as soon as it is known that this ends, with the reason.
+        server: The server, which stays unchanged.
+        streams: The streams of `claim_stdio`. The descriptors stay open.
+        limits: The bounds of the client.
+        on_stop: Called once, as soon as the end is known, with the reason.
 
     Returns:
-        Why it ended. The process's exit status is the caller's business.
+        The reason of the end. The process's exit status is the caller's business.
 
     Raises:
         RuntimeError: The lifespan ended by itself.
-        Exception: Whatever the lifespan raised; everything has ended in order all the same.
+        Exception: An exception of the lifespan; everything has ended in order all the same.
     """
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[StopReason] = loop.create_future()
@@ -105,7 +105,7 @@ async def serve_stdio(
                 await output.flush(max(_MIN_FLUSH_S, begun + _FLUSH_S - loop.time()))
                 output.close()
     if lifespan.done() and not lifespan.cancelled():
-        lifespan.result()  # or what it raised
+        lifespan.result()  # or raises the lifespan's exception
     if reason is None:
         raise RuntimeError("the server's lifespan ended while it was being served")
     return reason
@@ -129,7 +129,7 @@ async def _end_messages(
 async def _end_lifespan(
     lifespan: asyncio.Task[None], limits: StdioLimits, *, is_open: bool
 ) -> None:
-    """Wait for a lifespan that may leave, or cancel a start that is not through."""
+    """Wait for a lifespan that may leave, or cancel an unfinished start."""
     if not is_open:
         lifespan.cancel()
     await asyncio.wait({lifespan}, timeout=limits.lifespan_exit_s)

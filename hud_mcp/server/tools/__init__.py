@@ -1,4 +1,4 @@
-"""The core tools: a file holds all of a tool; `step` and `act` share theirs."""
+"""The core tools, one file each; `step` and `act` share theirs."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -26,11 +26,11 @@ CORE: Mapping[str, CoreTool] = {
         NOTE,
     )
 }  # fmt: skip
-"""By name, in the order in which clients see them."""
+"""The core tools by name, in the order for clients."""
 
 
 def listed_core_tools(view: View, tools: Iterable[CoreTool] = CORE.values()) -> "list[Tool]":
-    """Those of the core tools that clients of a view have, in order."""
+    """Return the core tools for clients of a view, in order."""
     return [
         tool.listed(view)
         for tool in tools

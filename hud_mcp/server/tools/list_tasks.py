@@ -1,4 +1,4 @@
-"""The tool `list_tasks`: pages that hosts show whole, for several cut what is longer."""
+"""The tool `list_tasks`. Its pages are small, because several hosts cut longer results."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -19,18 +19,18 @@ from hud_mcp.server.results import structured_result
 __all__ = ["LIST_TASKS", "MOST_BYTES"]
 
 MOST_BYTES = 8000
-"""Of a reply, as text and as data."""
+"""The largest reply, as text and as data."""
 
 _ROWS_BYTES = 6800
-"""Of the rows in it; the rest is for the notes and for what to do next."""
+"""The part of the rows in it; the rest is for the notes and the next step."""
 _NOTES_BYTES = 800
 _FILTER_CHARS = 200
 _LINE_CHARS = 120
-"""Of what is said of one task or template."""
+"""The longest line of one task or template."""
 
 
 async def list_tasks(call: Call) -> dict[str, Any]:
-    """List what can be started."""
+    """List the tasks and templates that can be started."""
     sessions, given = call.sessions, call.arguments
     environment = given.get("environment")
     if environment is not None:
@@ -39,7 +39,8 @@ async def list_tasks(call: Call) -> dict[str, Any]:
         found = sessions.resolve_template(template, environment)
         return _one_template(found, found.find_template(template))
     pattern, offset = given.get("filter"), given.get("offset", 0)
-    if pattern is not None and len(pattern) > _FILTER_CHARS:  # it is matched on the event loop
+    # the pattern is matched on the event loop
+    if pattern is not None and len(pattern) > _FILTER_CHARS:
         raise InvalidTask(f"filter: {len(pattern)} characters; the limit is {_FILTER_CHARS}.")
 
     def wanted(env: str, *names: str) -> bool:
@@ -75,7 +76,7 @@ class _Page:
     def take(
         self, tasks: Sequence[Task], templates: Sequence[tuple[Environment, Template]]
     ) -> None:
-        """Take as many as there is room for, from the offset on."""
+        """Add as many rows as there is room for, from the offset on."""
         self._tasks, self._templates = len(tasks), len(templates)
         later = templates[max(0, self._offset - len(tasks)) :]
         room = _ROWS_BYTES
@@ -89,7 +90,7 @@ class _Page:
             self._lines[kind].append(line)
 
     def result(self, notes: Sequence[str]) -> dict[str, Any]:
-        """The reply, with what to do next."""
+        """Return the reply, with the next step."""
         shown = self._offset + sum(map(len, self._rows.values()))
         left = max(0, self._tasks + self._templates - shown)
         then = "Begin with start_task."
@@ -133,7 +134,7 @@ def _template_row(environment: Environment, template: Template) -> tuple[dict[st
 
 
 def _one_template(environment: Environment, template: Template) -> dict[str, Any]:
-    """A template with the schema of its arguments, as far as there is room for that."""
+    """Return a template with the schema of its arguments, if there is room for it."""
     value: dict[str, Any] = {
         "id": template.id,
         "environment": environment.name,

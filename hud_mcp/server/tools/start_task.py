@@ -37,9 +37,9 @@ __all__ = ["START_TASK", "arguments_schema", "context_schema"]
 async def start_task(call: Call) -> dict[str, Any]:
     """Start a task.
 
-    A caller may choose the session's id itself, as `session`, so that a start whose reply was
-    lost can be repeated: it then returns the same session. A program may give it as
-    `hud-mcp/session` of the request's `_meta` too, and a job of its own as `hud-mcp/job`.
+    A caller may choose the session's id itself, as `session`, and repeat a start whose reply was
+    lost: the call then returns the same session. A program may also send the id as
+    `hud-mcp/session` of the request's `_meta`, and a job of its own as `hud-mcp/job`.
     """
     task = _chosen_task(call.sessions, call.arguments)
     job = await _named_job(call)
@@ -70,7 +70,7 @@ async def start_task(call: Call) -> dict[str, Any]:
         **answer_schema(session),
         **live_address(call.sessions, session),
     }
-    # A start that is repeated returns the session of the first, whatever job it names now.
+    # A repeated start returns the first one's session, even if it names another job.
     of_job = {} if job is None else {"job": session.job_id}
     begun = {"trajectory": session.trajectory_id, **of_job}
     meta = {"hud-mcp/start": begun}
@@ -79,7 +79,7 @@ async def start_task(call: Call) -> dict[str, Any]:
 
 
 async def _named_job(call: Call) -> str | None:
-    """The id of the job that a program names; None where it names none."""
+    """Return the id of the job that a program names; None without a name."""
     sessions, name = call.sessions, call.meta.get(NAMED_JOB)
     if name is None:
         return None
@@ -87,7 +87,7 @@ async def _named_job(call: Call) -> str | None:
 
 
 async def _ended_start(call: Call, session_id: str) -> dict[str, Any]:
-    """Tell whoever starts a session again that it has ended, and how."""
+    """Return the end of a session that its caller starts again."""
     found = await call.sessions.find(session_id, call.caller)
     receipt = found if isinstance(found, Receipt) else found.receipt
     if receipt is None:
@@ -101,10 +101,10 @@ async def _ended_start(call: Call, session_id: str) -> dict[str, Any]:
 
 
 def _chosen_task(sessions: Sessions, given: Mapping[str, Any]) -> Task:
-    """The task that a start names.
+    """Return the task of a start.
 
     Raises:
-        InvalidTask, InvalidContext: It names none, or one that is not there.
+        InvalidTask, InvalidContext: The start names no task, or one that does not exist.
     """
     if "task" in given:
         name: str = given["task"]
@@ -115,7 +115,7 @@ def _chosen_task(sessions: Sessions, given: Mapping[str, Any]) -> Task:
             raise InvalidTask(f"Give `task`, or `template` with `arguments`; not `{clash}` too.")
         if name not in sessions.tasks:
             _need_template(sessions, name)
-            return _minted(sessions, name, arguments, given)  # what was meant is clear
+            return _minted(sessions, name, arguments, given)  # the meaning is clear
         task = sessions.tasks[name]
         space = sessions.environment_of(task).context_space
         changes = {"context": _context(given, space), "seed": given.get("seed")}
@@ -130,14 +130,14 @@ def _chosen_task(sessions: Sessions, given: Mapping[str, Any]) -> Task:
 
 
 def _is_filler(value: Any) -> bool:
-    """Whether a value says nothing: a framework may have filled in all of a schema."""
+    """Whether a value is empty. A framework may have filled in a whole schema."""
     return is_empty(value) or value is False or (isinstance(value, int | float) and value == 0)
 
 
 def _context(given: Mapping[str, Any], space: ContextSpace) -> dict[str, Any] | None:
-    """The features that are to change; none of them, `{}`, is the default of all.
+    """Return the changed features; none, `{}`, means the default of all.
 
-    What a framework filled in, and is not a value of its feature, changes nothing.
+    A filled-in value that its feature does not have changes nothing.
     """
     context: Mapping[str, Any] | None = given.get("context")
     if not context:
@@ -165,9 +165,9 @@ def _minted(
 
 
 def _taken(sessions: Sessions, template: Template, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments for one template, of those that the schema has for all of them.
+    """Return the arguments of one template, among those in the schema of all.
 
-    What is another template's is left out where nothing is in it; else it is refused.
+    Empty arguments of other templates are dropped; others are refused.
     """
     empty = {n for n in given if n not in template.arguments.names and _is_filler(given[n])}
     every = (
@@ -178,7 +178,7 @@ def _taken(sessions: Sessions, template: Template, given: Mapping[str, Any]) -> 
 
 
 def _need_template(sessions: Sessions, name: str) -> None:
-    """Refuse a task's id that is not even a template's."""
+    """Refuse an id that is neither a task's nor a template's."""
     templates = [t for e in sessions.environments.values() for t in e.templates]
     if name not in templates:
         hint = did_you_mean(name, [*sessions.tasks.ids, *templates])
@@ -203,7 +203,7 @@ def _arguments(view: View) -> Mapping[str, Argument]:
 
 
 def _object(schema: Mapping[str, Any] | None) -> Argument:
-    """An object, whatever is shown of it; nothing is, where it has no fields."""
+    """Return the argument of an object, hidden if the object has no fields."""
     return Argument(schema, kind="object")
 
 
@@ -232,7 +232,7 @@ START_TASK = CoreTool(
 
 
 _MOST_BYTES = 8000
-"""Of one of these schemas: hosts send them to their models with every turn."""
+"""The largest of these schemas: hosts send them to their models with every turn."""
 _SAID_CHARS = 160
 _MOST_CHARS = 1000
 
@@ -242,12 +242,11 @@ _TYPES: Mapping[type, str] = {bool: "boolean", int: "integer", float: "number", 
 
 
 def arguments_schema(view: View) -> dict[str, Any] | None:
-    """The arguments of all templates, each once; None where none takes any.
+    """Return the arguments of all templates, each once; None without arguments.
 
-    Where two templates differ in one, or it is of a kind that some model APIs reject, it is a
-    text, which may be JSON; where all are too long to be shown, so is the whole. Choices and
-    bounds are told in words: a client that has to send all of it must have something to send that
-    says nothing.
+    If two templates differ in an argument, or some model APIs reject its kind, it is a text that
+    may be JSON. If the whole is too long, it is a text too. Choices and bounds stand in
+    descriptions: a client that has to send every argument needs an empty value.
     """
     kinds: dict[str, dict[str, Any]] = {}
     said: dict[str, list[str]] = {}
@@ -266,9 +265,9 @@ def arguments_schema(view: View) -> dict[str, Any] | None:
 
 
 def context_schema(view: View) -> dict[str, Any] | None:
-    """The features of all environments' contexts; None where there are none.
+    """Return the features of all environments' contexts; None without features.
 
-    Choices and bounds are told in words, as those of arguments are.
+    Choices and bounds stand in descriptions, as for arguments.
     """
     fields: dict[str, dict[str, Any]] = {}
     for environment in view.environments:
@@ -323,7 +322,7 @@ def _feature(feature: ContextFeature) -> dict[str, Any]:
 
 
 def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema, or the text that takes its place where it is too long."""
+    """Return a schema, or the text in its place if it is too long."""
     if len(orjson.dumps(schema)) <= _MOST_BYTES:
         return schema
     return string_schema(f"{schema['description']} A JSON object, as text.")

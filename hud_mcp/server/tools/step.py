@@ -47,10 +47,10 @@ _ALSO: Mapping[str, Argument] = {
         }
     ),
 }
-"""What both tools take beside actions and the session."""
+"""The arguments of both tools, beside actions and the session."""
 
 _NESTED = dict.fromkeys(("point", "scroll", "offset"), Argument(None))
-"""The HUD SDK's form of an action, which the action's parser takes too."""
+"""The HUD SDK's form of an action, which the action's parser also takes."""
 
 
 async def _take_step(
@@ -61,14 +61,14 @@ async def _take_step(
     image: bool,
     tail: str = "",
 ) -> dict[str, Any]:
-    """Perform actions in the session that a call means; an answer among them is graded.
+    """Perform actions in a call's session, and grade an answer among them.
 
     Args:
         call: The call, with the arguments of both tools.
-        kind: What the record calls the step.
+        kind: The step's name in the record.
         actions: In order.
-        image: Whether the reply has a picture, where there is a screen.
-        tail: What the reply ends with, unless there was an answer.
+        image: Whether the reply has a picture, if there is a screen.
+        tail: The end of the reply, unless there was an answer.
     """
     session = await call.find()
     if isinstance(session, Receipt):
@@ -93,7 +93,7 @@ async def _take_step(
 
 @dataclass(frozen=True)
 class _Ended:
-    """A session that ended in another process, as a step's reply names it."""
+    """A session that ended in another process, for a step's reply."""
 
     id: str
     steps: int
@@ -108,7 +108,7 @@ async def _repeat_ended(
     *,
     image: bool,
 ) -> dict[str, Any]:
-    """The recorded reply to the last step of a session that has ended since.
+    """Return the recorded reply to the last step of a session that has ended since.
 
     Raises:
         SessionEnded: This call is not that step.
@@ -135,12 +135,12 @@ async def _repeat_ended(
 def as_taken(
     actions: tuple[Action, ...], environment: Environment, served: Iterable[Environment] = ()
 ) -> tuple[Action, ...]:
-    """The actions without the arguments of other ones, which frameworks fill in.
+    """Return the actions without arguments of other actions, which frameworks fill in.
 
     Args:
-        actions: What came.
-        environment: Whose world takes them.
-        served: All whose custom actions are shown beside its own.
+        actions: The actions of the call.
+        environment: The environment of the world.
+        served: The environments whose custom actions are in the schema too.
     """
     taken = list(actions)
     for i, action in enumerate(actions):
@@ -156,7 +156,7 @@ def as_taken(
 def _custom_readers(
     environment: Environment, served: tuple[Environment, ...]
 ) -> dict[str, ObjectReader]:
-    """A reader for each custom action; they are made once, as each step passes them."""
+    """Return a reader for each custom action. They are made once, because each step uses them."""
     schemas = [s for e in (environment, *served) for s in e.world.custom_actions.values()]
     every = frozenset[str]().union(*(each.get("properties", {}) for each in schemas))
     known = environment.world.custom_actions
@@ -164,12 +164,12 @@ def _custom_readers(
 
 
 def _look(call: Call, environment: Environment, *, image: bool) -> Look:
-    """What a step observes: text and picture, or what a program asks for in their place.
+    """Return the wanted observation: text and picture, or a program's choice.
 
     Args:
         call: The call.
-        environment: Whose world is looked at.
-        image: Whether a picture is wanted, where there is a screen.
+        environment: The environment of the world.
+        image: Whether a picture is wanted, if there is a screen.
     """
     given = call.arguments
     changes = "observe" in given and one_of(given, "observe", _OBSERVED, "full") == "changes"
@@ -199,7 +199,8 @@ def _step_description(view: View) -> str:
 def _step_arguments(view: View) -> Mapping[str, Argument]:
     actions = list_schema(object_schema(view.action, "type"), "In order; at most 50.")
     return {
-        "actions": Argument(actions, has_parser=True),  # one alone, and the HUD SDK's nested form
+        # also one action alone, and the HUD SDK's nested form
+        "actions": Argument(actions, has_parser=True),
         **_ALSO,
         "session": Argument(view.session),
     }
@@ -237,14 +238,14 @@ def _act_description(view: View) -> str:
 
 
 def _act_arguments(view: View) -> Mapping[str, Argument]:
-    # The parser checks what an author's own action has besides, and is shown as a text perhaps.
+    # The parser checks the other fields of an author's own action, which may be shown as a text.
     fields = {
         name: Argument(schema, has_parser=name not in ACTION)
         for name, schema in view.action.items()
     }
-    if "args" in fields:  # some are shown the text that an object can be sent as
+    if "args" in fields:  # some clients see the text that can be sent for an object
         fields["args"] = Argument(view.action["args"], kind="object")
-    # To type nothing empties a field, and an answer may be nothing.
+    # Typing nothing empties a field, and an answer may be empty.
     fields["text"] = Argument(view.action["text"], may_be_empty=True)
     return {**fields, **_ALSO, "session": Argument(view.session), **_NESTED}
 

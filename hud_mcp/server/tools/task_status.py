@@ -18,7 +18,7 @@ __all__ = ["TASK_STATUS"]
 
 
 async def task_status(call: Call) -> dict[str, Any]:
-    """Tell where a session stands, or which ones its caller has."""
+    """Tell the state of a session, or list the caller's sessions."""
     if call.arguments.get("list"):
         return await _own(call)
     found = await call.find()
@@ -26,7 +26,7 @@ async def task_status(call: Call) -> dict[str, Any]:
 
 
 async def _own(call: Call) -> dict[str, Any]:
-    """The caller's own sessions, for one that has lost an id; the ids are secrets, and not told."""
+    """List the caller's own sessions, for a lost id; the secret ids are not in the list."""
     rows: list[dict[str, Any]] = []
     for own, here in await call.sessions.list_own(call.caller):
         state = "ended" if own.has_ended else here.state.shown if here is not None else "waiting"
@@ -52,7 +52,7 @@ _LIST = Argument(
 
 
 def _of_ended(call: Call, receipt: Receipt) -> dict[str, Any]:
-    """Where a session stands that ended in another process."""
+    """Return the state of a session that ended in another process."""
     ended = {
         "session": call.arguments.get("session", ""),
         "state": "ended",

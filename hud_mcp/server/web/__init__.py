@@ -1,1 +1,1 @@
-"""HTTP faces: who may ask, where they listen, and the frame of a page."""
+"""HTTP surfaces: their access, their listeners, and the frame of a page."""

@@ -1,4 +1,4 @@
-"""Who is answered: requests that name this server, from its own pages, with a token if need be.
+"""Access over HTTP: by names of this server, from its own pages, with a token if necessary.
 
 A web page elsewhere can make a visitor's browser send requests to a loopback port, under a
 name of its own that resolves there (DNS rebinding). It cannot choose the Host header.
@@ -37,13 +37,13 @@ _HEADERS = {
     "x-frame-options": "DENY",
 }
 _OPEN = ("/live/", "/assets/")
-"""Paths that need no token: a live page's address is one itself."""
+"""Paths without a token: a live page's address is a secret itself."""
 
 
 _HOST = re.compile(
     r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9_.-]+))(?::(?P<port>[0-9]{1,5}|\*))?"
 )
-"""A name or an address with its port, and nothing else; `*` stands for any in an option."""
+"""A name or an address with its port; `*` stands for any port in an option."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Hosts:
     """The names by which a server may be addressed.
 
     Attributes:
-        bound: The address that it listens on.
+        bound: The address of the listener.
         more: Other values of the Host header, with a port, `:*` for any port, or neither.
     """
 
@@ -66,17 +66,17 @@ class Hosts:
         if is_loopback(name) or name == self.bound.lower():
             return True
         if not is_loopback(self.bound) and _is_address(name):
-            return True  # an address resolves to nothing else, so it cannot be rebound
+            return True  # an address is not looked up, so it cannot be rebound
         return any(_split(other.lower()) in ((name, port), (name, "*"), (name, ""))
                    for other in self.more)  # fmt: skip
 
 
 class Reader:
-    """Whoever may read the whole record.
+    """The readers of the whole record.
 
     Args:
-        token: What shows it: as `?token=` of the first page, which leaves a cookie, or as a
-            bearer token. None opens the record to everybody who reaches it.
+        token: The readers' secret: `?token=` of the first page, which leaves a cookie, or a bearer
+            token. None opens the record to every client that reaches it.
     """
 
     def __init__(self, token: str | None = None) -> None:
@@ -94,13 +94,13 @@ class Reader:
 
 
 class Auth:
-    """An ASGI app that refuses what does not belong here, and passes on the rest.
+    """An ASGI app that refuses foreign requests, and passes on the rest.
 
     Args:
-        app: What answers the rest.
-        hosts: The names by which it may be addressed.
-        reader: Who is answered; everybody who reaches it by default.
-        writes: Whether its own pages may POST; else nothing but GET and HEAD passes.
+        app: The app behind it.
+        hosts: The names of this server.
+        reader: The readers; by default every client that reaches it.
+        writes: Whether its own pages may POST; else only GET and HEAD pass.
         opened_by: The command that prints its address.
     """
 
@@ -138,7 +138,7 @@ class Auth:
         await (answer or self._app)(scope, receive, send_safely)
 
     def _refuse(self, request: Request) -> Response | None:
-        """What to answer instead, or None."""
+        """Return the answer that refuses a request, or None."""
         headers, host = request.headers, request.headers.get("host", "")
         if not self._hosts.allows(host):
             text = "This server does not answer to that Host; --allow-host adds one."
@@ -172,7 +172,7 @@ def _same(given: str | None, wanted: str) -> bool:
 
 
 def _split(header: str) -> tuple[str, str]:
-    """A name or an address, and its port; the name is empty where it is not written as one is."""
+    """Return a name or an address, and its port; the name is empty if it is badly written."""
     found = _HOST.fullmatch(header)
     if found is None:
         return "", ""
@@ -180,13 +180,13 @@ def _split(header: str) -> tuple[str, str]:
 
 
 class PlainHosts:
-    """An ASGI app that refuses a Host or an Origin that is not written as one is.
+    """An ASGI app that refuses a badly written Host or Origin.
 
-    The SDK compares both by what they begin with: `127.0.0.1:80@evil.example` begins as a
-    loopback address does, and names another machine.
+    The SDK compares only the beginning of both: `127.0.0.1:80@evil.example` begins like a loopback
+    address, and names another machine.
 
     Args:
-        app: What answers the rest, and sees to whether they are this server's.
+        app: The app behind it, which checks whether the names are this server's.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -214,11 +214,11 @@ def _is_address(name: str) -> bool:
 
 
 _SESSION = "hud-mcp/session:"
-"""Begins the scope of a token that opens one session, before the digest of its id."""
+"""The start of the scope of a token that opens one session, before the digest of its id."""
 
 
 def caller_of_token(token: AccessToken | None) -> Caller:
-    """Whom a token names, and the only session that it opens, where it is of one."""
+    """Return the caller of a token, with the only session that it opens, if it is an agent's."""
     if token is None:
         return Caller()
     named = next((s.removeprefix(_SESSION) for s in token.scopes if s.startswith(_SESSION)), None)
@@ -233,7 +233,7 @@ class Tokens:
         self._tokens = tokens
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return whom a token names, or None."""
+        """Return the access of a token, or None."""
         found = None
         for secret, principal in self._tokens.items():
             if secrets.compare_digest(secret.encode(), token.encode()):
@@ -247,7 +247,7 @@ class Tokens:
             return None
         secret, session = read
         principal = self._tokens[secret]
-        # Another subject than its principal's: neither goes on with the other's connection.
+        # Another subject than the principal's: neither may use the other's connection.
         return AccessToken(
             token=token,
             client_id=principal,

@@ -1,4 +1,4 @@
-"""A web server that ends in order when a signal or its owner says so."""
+"""A web server that ends in order at a signal or at its owner's word, and its connections."""
 
 import asyncio
 import logging
@@ -27,17 +27,17 @@ if sys.platform != "win32":
 logger = logging.getLogger(__name__)
 
 STRANGERS = 128
-"""How many connections may be open of which no request was granted yet."""
+"""The most open connections without a granted request."""
 
 HEAD_S = 10.0
-"""How long the head of a request may take, from the connection's or its own first byte on."""
+"""The longest time for the head of a request, from its first byte or the connection's."""
 
 _FILES = 1024
-"""Open files that a process has at the least, where the system does not tell."""
+"""The least number of open files of a process, if the system does not tell it."""
 
 _SUCCESS = 2
 _OPEN = "/assets/"
-"""What everybody may have: that it was sent says nothing of who asked."""
+"""Paths for everybody: their answer proves nothing about the client."""
 _KEY = "hud_mcp.connection"
 
 
@@ -45,10 +45,10 @@ class Connections:
     """The connections of one listener.
 
     Args:
-        strangers: How many strangers there may be at once; the oldest that waits gives way.
-        head_s: How long the head of a request may take.
-        most: How many connections there may be in all; by default half of the files that the
-            process may have open, so that sessions find some.
+        strangers: The most strangers at once; the oldest waiting one leaves first.
+        head_s: The longest time for the head of a request.
+        most: The most connections in all. By default half of the process's open files, so that
+            sessions find some.
     """
 
     def __init__(
@@ -57,11 +57,12 @@ class Connections:
         self.strangers = strangers
         self.head_s = head_s
         self.most = most if most is not None else _open_files() // 2
-        self._open: dict[BoundedProtocol, bool] = {}  # in the order they came; whether admitted
+        # in the order they came; whether a request was granted
+        self._open: dict[BoundedProtocol, bool] = {}
         self._turned_away = 0
 
     def add(self, connection: "BoundedProtocol") -> bool:
-        """Take a new connection in, if there is room; a stranger that waits may have to go."""
+        """Add a new connection if there is room; a waiting stranger may have to leave."""
         unknown = [each for each, admitted in self._open.items() if not admitted]
         full = len(self._open) >= self.most
         if full or len(unknown) >= self.strangers:
@@ -76,17 +77,18 @@ class Connections:
         return True
 
     def admit(self, connection: "BoundedProtocol") -> None:
-        """Take note that a request of it was granted."""
+        """Note that a request of a connection was granted."""
         if connection in self._open:
             self._open[connection] = True
 
     def leave(self, connection: "BoundedProtocol") -> None:
-        """Forget one that is closed."""
+        """Forget a closed connection."""
         self._open.pop(connection, None)
 
     def _note(self) -> None:
         self._turned_away += 1
-        if self._turned_away & (self._turned_away - 1) == 0:  # 1, 2, 4, 8 …: a flood is no log
+        # 1, 2, 4, 8 …: a flood must not fill the log
+        if self._turned_away & (self._turned_away - 1) == 0:
             logger.warning(
                 "%d connections were closed: too many are open that asked nothing yet",
                 self._turned_away,
@@ -97,8 +99,8 @@ class BoundedProtocol(H11Protocol):
     """HTTP/1.1 on one connection, within the bounds of its listener.
 
     Args:
-        connections: Those of its listener.
-        given: What uvicorn gives its protocols.
+        connections: The connections of its listener.
+        given: The arguments of uvicorn's protocols.
     """
 
     def __init__(self, connections: Connections, **given: Any) -> None:
@@ -109,21 +111,21 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def is_new(self) -> bool:
-        """Whether no request of it has come yet."""
+        """Whether no request has come yet."""
         return cast("Any", self.cycle) is None and not self._shut
 
     @property
     def is_asking(self) -> bool:
-        """Whether a request of it is being answered."""
+        """Whether a request is being answered."""
         return cast("Any", self.cycle) is not None and not self.cycle.response_complete
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether it is its turn: no request of it has come whole, or all are answered."""
+        """Whether the client has to speak: no whole request has come, or all are answered."""
         return not self.is_asking or self.cycle.more_body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, or close it where there is no room."""
+        """Begin, or close the connection if there is no room."""
         super().connection_made(transport)
         if not self._bounds.add(self):
             self.end()
@@ -131,13 +133,13 @@ class BoundedProtocol(H11Protocol):
         self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Forget the connection."""
         self._stop_waiting()
         self._bounds.leave(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, unless it is closed."""
+        """Read on, unless the connection is closed."""
         if self._shut:
             return
         super().data_received(data)
@@ -145,7 +147,7 @@ class BoundedProtocol(H11Protocol):
             self._wait_for_head()
 
     def handle_events(self) -> None:
-        """Begin to answer what has come whole."""
+        """Begin to answer a whole request."""
         before = self.scope
         super().handle_events()
         if self.scope is not before:
@@ -153,18 +155,18 @@ class BoundedProtocol(H11Protocol):
             cast("dict[str, Any]", self.scope)[_KEY] = self
 
     def handle_websocket_upgrade(self, event: Any) -> None:
-        """Hand the connection over; what answers it then sees to who may speak."""
+        """Hand the connection over; its new owner checks the client."""
         self._stop_waiting()
         self._bounds.leave(self)
         self._shut = True
         super().handle_websocket_upgrade(event)
 
     def admit(self) -> None:
-        """Take note that a request of it was granted."""
+        """Note that a request was granted."""
         self._bounds.admit(self)
 
     def end(self) -> None:
-        """Close it at once; nothing that is under way is lost."""
+        """Close the connection at once. Call it only while no request is answered."""
         self._shut = True
         self.transport.abort()
 
@@ -179,7 +181,7 @@ class BoundedProtocol(H11Protocol):
 
 
 def admitting(app: ASGIApp) -> ASGIApp:
-    """Wrap what answers, so that whom it grants a request is not a stranger any more."""
+    """Wrap an app. A client with a granted request is no stranger afterwards."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         connection = scope.get(_KEY)
@@ -209,23 +211,25 @@ def _open_files() -> int:
 
 
 _GRACE_S = 0.5
-"""How long open streams may go on at the end. Most wait for something that does not come."""
+"""The longest time for open streams at the end. Most wait for events that do not come."""
 
 
 class WebServer(uvicorn.Server):
-    """Says when it is ready and why it ended.
+    """A web server that reports its start and the signal of its end.
 
-    uvicorn's own raises the signal once more when it has shut down, which would end the process
+    uvicorn's own server raises the signal again after its shutdown, which would end the process
     before its sessions are ended and recorded.
 
     Args:
-        app: What answers.
+        app: The app.
         on_ready: Called once requests are answered.
-        on_stop: Called at the end, while what is under way can still be answered.
+        on_stop: Called at the end, while running requests can still be answered.
         lifespan: Whether the app has a lifespan.
         signals: Whether SIGINT and SIGTERM end it; else only `should_exit` does.
-        connections: What bounds its connections; the usual bounds where it is None.
+        connections: The bounds of its connections; None for the usual ones.
         sockets: Whether it speaks WebSocket too.
+        signal: The signal that ended it, or None.
+        stopping: Set at the end; also in each request's state, so that streams can end.
 
     Attributes:
         signal: The signal that ended it, or None.
@@ -266,14 +270,14 @@ class WebServer(uvicorn.Server):
         self._stopping: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer, and say so."""
+        """Begin to answer, and call `on_ready`."""
         self._has_begun = True
         await super().startup(sockets)
         self.lifespan.state["stopping"] = self.stopping
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End what is under way, then close every connection."""
+        """End running requests, then close every connection."""
         if self._stopping is None and self._on_stop is not None:
             await self._on_stop()
         self.stopping.set()
@@ -281,7 +285,7 @@ class WebServer(uvicorn.Server):
 
     @property
     def has_new_connections(self) -> bool:
-        """Whether there is a connection that has brought no whole request yet."""
+        """Whether a connection has brought no whole request yet."""
         every = cast("set[Any]", self.server_state.connections)
         return any(isinstance(each, BoundedProtocol) and each.is_new for each in every)
 
@@ -319,14 +323,14 @@ class WebServer(uvicorn.Server):
 async def serving(
     app: Any, listener: socket.socket, *, connections: Connections | None = None
 ) -> AsyncGenerator[None]:
-    """Serve while the body runs, and end at once, whoever is still connected.
+    """Serve while the body runs, then end at once, with clients still connected.
 
-    Who connects earlier waits: the listener has taken its port already.
+    Earlier clients wait, because the listener has taken its port already.
 
     Args:
-        app: What answers.
+        app: The app.
         listener: From `listen`; it is closed at the end.
-        connections: What bounds its connections; the usual bounds where it is None.
+        connections: The bounds of its connections; None for the usual ones.
     """
     web = WebServer(app, on_ready=lambda: None, signals=False, connections=connections)
     task = asyncio.create_task(web.serve(sockets=[listener]))
@@ -335,14 +339,14 @@ async def serving(
     finally:
         web.stopping.set()
         for connection in list(web.server_state.connections):
-            connection.shutdown()  # after what is under way; no other request is taken
+            connection.shutdown()  # after running requests; no other request is taken
         requests = list(web.server_state.tasks)
         if requests:
             await asyncio.wait(requests, timeout=_GRACE_S)
         for ending in (task, *requests):
             ending.cancel()
         await asyncio.wait([task, *requests], timeout=_GRACE_S)
-        # Before the socket: the loop would go on to listen to whatever takes its number.
+        # Before the socket: the loop would go on to watch the next owner of its number.
         for server in getattr(web, "servers", ()):
             server.close()
         listener.close()

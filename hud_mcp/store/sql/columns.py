@@ -1,7 +1,7 @@
-"""The columns' own types, and damaged rows: the same value comes back from every database.
+"""The column types, which give back the same value from every database, and damaged rows.
 
-What a hand has damaged is given back as `Damaged`, so that one such row does not keep the
-rows beside it from being read. Importing this loads SQLAlchemy.
+A damaged value is given back as `Damaged`, so that one such row does not prevent reading the rows
+beside it. Importing this loads SQLAlchemy.
 """
 
 from collections.abc import Callable
@@ -46,21 +46,21 @@ __all__ = [
 ValueT = TypeVar("ValueT", bound=BaseModel)
 
 UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
-"""In the place of a time that is damaged."""
+"""The value in place of a damaged time."""
 
 _LOW, _HIGH = r"\\u(?:dc|dd|de|df)[0-9a-f]{2}", r"\\u(?:d8|d9|da|db)[0-9a-f]{2}"
 _NO_TEXT = rf"\\u0000|{_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW}"
-"""What JSON can say and a text of PostgreSQL cannot hold: a NUL, and half a surrogate pair."""
+"""JSON escapes that a text of PostgreSQL cannot hold: a NUL, and half a surrogate pair."""
 
 _SHOWN = 40
 
 
 @dataclass(frozen=True)
 class Damaged:
-    """What is in the place of a value that could not be read.
+    """The value in place of one that could not be read.
 
     Attributes:
-        why: What is there, and what was expected.
+        why: The value found, and the one expected.
     """
 
     why: str
@@ -78,25 +78,25 @@ class Json(TypeDecorator[Any]):
 
 
 class Id(TypeDecorator[str]):
-    """What names a row. Anything may be asked for; what no database could hold is not there."""
+    """The name of a row. Any text may be asked for; an impossible name has no row."""
 
     impl = String
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """Write it, or look for it."""
+        """Convert the name for a write or a search."""
         del dialect
         return None if value is None else printable(value)
 
 
 class Utc(TypeDecorator[datetime]):
-    """An aware time; it comes back in UTC from SQLite, which keeps no zone, and PostgreSQL."""
+    """An aware time, given back in UTC by SQLite, which keeps no zone, and by PostgreSQL."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Write it in UTC."""
+        """Convert the time to UTC."""
         del dialect
         return None if value is None else value.astimezone(UTC)
 
@@ -113,7 +113,7 @@ class Utc(TypeDecorator[datetime]):
 
 
 def _sound(read: Callable[[Any], Any] | None, expected: str) -> Callable[[Any], Any]:
-    """A reader that gives `Damaged` where another one raises."""
+    """Return a reader that gives `Damaged` when another one raises."""
 
     def process(value: Any) -> Any:
         try:
@@ -125,10 +125,10 @@ def _sound(read: Callable[[Any], Any] | None, expected: str) -> Callable[[Any], 
 
 
 def read_value(kind: type[ValueT], row: Any, name: str) -> ValueT:
-    """A value from its JSON; one that a hand has damaged is named.
+    """Read a value from its JSON; the error names a damaged one.
 
     Raises:
-        DamagedRecord: Saying which row, and what is wrong with it.
+        DamagedRecord: The value is damaged; the text names the row and the fault.
     """
     if isinstance(row, Damaged):
         raise damage(name, row.why)
@@ -139,7 +139,7 @@ def read_value(kind: type[ValueT], row: Any, name: str) -> ValueT:
 
 
 def first_fault(error: ValidationError) -> str:
-    """What is wrong first."""
+    """The text of the first fault."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"]) or "the row"
     given = first["input"]
@@ -147,24 +147,24 @@ def first_fault(error: ValidationError) -> str:
 
 
 def damage(name: str, what: str) -> DamagedRecord:
-    """The error that names a damaged row, and says what is wrong with it."""
+    """The error of a damaged row, with its name and fault."""
     return DamagedRecord(
         f"The record is damaged: {name}: {what}. Mend that row, or restore the store from a copy."
     )
 
 
 def sound_json(connection: Connection, column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """A column whose fields are asked for; one value that cannot be taken apart fails no others.
+    """Return a column for questions about its fields, which one damaged value does not fail.
 
-    SQLite holds what is not JSON, if a hand has written it. PostgreSQL's functions refuse a whole
-    value for one character in it that no text of its own can hold.
+    SQLite keeps damaged text that is no JSON. PostgreSQL's functions refuse a whole value for one
+    character in it that no text of its own can hold.
     """
     if connection.dialect.name == "sqlite":
         # SQLite itself gives `Inf`, which is no JSON, for a number that is too large.
         return type_coerce(case((func.json_valid(column), column)), Json)
     text = cast(column, Text)
     replaced = func.regexp_replace(text, _NO_TEXT, r"\\ufffd", "gi")
-    # To look for a plain text first takes a hundredth of the time; most have no escape at all.
+    # A search for the plain text first takes a hundredth of the time; most have no escape.
     escaped, *suspect = (
         func.strpos(text, start) > 0 for start in (r"\u", r"\u0000", r"\ud", r"\uD")
     )

@@ -1,4 +1,4 @@
-"""Opening a database: how SQLite is set up, what version the tables have, and migrating them."""
+"""The opening of a database: SQLite's settings, the version of the tables, and migrations."""
 
 import errno
 import logging
@@ -33,22 +33,22 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 _BUSY_S = 15
-"""How long a commit waits for another process's lock on a SQLite file."""
+"""The longest wait of a commit for another process's lock on a SQLite file."""
 
 _CHECKPOINT_PAGES = 4000
-"""After so many pages in SQLite's WAL, 16 MB, a commit of the writing thread moves them on.
+"""The pages in SQLite's WAL, 16 MB, after which a commit of the writing thread moves them on.
 
-The first commit after that waits for the disk, with whatever thread it is; so it is to be rare.
+The first commit after that waits for the disk, in any thread; so it has to be rare.
 """
 
 _LONG_PAGES = 4 * _CHECKPOINT_PAGES
-"""A longer WAL than this is begun anew, for which all other writers wait a moment."""
+"""The pages of a WAL that is begun anew, for which all other writers wait a moment."""
 
 _RESTART_S = 0.2
-"""So long is waited for those who read the WAL that is to begin anew; then it grows on."""
+"""The longest wait for readers of a WAL that is to begin anew; then it grows on."""
 
 _CONNECT_S = 10
-"""How long a database is waited for that does not answer."""
+"""The longest wait for a database that does not answer."""
 
 _OPENING_LOCK = 4_873_120
 """The advisory lock of PostgreSQL under which the tables are made or changed."""
@@ -61,17 +61,17 @@ def open_engine(
 
     Args:
         url: Its SQLAlchemy URL.
-        path: The file, where it is SQLite's.
-        is_scratch: Whether it ends with its process: SQLite then does not wait for the disk.
-        is_copy: Whether it may be a copy that has not ended.
+        path: The SQLite file; None for any other database.
+        is_scratch: Whether the database ends with its process: SQLite then does not wait for the
+            disk.
+        is_copy: Whether the database may be an unfinished copy.
 
     Raises:
-        StoreFailed: The URL is none, or the store was written by a newer version; that one
-            stays as it is.
+        StoreFailed: The URL is invalid, or a newer version wrote the store, which stays unchanged.
     """
     if path is not None:
         make_private_folder(path.parent)
-        # SQLite gives its -wal and -shm the mode of the file itself.
+        # SQLite gives its -wal and -shm files the mode of the database file.
         if not make_private_file(path) and is_open_to_others(path):
             logger.warning("others on this machine may read %s; chmod 600 keeps it yours", path)
     elif url.startswith(("sqlite:", "sqlite+pysqlite:")):
@@ -101,7 +101,7 @@ def open_engine(
         @event.listens_for(engine, "connect")
         def _configure(connection: Any, record: Any) -> None:
             _use_wal(connection)
-            # What is overwritten or moved is zeroed, from the first row on: `redact` cannot find
+            # Overwritten and moved content is zeroed, from the first row on: `redact` cannot find
             # the copies that SQLite leaves in pages when it divides them.
             record.info["synchronous"] = synchronous = "OFF" if is_scratch else "FULL"
             pragmas = (f"synchronous={synchronous}", f"wal_autocheckpoint={_CHECKPOINT_PAGES}")
@@ -119,15 +119,15 @@ def open_engine(
 
 
 class _FileGone(OSError):
-    """The file that a connection writes to is not the one that is in its place."""
+    """The file of a connection is not the one at its path."""
 
 
 def check_file(connection: Connection) -> None:
-    """See to it that what a transaction writes can be read.
+    """Check that other processes can read what a transaction writes.
 
     Raises:
-        OSError: SQLite's file was deleted, moved or replaced. It would write on without an error,
-            into a file that nobody can open.
+        OSError: The SQLite file was deleted, moved or replaced. SQLite would write on without an
+            error, into a file that nobody can open.
     """
     if connection.dialect.name != "sqlite":
         return
@@ -141,13 +141,13 @@ def check_file(connection: Connection) -> None:
 
 
 def synchronise(connection: Connection, *, fully: bool) -> None:
-    """Let SQLite's commits on a connection wait for the disk, or survive the process alone.
+    """Let SQLite's commits on a connection wait for the disk, or survive only the process's death.
 
-    Nothing changes for a scratch file, nor for another database.
+    Scratch files and other databases stay unchanged.
 
     Args:
-        connection: Outside a transaction.
-        fully: Whether they survive a loss of power.
+        connection: Outside of a transaction.
+        fully: Whether commits survive a loss of power.
     """
     wanted = "FULL" if fully else "NORMAL"
     if connection.info.get("synchronous", "OFF") not in {"OFF", wanted}:
@@ -156,12 +156,12 @@ def synchronise(connection: Connection, *, fully: bool) -> None:
 
 
 def move_log(connection: Connection) -> None:
-    """Move what SQLite's WAL has into the file, so that the WAL begins anew.
+    """Move SQLite's WAL into the file, so that the WAL begins anew.
 
-    Writers that never pause never let it begin anew; then, where it is long, they wait a moment.
+    Writers without a pause never let it begin anew. So they wait a moment if it is long.
 
     Args:
-        connection: Outside a transaction.
+        connection: Outside of a transaction.
     """
     _, pages, moved = _pragma(connection, "wal_checkpoint(PASSIVE)")
     if moved < pages and pages > _LONG_PAGES:
@@ -173,7 +173,7 @@ def move_log(connection: Connection) -> None:
 
 
 def _pragma(connection: Connection, pragma: str) -> Any:
-    """Execute a pragma beside any transaction; return the row that it gives, if any."""
+    """Execute a pragma beside any transaction; return its row, if any."""
     cursor = connection.connection.cursor()
     try:
         return cursor.execute(f"PRAGMA {pragma}").fetchone()
@@ -182,7 +182,7 @@ def _pragma(connection: Connection, pragma: str) -> Any:
 
 
 def why(error: Exception) -> str:
-    """What went wrong, without the place, which is for the log."""
+    """The text of an error without the path, which is for the log."""
     if _is_unreachable(error):
         return "the database cannot be reached"
     original = getattr(error, "orig", None) or error
@@ -192,7 +192,7 @@ def why(error: Exception) -> str:
 
 
 def remedy(error: Exception) -> str:
-    """What to do about it, before the call is made again."""
+    """The remedy to try before the call is made again."""
     if _is_locked(error):
         return "let the process that holds its lock finish, or end it"
     if _is_unreachable(error):
@@ -205,14 +205,14 @@ def remedy(error: Exception) -> str:
 
 
 def concerns_all(error: Exception) -> bool:
-    """Whether every other write would fail for the same reason, perhaps after as long a wait."""
+    """Whether every other write would fail for the same reason, perhaps after the same wait."""
     return _is_locked(error) or _is_unreachable(error)
 
 
 def passes(error: Exception) -> bool:
     """Whether the same transaction may well succeed at once.
 
-    It was chosen to end a deadlock, or the database was started again under it.
+    The database chose it to end a deadlock, or was restarted.
     """
     original = getattr(error, "orig", None)
     if getattr(original, "sqlstate", None) in {"40001", "40P01"}:
@@ -229,18 +229,18 @@ def _is_locked(error: Exception) -> bool:
 
 
 def _is_unreachable(error: Exception) -> bool:
-    """Whether no connection could be made to a database that is a server."""
+    """Whether no connection to a database server could be made."""
     if not isinstance(error, OperationalError) or error.statement is not None:
         return False
     return hasattr(error.orig, "sqlstate")
 
 
 def _connect_args(url: str) -> dict[str, Any]:
-    """What a driver is told beyond the URL, which has the last word."""
+    """The options of a driver beyond the URL, which wins."""
     parsed = make_url(url)
     arguments: dict[str, dict[str, Any]] = {
         "sqlite": {"timeout": _BUSY_S},
-        # A database that was made without a locale has the encoding SQL_ASCII, and texts in bytes.
+        # A database without a locale has the encoding SQL_ASCII, and would return bytes for texts.
         "postgresql": {"connect_timeout": _CONNECT_S, "client_encoding": "utf8"},
     }
     own = arguments.get(parsed.get_backend_name(), {})
@@ -248,7 +248,7 @@ def _connect_args(url: str) -> dict[str, Any]:
 
 
 def _use_wal(connection: Any) -> None:
-    """Switch to WAL; SQLite itself does not wait while another process does the same."""
+    """Switch to WAL. SQLite itself does not wait while another process does the same."""
     give_up_s = time.monotonic() + _BUSY_S
     while True:
         try:
@@ -264,7 +264,7 @@ def _use_wal(connection: Any) -> None:
 def _prepare_tables(engine: Engine, *, is_copy: bool) -> None:
     with engine.connect() as connection:
         version = _version(connection)
-        if version == VERSION:  # as nearly always; nothing is locked for it
+        if version == VERSION:  # nearly always; no lock is taken for it
             _check_columns(connection)
             return
         if version == schema.COPYING and is_copy:
@@ -272,10 +272,10 @@ def _prepare_tables(engine: Engine, *, is_copy: bool) -> None:
     sqlite = engine.dialect.name == "sqlite"
     remakes = sqlite and version is not None
     with engine.connect() as connection:
-        if remakes:  # a table that is made anew must not take the rows that refer to it with it
+        if remakes:  # a table that is made anew must not delete the rows that refer to it
             connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
         if sqlite:
-            # Of two processes that open a file at once, one waits here and finds it made.
+            # If two processes open a file at once, one waits here and finds the tables made.
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         elif engine.dialect.name == "postgresql":
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_OPENING_LOCK})")
@@ -306,11 +306,11 @@ def _make_or_migrate(connection: Connection) -> None:
 
 
 def _version(connection: Connection) -> int | None:
-    """The version of the tables; None where there are none.
+    """Return the version of the tables; None without tables.
 
     Raises:
-        StoreFailed: The database has tables of these names that are another program's; or it is
-            a store that has lost its version.
+        StoreFailed: The database has another program's tables of these names, or is a store that
+            has lost its version.
     """
     inspector = inspect(connection)
     taken = set(schema.metadata.tables) & set(inspector.get_table_names())
@@ -330,10 +330,10 @@ def _version(connection: Connection) -> int | None:
 
 
 def _check_columns(connection: Connection) -> None:
-    """See to it that every table and column is there that this version has.
+    """Check that every table and column of this version exists.
 
     Raises:
-        StoreFailed: One is missing; the text names it.
+        StoreFailed: A table or column is missing; the text names it.
     """
     found = inspect(connection).get_multi_columns(filter_names=list(schema.metadata.tables))
     there = {name: {column["name"] for column in of} for (_, name), of in found.items()}
@@ -348,7 +348,7 @@ def _check_columns(connection: Connection) -> None:
 
 
 def _is_ours(inspector: Inspector, taken: AbstractSet[str]) -> bool:
-    """Whether sessions, steps and jobs are there as every version has had them."""
+    """Whether sessions, steps and jobs have the columns that every version has had."""
     if not {"sessions", "steps", "jobs"} <= taken:
         return False
     columns = {column["name"] for column in inspector.get_columns("sessions")}
@@ -366,7 +366,7 @@ def _migrate(connection: Connection, version: int) -> None:
     """Run the revisions after a version.
 
     Raises:
-        StoreFailed: One failed; the transaction is to be rolled back.
+        StoreFailed: A revision failed; the transaction has to be rolled back.
     """
     try:
         migrations.upgrade(connection, version)

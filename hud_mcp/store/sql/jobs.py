@@ -1,7 +1,7 @@
-"""A job's rows and its plan: written, and read as values. Each takes an open connection.
+"""The rows of a job and its plan, written and read. Each function takes an open connection.
 
-A run is in a plan before it begins, by the hash of the session id that its runner has chosen for
-it. So nobody adds one who does not hold the store or the operator's credential.
+A run joins a plan before it begins, by the hash of the session id that its runner has chosen. So
+only a holder of the store, or of the operator's credential, can add one.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def insert_job(connection: Connection, job: Job, tasks: Sequence[Task]) -> None:
-    """Add a job and the tasks that it is to run, in order."""
+    """Add a job and its tasks, in order."""
     values = {"id": job.id, "created_at": job.created_at, "planned": job.planned}
     connection.execute(jobs.insert().values(row=_row(job), **values))
     rows = [
@@ -47,7 +47,7 @@ def insert_job(connection: Connection, job: Job, tasks: Sequence[Task]) -> None:
 
 
 def join_job(connection: Connection, job: Job) -> bool:
-    """Add a job, if there is none with its id; return whether it has no plan."""
+    """Add a job, if no job has its id; return whether the recorded one has no plan."""
     here = jobs.c.id == job.id
     row = connection.execute(select(jobs.c.planned).where(here).with_for_update()).first()
     if row is None:
@@ -64,26 +64,25 @@ def update_job(connection: Connection, job: Job) -> None:
 
 
 def load_job(connection: Connection, job_id: str) -> Job:
-    """A job."""
+    """Return a job."""
     return _read_job(_job_row(connection, job_id))
 
 
 def find_job(connection: Connection, job_id: str) -> Job:
-    """A job; where its row is damaged, that it is there."""
+    """Return a job; if its row is damaged, a stand-in that says so."""
     return _listed_job(_job_row(connection, job_id))
 
 
 def list_jobs(connection: Connection, limit: int) -> list[Job]:
-    """The newest jobs, newest first."""
+    """Return the newest jobs, newest first."""
     query = select(jobs).order_by(jobs.c.created_at.desc()).limit(limit)
     return [_listed_job(row) for row in connection.execute(query)]
 
 
 def load_job_with_tasks(connection: Connection, job_id: str) -> tuple[Job, list[Task]]:
-    """A job and the tasks that it is to run, in order.
+    """Return a job and its tasks, in order.
 
-    Where rows of them are damaged, the job says so: of a task there is its id, if that can be
-    read.
+    If rows of tasks are damaged, the job says so. Such a task has only its id, if that can be read.
     """
     job = find_job(connection, job_id)
     tasks, damage = _load_job_tasks(connection, job_id)
@@ -92,7 +91,7 @@ def load_job_with_tasks(connection: Connection, job_id: str) -> tuple[Job, list[
 
 
 def _load_job_tasks(connection: Connection, job_id: str) -> tuple[list[Task], list[str]]:
-    """The tasks that a job is to run, in order, and what is wrong with those that are damaged."""
+    """Return the tasks of a job, in order, and the faults of damaged ones."""
     query = select(job_tasks).where(job_tasks.c.job_id == job_id).order_by(job_tasks.c.position)
     tasks: list[Task] = []
     damage: list[str] = []
@@ -130,7 +129,7 @@ def _read_job(row: Row[Any]) -> Job:
 
 
 def _listed_job(row: Row[Any]) -> Job:
-    """A job for a list; where its row is damaged, that it is there."""
+    """Return a job for a list; if its row is damaged, a stand-in that says so."""
     try:
         return _read_job(row)
     except StoreFailed as exc:
@@ -139,7 +138,7 @@ def _listed_job(row: Row[Any]) -> Job:
 
 
 def _known_by_id(row: Any) -> list[Task]:
-    """A task whose row is damaged, if its id can be read."""
+    """Return a stand-in for a task whose row is damaged, if its id can be read."""
     try:
         return [Task.model_validate({"id": row["id"], "env": "?", "template": "?"})]
     except (ValidationError, TypeError, KeyError):
@@ -147,10 +146,10 @@ def _known_by_id(row: Any) -> list[Task]:
 
 
 def add_runs(connection: Connection, job_id: str, runs: Sequence[str]) -> None:
-    """Add runs to a job's plan, before they begin; once more changes nothing.
+    """Add runs to a job's plan, before they begin. Adding one again changes nothing.
 
-    The first one gives the job its plan. What a job of before there were plans has begun until
-    then is in it too, and goes on counting.
+    The first run gives the job its plan. If the job is older than plans, the runs that began until
+    then join the plan too, and go on counting.
     """
     here = jobs.c.id == job_id
     row = connection.execute(select(jobs.c.planned).where(here).with_for_update()).first()
@@ -186,9 +185,10 @@ def is_foreign() -> ColumnElement[bool]:
 
 
 def check_tries(connection: Connection, key: str, tries: int) -> None:
-    """Refuse a start too many.
+    """Refuse a start beyond the limit.
 
-    What the machine or its operator ended does not count, nor what expired without a step.
+    Starts that the machine or its operator ended do not count. Nor do those that expired without a
+    step.
     """
     receipt = sound_json(connection, sessions.c.receipt)
     used = exists().where(steps.c.session_id == sessions.c.id) | (sessions.c.pruned_steps > 0)

@@ -1,7 +1,7 @@
-"""Revisions of the tables: they bring a store of an earlier version up to date.
+"""The revisions of the tables, which bring a store of an earlier version up to date.
 
-The function at each place of `REVISIONS` makes the version of that number. What a newer one adds
-may be empty: a server of the version before goes on beside it.
+The function at each place of `REVISIONS` makes the version of that number. Its new columns may be
+empty, because a server of the version before goes on beside it.
 """
 
 from collections.abc import Callable, Sequence
@@ -99,7 +99,7 @@ def _plans(op: "Operations") -> None:
 
 
 def _records(op: "Operations") -> None:
-    """The way in which steps are written. Those that are there were written before they showed."""
+    """The way in which steps are written. Existing steps were written before they were shown."""
     _add(op, "sessions", sa.Column("record", sa.String(16)), sa.Column("unflushed", sa.Boolean))
 
 
@@ -163,7 +163,7 @@ def _quotas(op: "Operations") -> None:
 
 
 def _facts(op: "Operations") -> None:
-    """Facts that decide how a session ends. They were in its log, which programs write too."""
+    """Facts that decide a session's end. They were in its log, which programs write too."""
     numbers = (sa.Column(name, sa.Integer) for name in ("overloaded", "lost_gradings"))
     names = ("was_stopped", "failed_in_grading", "died_in_grading")
     _add(op, "sessions", *numbers, *(sa.Column(name, sa.Boolean) for name in names))
@@ -180,7 +180,7 @@ def _add(op: "Operations", table: str, *columns: "sa.Column[Any]") -> None:
 
 
 def _index_some(op: "Operations", name: str, columns: list[str], *, where: str) -> None:
-    """An index of those sessions of which something is true."""
+    """Add an index of the sessions that meet a condition."""
     some = sa.text(where)
     op.create_index(name, "sessions", columns, sqlite_where=some, postgresql_where=some)
 

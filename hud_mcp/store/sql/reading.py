@@ -1,4 +1,4 @@
-"""Trajectories as the tables hold them, read as values. Each function takes an open connection."""
+"""Trajectories in the tables, read as values. Each function takes an open connection."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -37,25 +37,25 @@ _WHOLE = (
     "id", "job_id", "environment", "environment_version", "context", "seed", "prompt",
     "started_at", "ended_at", "pruned",
 )  # fmt: skip
-"""What a whole record has as its row has it."""
+"""The columns that a whole record has unchanged."""
 
 _SHORT = (
     "id", "job_id", "environment", "task", "context", "seed", "receipt", "reward_policy",
     "answered_at", "live_token", "started_at", "ended_at", "pruned",
 )  # fmt: skip
-"""What is read of a session that is shown in short: not its prompt."""
+"""The columns of a short view of a session, without its prompt."""
 
 _SHOWN_IDS = 5
-"""How many ids an error names."""
+"""The most ids in an error."""
 
 
 def session_row(connection: Connection, trajectory_id: str) -> Row[Any] | None:
-    """A session's row by the record's id."""
+    """Return a session's row by the record's id."""
     return connection.execute(select(sessions).where(sessions.c.id == trajectory_id)).one_or_none()
 
 
 def load_lines(connection: Connection, trajectory_id: str, after: int) -> list[tuple[int, str]]:
-    """The lines of a session's log that were written after another, with their numbers."""
+    """Return the numbered lines of a session's log after a line."""
     query = select(logs).where(logs.c.session_id == trajectory_id, logs.c.id > after)
     rows = connection.execute(query.order_by(logs.c.id))
     return [(row.id, _line(row)) for row in rows]
@@ -72,9 +72,9 @@ def load_summaries(
     limit: int | None = None,
     uses: bool = False,
 ) -> list[TrajectorySummary]:
-    """Trajectories without their steps, in the order in which they began.
+    """Return trajectories without their steps, in the order in which they began.
 
-    Only with `uses`, and of a job, is it told what their models used.
+    With `uses`, those of a job have their models' use too.
     """
     started = sessions.c.started_at
     query = select(
@@ -103,7 +103,7 @@ def load_summaries(
 
 
 def trajectory_ids(connection: Connection, job_id: str, *, foreign: bool = False) -> list[str]:
-    """The ids of a job's trajectories, or of those foreign to it, in the order they began."""
+    """Return the ids of a job's trajectories, or of foreign ones, in the order they began."""
     query = select(sessions.c.id).where(
         sessions.c.job_id == job_id, is_foreign() if foreign else ~is_foreign()
     )
@@ -113,7 +113,7 @@ def trajectory_ids(connection: Connection, job_id: str, *, foreign: bool = False
 def find_id(
     connection: Connection, kind: Literal["job", "trajectory"], text: str, *, try_next: str
 ) -> str:
-    """The whole id that a text stands for: it is the id, or begins no other one."""
+    """Return the whole id for a text that is the id, or begins only that one."""
     id_, at = (
         (jobs.c.id, jobs.c.created_at) if kind == "job" else (sessions.c.id, sessions.c.started_at)
     )
@@ -122,7 +122,7 @@ def find_id(
         return text
     newest = select(id_).order_by(at.desc()).limit(1000)
     begun = newest.where(id_.startswith(text, autoescape=True))
-    # SQLite's LIKE does not tell small letters from capitals.
+    # SQLite's LIKE ignores the case of letters.
     found = [i for i in connection.execute(begun).scalars() if i.startswith(text)]
     if len(found) == 1:
         return found[0]
@@ -139,7 +139,7 @@ def find_id(
 def load_steps(
     connection: Connection, screenshots: Path, trajectory_id: str, start: int, stop: int | None
 ) -> list[TrajectoryStep]:
-    """The steps from `start` up to but not including `stop`."""
+    """Return the steps from `start` up to but not including `stop`."""
     query = select(steps).where(steps.c.session_id == trajectory_id, steps.c.step >= start)
     if stop is not None:
         query = query.where(steps.c.step < stop)
@@ -155,7 +155,7 @@ def load_trajectories(
     job_id: str | None = None,
     turns: bool = False,
 ) -> list[Trajectory]:
-    """Whole records, in the order in which they began; the model's side only where asked for."""
+    """Return whole records, in the order in which they began; models' turns only on request."""
     wanted = sessions.c.job_id == job_id if ids is None else sessions.c.id.in_(list(ids))
     query = select(sessions, is_foreign().label("foreign"))
     rows = connection.execute(query.where(wanted).order_by(sessions.c.started_at)).all()
@@ -178,7 +178,7 @@ def load_trajectories(
 def load_trajectory(
     connection: Connection, screenshots: Path, trajectory_id: str, *, turns: bool = False
 ) -> Trajectory:
-    """One whole record."""
+    """Return one whole record."""
     found = load_trajectories(connection, screenshots, ids=[trajectory_id], turns=turns)
     if not found:
         raise SourceNotFound(f"The store has no trajectory {trajectory_id!r}.")
@@ -186,12 +186,12 @@ def load_trajectory(
 
 
 def read_task(row: Row[Any]) -> Task:
-    """The task of a session's row."""
+    """Return the task of a session's row."""
     return read_value(Task, row.task, f"the task of {row.id}")
 
 
 def read_receipt(row: Row[Any]) -> Receipt | None:
-    """The receipt in a session's row."""
+    """Return the receipt in a session's row."""
     if row.receipt is None:
         return None
     return read_value(Receipt, row.receipt, f"the receipt of {row.id}")
@@ -233,7 +233,7 @@ def _read_trajectory(
 def _summary(
     row: Row[Any], known: dict[str, tuple[Any, Task]], use: ModelUse | None
 ) -> TrajectorySummary:
-    """A row in short; where it is damaged, all that can still be read of it."""
+    """Return the short view of a row; of a damaged row, all that can still be read."""
     fields = {
         **{name: getattr(row, name) for name in _SHORT if name != "answered_at"},
         "task": _shared_task(row.task, known),
@@ -258,11 +258,11 @@ def _summary(
 
 
 def _shared_task(found: Any, known: dict[str, tuple[Any, Task]]) -> Any:
-    """The task of a row, which the runs of one task share; of one that is damaged, what is there.
+    """Return the task of a row, one object for all runs of a task, or the damaged value.
 
     Args:
-        found: What its row says.
-        known: The tasks that were read, each with what its row said, by their ids; added to.
+        found: The value in the row.
+        known: The tasks that were read, with the value of their rows, by id; new ones are added.
     """
     if not isinstance(found, dict):
         return found

@@ -1,7 +1,7 @@
 """The store's tables. Importing this loads SQLAlchemy; only an opened store does.
 
-A change here needs a revision in `migrations.py` and a higher `VERSION`; a test compares what
-the revisions make with what is declared.
+A change here needs a revision in `migrations.py` and a higher `VERSION`. A test compares the result
+of the revisions with the declared tables.
 """
 
 from typing import Any
@@ -46,22 +46,22 @@ __all__ = [
 ]
 
 VERSION = 9
-"""Of the tables' form, and the number of the newest revision; a store of a newer one is refused."""
+"""The version of the tables, and the number of the newest revision. A newer store is refused."""
 
 COPYING = -1
-"""In its place while a copy is made: nobody opens half a store."""
+"""The version during a copy: nobody opens half a store."""
 
 _WHERE = "where"
-"""In the `info` of an index: the rows that it has."""
+"""The key of an index's condition in its `info`."""
 
 metadata = MetaData()
 
 
 @event.listens_for(metadata, "before_create")
 def _limit_indexes(_target: MetaData, connection: Connection, **_options: Any) -> None:
-    """Give indexes of few rows their condition, in the words of the database that is opened.
+    """Give partial indexes their condition, in the dialect of the open database.
 
-    An index that is declared with it loads the dialects of all databases, which takes long.
+    A condition in the declaration would load the dialects of all databases, which takes long.
     """
     for table in metadata.tables.values():
         for index in table.indexes:

@@ -1,8 +1,8 @@
-"""The rows of server processes: entered, kept alive and taken out. Over an open connection.
+"""The rows of server processes: entered, kept alive and removed. Over an open connection.
 
-A server knows its machine's start, for what it wrote before may be lost with the power. Linux and
-macOS name each start; Windows tells its time, corrected for what the clock was set by since. A
-container has its host's, as it has its host's cache of the disk.
+A server knows the start of its machine, because its writes before that may be lost with the power.
+Linux and macOS name each start. Windows tells its time, corrected by later changes of the clock. A
+container has its host's start, as it shares the host's cache of the disk.
 """
 
 import ctypes
@@ -38,15 +38,16 @@ __all__ = [
 ]
 
 _BURYING_LOCK = 4_873_121
-"""The advisory lock of PostgreSQL under which servers are looked at: one looks at a time."""
+"""The advisory lock of PostgreSQL under which one server at a time looks at the others."""
 
 
 _TIME_OF_DAY = 3
-"""Windows' `SystemTimeOfDayInformation`: `BootTime` first, `BootTimeBias` as the fifth of eight."""
+"""Windows' `SystemTimeOfDayInformation`: `BootTime` is the first field, `BootTimeBias` the fifth.
+"""
 
 
 def insert_server(connection: Connection, server_id: str, details: Mapping[str, Any]) -> None:
-    """Enter a server, alive now."""
+    """Enter a living server."""
     connection.execute(
         servers.insert().values(
             id=server_id,
@@ -60,28 +61,28 @@ def insert_server(connection: Connection, server_id: str, details: Mapping[str, 
 
 
 def beat(connection: Connection, server_id: str) -> bool:
-    """Give a server's sign of life; return whether it is entered."""
+    """Record a server's sign of life; return whether it is entered."""
     values = {"beat_at": _db_now(connection), "beat_s": time.monotonic()}
     mine = servers.update().where(servers.c.id == server_id)
     return connection.execute(mine.values(**values)).rowcount > 0
 
 
 def find_server(connection: Connection, server_id: str) -> Row[Any] | None:
-    """A server's row; None where it is not entered."""
+    """Return a server's row; None if it is not entered."""
     return connection.execute(select(servers).where(servers.c.id == server_id)).one_or_none()
 
 
 def list_others(connection: Connection, server_id: str) -> Sequence[str]:
-    """The ids of all other servers that are entered."""
+    """Return the ids of all other entered servers."""
     others = select(servers.c.id).where(servers.c.id != server_id).order_by(servers.c.id)
     return connection.execute(others).scalars().all()
 
 
 def mark_lost_power(connection: Connection, server: Row[Any]) -> None:
-    """Mark what a server left unanswered before this machine was started again.
+    """Mark the unanswered sessions that a server left before this machine was restarted.
 
-    The machine's last moments may be missing from a file of SQLite's, so that its agents were told
-    of more than the record has.
+    The machine's last moments may be missing from a SQLite file. Then the agents were told of more
+    than the record has.
     """
     if connection.dialect.name != "sqlite" or server.machine == machine():
         return
@@ -91,14 +92,14 @@ def mark_lost_power(connection: Connection, server: Row[Any]) -> None:
 
 
 def let_go(connection: Connection, server_id: str, at: datetime) -> None:
-    """Let go of every session that a server runs, and take its entry out."""
+    """Release every session that a server runs, and remove its entry."""
     going_on = (sessions.c.owner == server_id, sessions.c.ended_at.is_(None))
     connection.execute(sessions.update().where(*going_on).values(owner=None, released_at=at))
     connection.execute(servers.delete().where(servers.c.id == server_id))
 
 
 def take_free(connection: Connection, server_id: str, trajectory_id: str) -> bool:
-    """Make a session a server's that goes on and has no owner; return whether it is now."""
+    """Give a session that goes on without an owner to a server; return whether it got it."""
     free = sessions.update().where(
         sessions.c.id == trajectory_id, sessions.c.ended_at.is_(None), sessions.c.owner.is_(None)
     )
@@ -106,13 +107,13 @@ def take_free(connection: Connection, server_id: str, trajectory_id: str) -> boo
 
 
 def silent_s(connection: Connection, server: Row[Any]) -> float:
-    """How long ago a server gave its last sign of life, as far as it could give one."""
+    """Return the age of a server's last sign of life, while it could give one."""
     now = connection.execute(select(_db_now(connection))).scalar_one()
     silent_s = (now - server.beat_at).total_seconds()
     if server.machine == machine():
         silent_s = time.monotonic() - server.beat_s
     if connection.dialect.name == "postgresql":
-        # While the database was down, nobody could write one.
+        # While the database was down, no server could write one.
         start = func.pg_postmaster_start_time(type_=servers.c.beat_at.type)
         up: timedelta = now - connection.execute(select(start)).scalar_one()
         silent_s = min(silent_s, up.total_seconds())
@@ -120,7 +121,7 @@ def silent_s(connection: Connection, server: Row[Any]) -> float:
 
 
 def look_alone(connection: Connection) -> None:
-    """Let one server at a time look at the others' lock files, for to look at one is to hold it.
+    """Let one server at a time look at the others' lock files, because a look holds the file.
 
     SQLite has one writer anyway.
     """
@@ -130,13 +131,13 @@ def look_alone(connection: Connection) -> None:
 
 @cache
 def machine() -> str:
-    """This machine since it was started: its processes share a monotonic clock."""
+    """The name of this machine since its start, whose processes share a monotonic clock."""
     name = boot_name() or f"{platform.node()} {uuid.getnode()}"
     return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 
 def _db_now(connection: Connection) -> ColumnElement[Any]:
-    """The time by which signs of life from other machines are compared: one clock for all."""
+    """The clock that compares signs of life from other machines: the database's, for all."""
     if connection.dialect.name == "postgresql":
         return func.clock_timestamp(type_=servers.c.beat_at.type)
     return literal(utc_now(), servers.c.beat_at.type)
@@ -144,7 +145,7 @@ def _db_now(connection: Connection) -> ColumnElement[Any]:
 
 @cache
 def boot_name() -> str | None:
-    """Return what this machine's last start is known by; None where the system does not say."""
+    """Return the name of this machine's last start; None if the system does not tell it."""
     try:
         if sys.platform == "darwin":
             return _of_macos()

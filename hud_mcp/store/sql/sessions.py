@@ -1,7 +1,7 @@
-"""Rows of sessions that a server resumes, or seldom changes. Each takes an open connection.
+"""Rows of sessions that a server resumes, or seldom changes. Over an open connection.
 
 A change checks that its server still owns the session, and holds the session's row meanwhile, so
-that no other server takes it over between the check and the commit.
+that no other server takes the session over between the check and the commit.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def load_session(connection: Connection, screenshots: Path, trajectory_id: str) -> StoredSession:
-    """What is needed to resume a session."""
+    """Return the facts that a server needs to resume a session."""
     found = load_trajectory(connection, screenshots, trajectory_id)
     row: Any = session_row(connection, trajectory_id)
     of_it = snapshots.c.session_id == trajectory_id
@@ -62,7 +62,7 @@ def load_session(connection: Connection, screenshots: Path, trajectory_id: str) 
 def find_session(
     connection: Connection, secret_digest: str, principal: str | None
 ) -> tuple[str, Receipt | None] | None:
-    """The record's id of a principal's session by the hash of its id, and its receipt, if any."""
+    """Return the record's id and the receipt of a principal's session, by the hash of its id."""
     row = _by_secret(connection, secret_digest)
     if row is None or row.principal != principal:
         return None
@@ -70,7 +70,7 @@ def find_session(
 
 
 def find_begun(connection: Connection, secret_digest: str) -> tuple[str | None, Task] | None:
-    """Whose a session is and what it asks, by the hash of its id."""
+    """Return a session's principal and task, by the hash of its id."""
     row = _by_secret(connection, secret_digest)
     return None if row is None else (row.principal, read_task(row))
 
@@ -81,14 +81,14 @@ def _by_secret(connection: Connection, secret_digest: str) -> Row[Any] | None:
 
 
 def list_own(connection: Connection, token_digest: str, limit: int) -> list[OwnSession]:
-    """The newest sessions that were started with a token, newest first."""
+    """Return the newest sessions that were started with a token, newest first."""
     query = select(sessions).where(sessions.c.token_digest == token_digest)
     rows = connection.execute(query.order_by(sessions.c.started_at.desc()).limit(limit))
     return [_own(row) for row in rows]
 
 
 def find_own(connection: Connection, token_digest: str, trajectory_id: str) -> str | None:
-    """The hash of a session's id, by its record's; None where it was started otherwise."""
+    """Return the hash of a session's id by its record's; None if another token began it."""
     query = select(sessions.c.secret_digest).where(
         sessions.c.id == trajectory_id, sessions.c.token_digest == token_digest
     )
@@ -109,13 +109,13 @@ def _own(row: Row[Any]) -> OwnSession:
 
 
 def list_owners(connection: Connection) -> Sequence[str]:
-    """The ids of the servers that own a session which goes on."""
+    """Return the ids of the servers that own a session which goes on."""
     going_on = (sessions.c.ended_at.is_(None), sessions.c.owner.is_not(None))
     return connection.execute(select(sessions.c.owner).where(*going_on).distinct()).scalars().all()
 
 
 def list_waiting(connection: Connection, environments: Sequence[str]) -> list[WaitingSession]:
-    """The sessions of some environments that go on and that no server owns, oldest first."""
+    """Return the sessions of some environments that go on without a server, oldest first."""
     waiting = select(sessions).where(
         sessions.c.ended_at.is_(None),
         sessions.c.owner.is_(None),
@@ -156,7 +156,7 @@ def add_logs(
     lines: Sequence[tuple[datetime, str]],
     first: int | None,
 ) -> None:
-    """Add lines to a session's log, its own ones once; also after the end that this server gave."""
+    """Add lines to a session's log, its own lines once, even after the end by this server."""
     skip = 0
     if first is not None:
         mine = select(sessions.c.id).where(
@@ -180,13 +180,13 @@ def add_logs(
 
 
 def _next_line(connection: Connection, trajectory_id: str) -> int:
-    """The number of the next line of a session's own log."""
+    """Return the number of the next line of a session's own log."""
     numbers = select(func.max(logs.c.line) + 1).where(logs.c.session_id == trajectory_id)
     return connection.execute(numbers).scalar_one() or 0
 
 
 def not_mine(connection: Connection, trajectory_id: str) -> Exception:
-    """Why a session's row could not be changed."""
+    """Return the reason why a session's row could not be changed."""
     if session_row(connection, trajectory_id) is None:
         return StoreFailed(f"The store has no session {trajectory_id!r}; nothing was recorded.")
     return SessionTaken(

@@ -1,7 +1,7 @@
-"""The statements that every call makes, and the two ways to a database's driver.
+"""The statements of every call, and the two ways to a database's driver.
 
-Each goes to the driver as a constant text, which that prepares. SQLAlchemy adds as much again to a
-statement as SQLite takes to run it. Importing this loads SQLAlchemy.
+Each goes to the driver as a constant text, which the driver prepares. SQLAlchemy would double the
+time that SQLite takes for a statement. Importing this loads SQLAlchemy.
 """
 
 import os
@@ -28,7 +28,7 @@ _BEGUN = (
     "environment_version", "environment_digest", "task", "context", "seed", "prompt",
     "reward_policy", "start_key", "record", "unflushed", "live_token", "owner", "started_at",
 )  # fmt: skip
-"""What of a session's row is known as it begins."""
+"""The columns of a session's row that are known at its beginning."""
 
 _KINDS: dict[str, Any] = {
     **{column.name: column.type for column in sessions.c},
@@ -39,7 +39,7 @@ _KINDS: dict[str, Any] = {
     "took_s": steps.c.took_s.type,
     "data": snapshots.c.data.type,
 }
-"""What a statement's values are, by their names."""
+"""The values of a statement, by name."""
 
 _LOCK_START = "SELECT pg_advisory_xact_lock(hashtextextended(:start_key, 0))"
 _INSERT_SESSION = """
@@ -75,18 +75,19 @@ DELETE FROM snapshots WHERE session_id = :session_id
 
 
 _SLOW_S = 0.05
-"""A commit that took longer has held the event loop up: the disk or the machine is overloaded."""
+"""A commit that takes longer has blocked the event loop: the disk or machine is overloaded."""
 
 _SLOW_WRITES = 100
-"""So many writes after a slow one are left to the writing thread."""
+"""The writes after a slow one that the writing thread makes."""
 
 
 class Statement:
-    """One statement as a driver takes it.
+    """One statement for a driver.
 
     Args:
-        said: It, with the names of its values.
-        dialect: Of the database.
+        said: The statement, with the names of its values.
+        dialect: The dialect of the database.
+        text: The driver's text, always the same, so that it is prepared.
 
     Attributes:
         text: What the driver is given; always the same, so that it is prepared.
@@ -101,10 +102,10 @@ class Statement:
         self._binders = [(name, _binder(_KINDS[name], dialect)) for name in names]
 
     def bind(self, values: Values) -> dict[str, Any]:
-        """Values as the driver takes them; those of columns of JSON are JSON already.
+        """Convert values for the driver. Values of JSON columns are JSON already.
 
         Raises:
-            KeyError: One is missing.
+            KeyError: A value is missing.
         """
         bound: dict[str, Any] = {}
         for name, convert in self._binders:
@@ -114,7 +115,7 @@ class Statement:
 
 
 def _binder(kind: Any, dialect: Dialect) -> Callable[[Any], Any] | None:
-    """How a value of a column's type is given to the driver; None for as it is."""
+    """Return the converter of a column type's values; None if they need none."""
     if isinstance(kind, Json):
         return None
     if isinstance(kind, Id):
@@ -123,20 +124,20 @@ def _binder(kind: Any, dialect: Dialect) -> Callable[[Any], Any] | None:
 
 
 class Statements:
-    """Those of one database's dialect.
+    """The statements of one database's dialect.
 
-    Each that changes a session says that it goes on and is this server's; others hold its row
-    meanwhile, so that nobody takes it over before the commit.
+    Each that changes a session requires that the session goes on and is this server's. Others hold
+    its row meanwhile, so that no server takes it over before the commit.
 
     Attributes:
-        lock_start: Lets nobody else number a start of this key; None where nobody can.
-        insert_session: Adds a session with the number of its start, which it returns.
-        is_mine: Whether a session goes on and is this server's.
-        insert_step: Adds a step that is not there.
-        change: Says what a session asks, when it was answered, and how much it has stored.
+        lock_start: Locks the numbers of this key's starts; None if the database has one writer.
+        insert_session: Adds a session, and returns the number of its start.
+        is_mine: Tells whether a session goes on and is this server's.
+        insert_step: Adds a step unless it is recorded.
+        change: Sets a session's prompt, the time of its answer, and its stored bytes.
         put_snapshot: Adds or replaces a session's snapshot.
         end: Ends a session.
-        delete_snapshot: Removes its snapshot, where it was not answered: else it is graded again.
+        delete_snapshot: Removes its snapshot, unless it was answered and may be graded again.
     """
 
     def __init__(self, dialect: Dialect) -> None:
@@ -156,7 +157,7 @@ class Statements:
 
 @cache
 def statements_of(dialect: Dialect) -> Statements:
-    """Return those of a dialect: to make them takes longer than many commits."""
+    """Return the statements of a dialect, which take longer to make than many commits."""
     return Statements(dialect)
 
 
@@ -164,7 +165,8 @@ class Driver:
     """A connection's driver, in the transaction that SQLAlchemy has begun on it.
 
     Args:
-        connection: Whose it is. What the driver raises is raised as SQLAlchemy would.
+        connection: The connection. Errors of the driver are raised as SQLAlchemy's.
+        statements: The statements of its dialect.
 
     Attributes:
         statements: Those of its dialect.
@@ -178,18 +180,18 @@ class Driver:
         self._pipes = self._dialect.driver == "psycopg"
 
     def begin_write(self) -> None:
-        """Take SQLite's lock now, and not between two statements; others begin by themselves."""
+        """Take SQLite's lock now, not between two statements; other drivers begin themselves."""
         if self._dialect.name == "sqlite":
             self._call(self._cursor.execute, "BEGIN IMMEDIATE")
 
     def fetch(self, statement: Statement, values: Values) -> tuple[Any, ...] | None:
-        """Execute a statement; return the first row of what it gives, or None."""
+        """Execute a statement; return the first row of its result, or None."""
         more = {"prepare": True} if self._pipes else {}
         self._call(self._cursor.execute, statement.text, statement.bind(values), **more)
         return self._cursor.fetchone()
 
     def run(self, statement: Statement, rows: Sequence[Values]) -> int:
-        """Execute a statement for each of some rows; return how many rows that changed in all."""
+        """Execute a statement for each row; return the number of changed rows in all."""
         if not rows:
             return 0
         bound = [statement.bind(each) for each in rows]
@@ -197,7 +199,7 @@ class Driver:
         return self._cursor.rowcount
 
     def fetch_each(self, statement: Statement, rows: Sequence[Values]) -> list[Any]:
-        """Execute a statement that gives one value for each of some rows; return the values."""
+        """Execute a statement with one value for each row; return the values."""
         if not self._pipes:
             return [(self.fetch(statement, values) or (None,))[0] for values in rows]
         bound = [statement.bind(values) for values in rows]
@@ -215,14 +217,14 @@ class Driver:
         self._cursor.close()
 
     def _call(self, execute: Callable[..., Any], said: str, *given: Any, **more: Any) -> Any:
-        """Call the driver; an error of its own is raised as SQLAlchemy names it."""
+        """Call the driver; raise its errors as SQLAlchemy's."""
         try:
             return execute(said, *given, **more)
         except Exception as exc:
             raise self._named(exc, said) from exc
 
     def _named(self, error: Exception, said: str) -> BaseException:
-        """An error of the driver as SQLAlchemy names it; a connection that is gone is let go of."""
+        """Return a driver's error as SQLAlchemy's; a dead connection is dropped."""
         driver: Any = self._dialect.loaded_dbapi
         if not isinstance(error, driver.Error):
             return error
@@ -243,14 +245,15 @@ class Driver:
 
 
 class Lane:
-    """The event loop's own connection: it commits small writes, each at once and by itself.
+    """The event loop's own connection, which commits small writes at once.
 
-    It waits for nothing: not for the disk, and not for another writer's lock. What was committed
-    is with the operating system, and survives the death of the process. The writing thread moves
-    the pages of the write-ahead log.
+    It waits for nothing: not for the disk, and not for another writer's lock. A committed write is
+    with the operating system, and survives the death of the process. The writing thread moves the
+    pages of the write-ahead log.
 
     Args:
-        engine: Of a file of SQLite's. Any thread may make the lane; one uses it.
+        engine: The engine of a SQLite file. Any thread may make the lane; one uses it.
+        statements: The statements of its dialect.
 
     Attributes:
         statements: Those of its dialect.
@@ -261,7 +264,7 @@ class Lane:
         self._path, self._opened = self._connection.info["file"]
         is_scratch = self._connection.info["synchronous"] == "OFF"
         raw: Any = self._connection.driver_connection
-        self._connection.detach()  # it never goes back to those that read
+        self._connection.detach()  # it never goes back to the readers' pool
         raw.isolation_level = None  # each statement commits itself
         for pragma in ("busy_timeout=0", "wal_autocheckpoint=0"):
             raw.execute(f"PRAGMA {pragma}")
@@ -273,12 +276,12 @@ class Lane:
         self._left_out = 0
 
     def commit(self, made: Sequence[tuple[Statement, Values]]) -> list[Any] | None:
-        """Commit what some statements change, each of one row.
+        """Commit the changes of some statements, each of one row.
 
         Returns:
-            The rows that the last one gave, if any. None where nothing was committed, and the
-            writing thread finds out why: the file is locked, full or gone, a session is another
-            server's, or a row is there.
+            The rows of the last statement, if any. None if nothing was committed; the writing
+            thread then finds out why. The file is locked, full or missing, a session is another
+            server's, or a row exists.
         """
         if self._left_out:
             self._left_out -= 1
@@ -287,7 +290,7 @@ class Lane:
         try:
             is_in_place = os.path.samestat(self._path.stat(), self._opened)
             found = self._commit(made) if is_in_place else None
-        except (sqlite3.Error, OSError, ValueError):  # the thread says what cannot be written
+        except (sqlite3.Error, OSError, ValueError):  # the thread tells what cannot be written
             found = None
         finally:
             if self._raw.in_transaction:
@@ -298,7 +301,7 @@ class Lane:
 
     def _commit(self, made: Sequence[tuple[Statement, Values]]) -> list[Any] | None:
         cursor = self._cursor
-        if len(made) > 1:  # else it commits itself
+        if len(made) > 1:  # a single statement commits itself
             cursor.execute("BEGIN IMMEDIATE")
         found: list[Any] = []
         for statement, values in made:

@@ -1,4 +1,4 @@
-"""Models' turns as the tables hold them. Each function takes an open connection."""
+"""Models' turns in the tables. Each function takes an open connection."""
 
 import hashlib
 from collections.abc import Sequence
@@ -27,16 +27,16 @@ __all__ = ["add_turns", "load_pruned_uses", "load_turns", "load_uses", "step_cou
 def add_turns(
     connection: Connection, trajectory_id: str, new: Sequence[ModelTurn], before_step: int | None
 ) -> int:
-    """Add turns to a session, in order, each of them once.
+    """Add turns to a session, in order, each once.
 
     Args:
-        connection: Of a writing transaction.
+        connection: A connection in a writing transaction.
         trajectory_id: The session's record. It may have ended.
-        new: What is added, masked and cut.
+        new: The turns, masked and cut.
         before_step: The number of steps so far; None to count the recorded ones.
 
     Returns:
-        How many were left out, as there is no room for them.
+        The number of turns without room.
     """
     held = select(sessions.c.id).where(sessions.c.id == trajectory_id)
     if connection.execute(held.with_for_update(key_share=True)).first() is None:
@@ -67,12 +67,12 @@ def add_turns(
 
 
 def _digest(turn: ModelTurn) -> str:
-    """Of what was reported: the same report again, as of a repeated call, adds nothing."""
+    """Return the digest of a report: the same report again, by a repeated call, adds nothing."""
     return hashlib.sha256(to_json(turn.model_dump(mode="json")).encode()).hexdigest()
 
 
 def _columns(turn: ModelTurn) -> dict[str, Any]:
-    """A turn as JSON values, masked and cut, and its figures."""
+    """Return a turn as JSON values, masked and cut, with its figures."""
     kept = bounded(turn)
     return {
         "input_tokens": kept.usage.input,
@@ -87,12 +87,12 @@ def _columns(turn: ModelTurn) -> dict[str, Any]:
 def load_turns(
     connection: Connection, trajectory_ids: Sequence[str], *, after: int = -1
 ) -> dict[str, list[RecordedTurn]]:
-    """The turns of some sessions, in order, by the session's record.
+    """Return the turns of some sessions, in order, by the session's record.
 
     Args:
         connection: An open one.
         trajectory_ids: The sessions.
-        after: Only those with a higher number.
+        after: The number before the first turn to return.
     """
     found: dict[str, list[RecordedTurn]] = {each: [] for each in trajectory_ids}
     query = select(turns).where(turns.c.session_id.in_(list(found)), turns.c.turn > after)
@@ -110,11 +110,11 @@ def load_turns(
 
 
 def load_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, ModelUse]:
-    """What the models of some sessions used, by the session's record; none where nothing is told.
+    """Return the use of some sessions' models, by the session's record, if they report any.
 
     Args:
         connection: An open one.
-        of: Which sessions, as a condition on their table.
+        of: The condition on the sessions' table.
     """
     chosen = select(sessions.c.id).where(of)
     mine = turns.c.session_id.in_(chosen)
@@ -146,7 +146,7 @@ def load_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, Mode
 
 
 def load_pruned_uses(connection: Connection, of: ColumnElement[bool]) -> dict[str, ModelUse]:
-    """What models had used whose turns were pruned, where that still counts."""
+    """Return the use of models whose turns were pruned, if it still counts."""
     query = select(sessions.c.id, sessions.c.pruned).where(of, sessions.c.pruned.is_not(None))
     found: dict[str, ModelUse] = {}
     for row in connection.execute(query):
@@ -156,9 +156,9 @@ def load_pruned_uses(connection: Connection, of: ColumnElement[bool]) -> dict[st
 
 
 def step_count() -> ColumnElement[int]:
-    """How many steps a session's row has, or had until they were pruned.
+    """The number of steps that a session's row has, or had until they were pruned.
 
-    They are numbered from 0 without gaps: the last one is found without reading the others.
+    Steps are numbered from 0 without gaps, so the last one gives the number.
     """
     last = select(func.max(steps.c.step)).where(steps.c.session_id == sessions.c.id)
     return func.coalesce(sessions.c.pruned_steps, last.scalar_subquery() + 1, 0)
@@ -176,7 +176,7 @@ def _count_steps(connection: Connection, trajectory_id: str) -> int:
 
 
 def _environment_s(connection: Connection, of: ColumnElement[bool]) -> dict[str, float]:
-    """How long all steps of each session took together."""
+    """Return the time of all steps of each session together."""
     chosen = steps.c.session_id.in_(select(sessions.c.id).where(of))
     query = select(
         steps.c.session_id,
@@ -194,7 +194,7 @@ def _environment_s(connection: Connection, of: ColumnElement[bool]) -> dict[str,
 def _with_old(
     connection: Connection, spent: dict[str, float], untold: Sequence[str]
 ) -> dict[str, float]:
-    """The same with the steps of before it was told how long one took, whose rows say it."""
+    """Add the steps of versions that had no column for the time; their rows have it."""
     row = sound_json(connection, steps.c.row)
     began, ended = (row[name].as_string() for name in ("started_at", "ended_at"))
     for start in range(0, len(untold), 500):
@@ -210,6 +210,6 @@ def _with_old(
 def _seconds(first: str | None, last: str | None) -> float:
     try:
         took = datetime.fromisoformat(last or "") - datetime.fromisoformat(first or "")
-    except (ValueError, TypeError):  # a hand has damaged it
+    except (ValueError, TypeError):  # damaged by hand
         return 0.0
     return max(0.0, took.total_seconds())

@@ -1,1 +1,1 @@
-"""What every room uses: text, time, hosts, sockets, the log and the names that load late."""
+"""Parts that every room uses: text, time, hosts, sockets, the log and the names that load late."""

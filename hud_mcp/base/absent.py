@@ -1,7 +1,7 @@
-"""What counts as absent of what a client sent: frameworks fill in every property of a schema.
+"""Absent values in what a client sent: frameworks fill in every property of a schema.
 
-`null` does where a field is optional and its schema has no null; `""`, `[]` and `{}` do where
-the schema does not admit them, and so does whatever stands in a field of something else.
+`null` counts as absent if the field is optional and its schema has no null. `""`, `[]` and `{}` do
+if the schema does not admit them, and so does every value of another kind's field.
 """
 
 import re
@@ -19,11 +19,11 @@ _LEAST: Mapping[type, tuple[str, str]] = {
     list: ("array", "minItems"),
     dict: ("object", "minProperties"),
 }
-"""What JSON Schema calls the kinds that can be empty, and the bound that forbids it."""
+"""JSON Schema's name of each kind that can be empty, and the bound that forbids it."""
 
 
 def is_empty(value: Any) -> bool:
-    """Whether a value is `null`, `""`, `[]` or `{}`: what stands where nothing is meant."""
+    """Whether a value is `null`, `""`, `[]` or `{}`, which frameworks send for nothing."""
     return value is None or (isinstance(value, str | list | dict) and not value)
 
 
@@ -31,9 +31,9 @@ def admits(schema: Any, empty: Any, definitions: Schema | None = None) -> bool:
     """Whether a schema admits one of the empty values.
 
     Args:
-        schema: A JSON schema; what it does not say forbids nothing.
-        empty: One of those that `is_empty` is true of.
-        definitions: What its references are to, by name.
+        schema: A JSON schema; a missing keyword forbids nothing.
+        empty: An empty value, by `is_empty`.
+        definitions: The targets of its references, by name.
     """
     if not isinstance(schema, Mapping):
         return True
@@ -51,7 +51,7 @@ def admits(schema: Any, empty: Any, definitions: Schema | None = None) -> bool:
 
 
 class ObjectReader:
-    """Reads objects of one kind as clients send them: texts of values, and what counts as absent.
+    """The reader of one kind of objects from clients: texts of values, and absent ones.
 
     Args:
         schema: The JSON schema of the object.
@@ -68,8 +68,8 @@ class ObjectReader:
         """Read the fields of an object.
 
         Args:
-            given: What came.
-            others: More names of fields that belong to something else.
+            given: The object.
+            others: More names of other kinds' fields.
         """
         for name, value in given.items():
             if value == "" or type(value) not in self._plain.get(name, ()):
@@ -82,13 +82,13 @@ class ObjectReader:
 def drop_absent(
     given: Mapping[str, Any], schema: Schema, *, others: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Drop what counts as absent from an object, and from the objects and lists in it.
+    """Drop absent values from an object, and from the objects and lists in it.
 
     Args:
-        given: What came.
+        given: The object.
         schema: The JSON schema of the object.
-        others: The names of fields that belong to something else beside it, and are dropped
-            whatever is in them; what has any other name stays, for its reader to refuse.
+        others: The names of other kinds' fields, which are dropped with any value. Fields of
+            unknown names stay, for the reader to refuse.
     """
     return _dropped(given, schema, others, schema.get("$defs", {}))
 
@@ -125,7 +125,7 @@ def _without_absent(value: Any, schema: Any, definitions: Schema) -> Any:
 
 
 def _definition(schema: Schema, definitions: Schema | None) -> Any:
-    """What a reference is to; anything at all, where that is not known."""
+    """Return the target of a reference; an unknown target admits anything."""
     return (definitions or {}).get(str(schema["$ref"]).rsplit("/", 1)[-1], {})
 
 
@@ -152,5 +152,5 @@ def _is_within(schema: Schema, empty: Any) -> bool:
 def _matches(pattern: str | None, text: str) -> bool:
     try:
         return pattern is None or re.search(pattern, text) is not None
-    except re.error:  # of another dialect
+    except re.error:  # of another dialect of patterns
         return True

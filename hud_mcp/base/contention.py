@@ -1,9 +1,9 @@
-"""Seconds that this process and its browsers waited for a processor or a lock.
+"""Seconds in which this process and its browsers waited for a processor or a lock.
 
-On an overloaded machine an agent's time limit runs out while nothing of its own moves. What
-the machine took is measured here, added to the limits, and recorded. Linux counts, for each
-thread, how long it was ready to run and did not (`/proc/PID/schedstat`, see
-Documentation/scheduler/sched-stats.rst); everywhere, a timer that comes late tells of locks.
+On an overloaded machine an agent's time limit runs out while nothing of its own moves. The
+machine's delays are measured here, added to the limits, and recorded. Linux counts for each thread
+how long it was ready to run and did not (`/proc/PID/schedstat`, see
+Documentation/scheduler/sched-stats.rst). On every system, a late timer shows waits for locks.
 """
 
 import asyncio
@@ -18,24 +18,24 @@ import anyio
 __all__ = ["MOST", "Contention", "Pauses"]
 
 MOST = 4.0
-"""So many times its length a limit is stretched at the most: a load may be the agent's own."""
+"""The most times that a limit is stretched: a load may be the agent's own."""
 
 _TICK_S = 0.25
 _LATE_S = 0.05
-"""A timer that is less late tells nothing: a loop that works is always a little."""
+"""The least lateness of a timer that counts: a busy loop is always a little late."""
 _RECENT_S = 3.0
-"""What `patience` goes by."""
+"""The seconds behind `patience`."""
 _SOON_S = 0.01
 _LOOK_S = 2.0
-"""How often to look for new browser processes."""
+"""The time between two looks for new browser processes."""
 _BROWSERS = ("chrom", "headless_shell", "node")
-"""How the names of processes begin that work for this one, and not for an agent."""
+"""The beginnings of the names of processes that work for this one, and not for an agent."""
 _PROC = Path("/proc")
 _NANO = 1e-9
 
 
 class Pauses:
-    """How long something could do nothing, as somebody else let it wait.
+    """The time in which something could do nothing, because others let it wait.
 
     Args:
         now: The clock, in seconds.
@@ -48,7 +48,7 @@ class Pauses:
 
     @property
     def seconds(self) -> float:
-        """All pauses so far, with the one that goes on."""
+        """The pauses so far, with the running one."""
         going_s = 0.0 if self._since_s is None else self._now() - self._since_s
         return self._ended_s + going_s
 
@@ -67,7 +67,7 @@ class Pauses:
 
 
 class Contention:
-    """A measure of what the machine took. It counts from `start` to `stop`, or until it rests.
+    """A measure of the machine's delays, from `start` to `stop` or to the end of a rest.
 
     Attributes:
         waited_s: Seconds of waiting so far, never more than have passed.
@@ -85,14 +85,14 @@ class Contention:
         self._is_resting = False
 
     def patience(self) -> float:
-        """How many times longer something may take now than on an idle machine; `MOST` at most.
+        """The factor of time that work may take now over an idle machine; `MOST` at most.
 
-        It follows the share of the last seconds that was waiting.
+        It follows the share of waiting in the last seconds.
         """
         return min(MOST, 1 / (1 - min(self._share, 1 - 1 / MOST)))
 
     def start(self) -> None:
-        """Begin to measure, on the running event loop; again is not an error."""
+        """Begin to measure, on the running event loop. Starting again is not an error."""
         self._is_resting = False
         loop = asyncio.get_running_loop()
         if self._timer is not None and self._loop is loop:
@@ -105,27 +105,27 @@ class Contention:
         self._wait()
 
     def stop(self) -> None:
-        """Measure no more; again is not an error."""
+        """Stop measuring. Stopping again is not an error."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer, self._share = None, 0.0
 
     def rest(self) -> None:
-        """Stop with the next tick, unless it is started until then.
+        """Stop with the next tick, unless it is started before.
 
-        To stop and to start cost more than a tick, and sessions often follow each other.
+        A stop and a start cost more than a tick, and sessions often follow each other.
         """
         self._is_resting = True
 
     def countdown(self, limit_s: float, pauses: Pauses | None = None) -> Callable[[], float]:
-        """Count down from a limit, and not while this process waits; `MOST` times at most.
+        """Count down from a limit, except while this process waits; `MOST` times at most.
 
         Args:
             limit_s: The limit, in seconds.
-            pauses: What is not counted either, however long.
+            pauses: Pauses that do not count either, however long.
 
         Returns:
-            What says how many seconds are left; 0 where there are none.
+            A function that returns the seconds left, at least 0.
         """
         began_s, waited_s = time.monotonic(), self.waited_s
         before_s = 0.0 if pauses is None else pauses.seconds
@@ -142,14 +142,14 @@ class Contention:
 
     @contextmanager
     def bound(self, limit_s: float, pauses: Pauses | None = None) -> Generator[anyio.CancelScope]:
-        """Cancel the body after so many seconds, and those that it waited; `MOST` times at most.
+        """Cancel the body after its limit and the waits of this process; `MOST` times at most.
 
         Args:
-            limit_s: The limit on a machine that has time for it.
-            pauses: What is not counted either, however long.
+            limit_s: The limit on an idle machine.
+            pauses: Pauses that do not count either, however long.
 
         Yields:
-            The scope; its `cancelled_caught` says afterwards whether the limit was reached.
+            The scope. Its `cancelled_caught` is true afterwards if the limit was reached.
         """
         loop = asyncio.get_running_loop()
         scope = anyio.CancelScope()
@@ -183,7 +183,7 @@ class Contention:
         self._wait()
 
     def _sample(self) -> None:
-        """Add what was waited for since the last time."""
+        """Add the waits since the last sample."""
         if self._timer is None or self._loop is None:
             return
         now_s = self._loop.time()
@@ -198,7 +198,7 @@ class Contention:
         self._last_s = now_s
 
     def _read_delays(self, now_s: float) -> float:
-        """How long the process that waited longest was ready and did not run, since last time."""
+        """Return the longest wait of a process for a processor since the last time."""
         if now_s - self._looked_s >= _LOOK_S:
             self._looked_s = now_s
             known = self._delays
@@ -216,7 +216,7 @@ class Contention:
 
 
 def _delay(pid: int) -> float | None:
-    """How long a process's first thread was ready and did not run; None where nothing tells."""
+    """Return the wait of a process's first thread for a processor; None if unknown."""
     try:
         fields = (_PROC / str(pid) / "schedstat").read_bytes().split()
         return int(fields[1]) * _NANO
@@ -225,7 +225,7 @@ def _delay(pid: int) -> float | None:
 
 
 def _browsers() -> list[int]:
-    """The browser processes that this one has started, and their drivers."""
+    """The browser processes of this process, and their drivers."""
     found: list[int] = []
     unseen = _children(os.getpid())
     while unseen:

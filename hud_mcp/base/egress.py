@@ -1,4 +1,4 @@
-"""Which hosts may be reached, and at which addresses: the one meaning of `allow=`."""
+"""The hosts that may be reached, and their addresses: the one meaning of `allow=`."""
 
 import asyncio
 import enum
@@ -29,7 +29,7 @@ __all__ = [
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 LOOPBACK = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv6Address("::1"))
-"""Where `localhost` leads."""
+"""The addresses of `localhost`."""
 
 _NUMERIC = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+)){0,3}\.?")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
@@ -38,14 +38,14 @@ _DISCARD_PORT = 9
 
 
 def canonical(host: str) -> str:
-    """A host in the one spelling in which it is compared."""
+    """Return a host in the one spelling in which hosts are compared."""
     name = host.lower().rstrip(".").strip("[]")
     address = read_address(name)
     return name if address is None else str(address)
 
 
 def read_address(text: str) -> Address | None:
-    """The address that a text is, in any spelling that a program connects to; None for a name."""
+    """Return the address of a text, in any spelling that programs accept; None for a name."""
     try:
         return ipaddress.ip_address(text)
     except ValueError:
@@ -59,12 +59,12 @@ def read_address(text: str) -> Address | None:
 
 
 def is_localhost(name: str) -> bool:
-    """Whether a name is the loopback's without being looked up (RFC 6761, 6.3)."""
+    """Whether a name is the loopback's without a look-up (RFC 6761, 6.3)."""
     return name == "localhost" or (name.endswith(".localhost") and not name.startswith("*"))
 
 
 def is_spelled_local(host: str) -> bool:
-    """Whether a host is by its spelling alone one of this machine, or of no public network."""
+    """Whether a host's spelling alone shows this machine, or no public network."""
     if host.endswith(".localhost") or is_localhost(host):
         return True
     address = read_address(host)
@@ -84,7 +84,7 @@ def _is_site_local(address: Address) -> bool:
 
 
 def meanings(address: Address) -> list[Address]:
-    """What an address leads to: itself, and each address that is wrapped in it."""
+    """Return the addresses that an address leads to: itself, and each one that is wrapped in it."""
     if isinstance(address, ipaddress.IPv4Address):
         return [address]
     if address.ipv4_mapped is not None:
@@ -98,8 +98,8 @@ def meanings(address: Address) -> list[Address]:
 def _is_own(address: Address) -> bool:
     """Whether an address is one of this machine's interfaces.
 
-    Nothing is sent: a datagram's socket only learns from where it would be sent, which is the
-    same address where it would not leave the machine.
+    Nothing is sent. A datagram socket only shows its source address, which equals the target if the
+    datagram would not leave the machine.
     """
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6  # noqa: PLR2004  # IPv4
     try:
@@ -107,14 +107,14 @@ def _is_own(address: Address) -> bool:
             probe.connect((str(address), _DISCARD_PORT))
             return read_address(str(probe.getsockname()[0])) == address
     except OSError:
-        return False  # no way leads there
+        return False  # no route leads there
 
 
 async def look_up(host: str, port: int) -> list[Address]:
-    """The addresses that a host leads to.
+    """Return the addresses of a host.
 
     Raises:
-        OSError: No name server knows it.
+        OSError: No name server knows the host.
     """
     name = canonical(host)
     spelled = read_address(name)
@@ -134,7 +134,7 @@ def read_hosts(given: Sequence[str]) -> tuple[str, ...]:
     """Read hosts that rows may open.
 
     Raises:
-        HudMcpError: One is not a host, or stands for many.
+        HudMcpError: A text is not a host, or stands for many.
     """
     for host in given:
         if not is_host(host):
@@ -151,7 +151,7 @@ _PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 
 
 class _Reach(enum.Enum):
-    """At which addresses a host may be reached that is on a list."""
+    """The addresses at which a listed host may be reached."""
 
     PUBLIC = "public"
     DECLARED = "declared"
@@ -165,7 +165,7 @@ class _Grant:
     Attributes:
         host: `example.com`, `*.example.com`, `*`, or an address without brackets.
         port: The only port; None for every one.
-        reach: At which addresses.
+        reach: The addresses at which it may be reached.
     """
 
     host: str
@@ -173,7 +173,7 @@ class _Grant:
     reach: _Reach
 
     def names(self, host: str, port: int | None) -> bool:
-        """Whether this is about a host on a port, wherever it leads."""
+        """Whether the grant names a host on a port, at any address."""
         if self.port not in (None, port):
             return False
         if self.host == "*":
@@ -181,7 +181,7 @@ class _Grant:
         return host.endswith(self.host[1:]) if self.host.startswith("*.") else host == self.host
 
     def admits(self, address: Address) -> bool:
-        """Whether a host that this names may be reached at an address."""
+        """Whether the grant's hosts may be reached at an address."""
         is_pattern = self.host.startswith("*")
         if self.reach is _Reach.PUBLIC or is_pattern:
             return is_public(address)
@@ -196,20 +196,16 @@ class _Grant:
 
 
 class AllowList:
-    """Which hosts may be reached, and at which addresses.
+    """The hosts that may be reached, and their addresses.
 
     Args:
-        patterns: `example.com` is that host on any port, `*.example.com` every host below it,
-            `example.com:443` one port, and `*` the public web. Names are looked up. Addresses of
-            the loopback and of the link are reached only where they are written out, or as
-            `localhost`; those of private networks and this machine's own also by a host's name
-            in full; a pattern reaches public ones alone.
+        patterns: The checked patterns, in lower case.
 
     Attributes:
         patterns: The same, checked and in lower case.
 
     Raises:
-        InvalidEnvironment: Naming a pattern that is none of these.
+        InvalidEnvironment: A pattern is invalid; the text names it.
     """
 
     def __init__(self, patterns: Iterable[str] = ()) -> None:
@@ -224,7 +220,7 @@ class AllowList:
     def with_row(
         self, row: Sequence[str], *, is_trusted: bool, local: Sequence[str] = ()
     ) -> "AllowList":
-        """The same list, and beside it the hosts that a task's own row opens.
+        """Return the list with the hosts that a task's own row opens.
 
         Args:
             row: Patterns that the row opens. They reach public addresses.
@@ -234,7 +230,7 @@ class AllowList:
                 themselves they open nothing.
 
         Raises:
-            EnvironmentFailed: A pattern is none, or names a local address that it may not.
+            EnvironmentFailed: A pattern is invalid, or names a local address that it may not.
         """
         try:
             opened = AllowList([*self.patterns, *row])
@@ -257,19 +253,19 @@ class AllowList:
         return opened
 
     def lists(self, host: str, port: int) -> bool:
-        """Whether a host is on the list, wherever it leads."""
+        """Whether a host is on the list, at any address."""
         name = canonical(host)
         return any(grant.names(name, port) for grant in self._grants)
 
     def allows(self, host: str, port: int, address: Address) -> bool:
-        """Whether a host may be reached at an address that its name leads to."""
+        """Whether a host may be reached at an address of its name."""
         name = canonical(host)
         return any(grant.names(name, port) and grant.admits(address) for grant in self._grants)
 
     def allows_url(self, url: str) -> bool:
         """Whether an http, https, ws or wss URL is on the list, by its spelling alone.
 
-        No name is looked up: this is for a clear refusal up front, and the gateway decides.
+        No name is looked up. The answer serves for a clear early refusal; the gateway decides.
         """
         try:
             parts = urlsplit(url)
@@ -284,7 +280,7 @@ class AllowList:
 
 
 def is_host(text: str) -> bool:
-    """Whether a text names one host, with a port or without: no pattern, and no URL."""
+    """Whether a text names one host, with or without a port: no pattern, and no URL."""
     return not text.startswith("*") and _PATTERN.fullmatch(text.lower()) is not None
 
 
@@ -299,7 +295,7 @@ def _checked(pattern: str) -> str:
 
 
 def _split(pattern: str) -> tuple[str, int | None]:
-    """The host and the port of a pattern, in the spelling in which hosts are compared."""
+    """Return the host and the port of a pattern, in the spelling in which hosts are compared."""
     host, colon, port = pattern.rpartition(":")
     if colon and port.isdigit() and (host.endswith("]") or ":" not in host):
         return canonical(host), int(port)
@@ -307,7 +303,7 @@ def _split(pattern: str) -> tuple[str, int | None]:
 
 
 def _exceptions(grant: _Grant, local: Sequence[str]) -> Iterator[_Grant]:
-    """What an operator lets a row's host reach beside public addresses."""
+    """Yield an operator's grants to a row's hosts beside public addresses."""
     for host, port in (_split(each.lower()) for each in local):
         if host == grant.host and (port == grant.port or None in (port, grant.port)):
             yield _Grant(host, grant.port if port is None else port, _Reach.ANY)

@@ -1,6 +1,7 @@
 """The gateway: an HTTP proxy of this process, which connects to the hosts of a list.
 
-It looks names up once, and connects to the address that the list has admitted.
+It looks a name up once, and connects to the address that the list has admitted. So a name that
+leads elsewhere later gains nothing.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from hud_mcp.base.egress import Address, AllowList, look_up
 __all__ = ["HEAD_BYTES", "Gateway"]
 
 HEAD_BYTES = 1 << 16
-"""How long the head of a request may be."""
+"""The longest head of a request."""
 
 _HEAD_S = 10.0
 _CONNECT_S = 15.0
@@ -27,7 +28,7 @@ _CHUNK = 1 << 16
 
 @dataclass
 class _Request:
-    """What a program asks of the proxy: a host, and what to send it first."""
+    """A program's request to the proxy: a host, and the first bytes for it."""
 
     host: str
     port: int
@@ -35,7 +36,7 @@ class _Request:
 
 
 class _NotGranted(Exception):
-    """A request is not granted; the text says why."""
+    """A request is refused; the text has the reason."""
 
     def __init__(self, status: str, text: str) -> None:
         super().__init__(text)
@@ -46,10 +47,10 @@ class Gateway:
     """An HTTP proxy that connects to the hosts of a list, and to nothing else.
 
     Args:
-        allow: What may be reached.
-        most: How many connections there may be at once.
-        on_refused: Told of each `host:port` that may not be reached, and whether it is on the
-            list and only its address is not allowed.
+        allow: The hosts that may be reached.
+        most: The most connections at once.
+        on_refused: Called with each refused `host:port`, and whether the list has it and only its
+            address is refused.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Gateway:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self, listener: socket.socket) -> None:
-        """Serve a listening socket, which belongs to this from now on."""
+        """Serve a listening socket, and own it from now on."""
         self._server = await asyncio.start_server(self.accept, sock=listener, limit=HEAD_BYTES)
 
     async def close(self) -> None:
@@ -80,7 +81,7 @@ class Gateway:
             await asyncio.wait(tasks, timeout=2)
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection that is open already."""
+        """Serve an open connection."""
         task = asyncio.ensure_future(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -104,17 +105,17 @@ class Gateway:
                     writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
                 await _splice(reader, writer, far_reader, far_writer)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            return  # either side hung up, or was silent for too long
+            return  # one side hung up, or was silent for too long
         finally:
             writer.close()
 
     async def _connect(
         self, request: _Request
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to an address that the list admits, looked up once.
+        """Connect to an address that the list admits, after one look-up.
 
         Raises:
-            _NotGranted: There is none, or none answers.
+            _NotGranted: The list admits none, or none answers.
         """
         if len(self._tasks) > self._most:
             raise _NotGranted(
@@ -149,7 +150,7 @@ async def _connect_first(
     """Connect to the first address that answers.
 
     Raises:
-        OSError: None does.
+        OSError: None of the addresses answers.
     """
     failure: Exception | None = None
     for address in addresses:
@@ -165,7 +166,7 @@ async def _read_request(reader: asyncio.StreamReader) -> _Request:
     """Read the head of a request.
 
     Raises:
-        _NotGranted: It is none that a proxy is sent.
+        _NotGranted: The request is none for a proxy.
     """
     try:
         async with asyncio.timeout(_HEAD_S):
@@ -188,10 +189,10 @@ async def _read_request(reader: asyncio.StreamReader) -> _Request:
 
 
 def _split_target(target: str, default_port: int) -> tuple[str, int]:
-    """The host and the port that a request is for.
+    """Return the host and the port of a request.
 
     Raises:
-        ValueError: It names none.
+        ValueError: The request names no host.
     """
     parts = urlsplit(target)
     if not parts.hostname:
@@ -200,10 +201,10 @@ def _split_target(target: str, default_port: int) -> tuple[str, int]:
 
 
 def _rewritten(method: str, target: str, headers: Sequence[str]) -> bytes:
-    """The head that the far side is sent.
+    """Return the head for the far side.
 
-    Its Host is the host that is connected to, whatever the client says: a shared server would
-    answer for another one (RFC 9112, 3.2.2).
+    Its Host is the connected host, whatever the client wrote: a shared server would answer for
+    another host (RFC 9112, 3.2.2).
     """
     where = target.partition("://")[2]
     host = re.split(r"[/?#]", where, maxsplit=1)[0]
@@ -221,7 +222,7 @@ def _rewritten(method: str, target: str, headers: Sequence[str]) -> bytes:
 
 
 def _is_replaced(line: str) -> bool:
-    """Whether a header is between the client and its proxy, or is the proxy's to say."""
+    """Whether a header is between the client and its proxy, or set by the proxy."""
     name = line.partition(":")[0].strip().lower()
     return name in ("connection", "keep-alive", "host") or name.startswith("proxy-")
 

@@ -14,13 +14,13 @@ T = TypeVar("T")
 
 
 async def gather(items: Sequence[Awaitable[T]]) -> list[T]:
-    """Wait for all at once, and return their results in order.
-
-    Raises:
-        BaseException: The first failure, and no group: authors catch it by its type. The others
-            were cancelled and have ended.
+    """Wait for all items at once, and return their results in order.
 
     If this call is cancelled, all are cancelled and have ended.
+
+    Raises:
+        BaseException: The first failure itself, without a group, so that authors can catch its
+            type. The other items were cancelled and have ended.
     """
     given: dict[int, T] = {}
     failures: list[BaseException] = []
@@ -28,7 +28,8 @@ async def gather(items: Sequence[Awaitable[T]]) -> list[T]:
     async def wait_for(index: int, item: Awaitable[T]) -> None:
         try:
             given[index] = await item
-        except (Exception, SystemExit) as exc:  # noqa: BLE001  # raised below, when the others have ended
+        # raised below, after the other items have ended
+        except (Exception, SystemExit) as exc:  # noqa: BLE001
             failures.append(exc)
             group.cancel_scope.cancel()
 

@@ -1,4 +1,4 @@
-"""A byte stream cut into lines, each within a bound, without I/O."""
+"""Lines of bytes and of JSON: a stream cut into bounded lines, and JSON Lines."""
 
 import json
 import re
@@ -25,7 +25,7 @@ _BLANK: Final = re.compile(rb"[\n\r\t ]*")
 
 
 class Overlong(NamedTuple):
-    """What stands for a line over the bound.
+    """The stand-in for a line over the bound.
 
     Attributes:
         head: Its first bytes.
@@ -35,9 +35,9 @@ class Overlong(NamedTuple):
 
 
 class LineBuffer:
-    """What has come of a byte stream, and was not taken yet.
+    """The bytes of a stream that were not taken yet.
 
-    Blank lines are skipped, and what is blank at the beginning of a line is dropped.
+    Blank lines are skipped, and so are blanks at the beginning of a line.
 
     Args:
         most_bytes: The longest line, without its line feed.
@@ -50,22 +50,22 @@ class LineBuffer:
         self._is_dropping = False
 
     def __len__(self) -> int:
-        """How many bytes are held."""
+        """The number of bytes."""
         return len(self._held)
 
     @property
     def is_dropping(self) -> bool:
-        """Whether what comes belongs to a line that is not wanted."""
+        """Whether the next bytes belong to a dropped line."""
         return self._is_dropping
 
     @property
     def has_begun(self) -> bool:
-        """Whether a line has come in part; what is blank before it is dropped."""
+        """Whether a line has begun; blanks before it are dropped."""
         self._skip_blank()
         return bool(self._held)
 
     def feed(self, data: bytes) -> None:
-        """Take in a chunk."""
+        """Add a chunk."""
         if self._is_dropping:
             _, newline, data = data.partition(b"\n")
             self._is_dropping = not newline
@@ -75,11 +75,11 @@ class LineBuffer:
         """Remove and return the next line, without its line feed.
 
         Returns:
-            The line. An `Overlong`, once, in place of one over the bound, as soon as that is
-            known: the rest of it is dropped as it comes. None where no line is complete.
+            The line. For a line over the bound, one `Overlong` as soon as that is known; the rest
+            of the line is dropped as it comes. None if no line is complete.
         """
         if self._held and self._held[0] in b"\n\r\t ":
-            self._skip_blank()  # not after a line: who takes the stream over is given every byte
+            self._skip_blank()  # not after a line: a new owner of the stream gets every byte
         end = self._held.find(b"\n", self._searched)
         if end < 0:
             self._searched = len(self._held)
@@ -91,13 +91,13 @@ class LineBuffer:
         return Overlong(line) if is_long else line
 
     def take_rest(self) -> bytes:
-        """Remove and return all that is held: at the end of a stream, a line without a feed."""
+        """Remove and return all bytes: at the end of a stream, a line without a feed."""
         rest = bytes(self._held)
         self._forget()
         return rest
 
     def drop_line(self) -> None:
-        """Drop the line that has come in part, and the rest of it as it comes."""
+        """Drop the line that has begun, and its rest as it comes."""
         self._give_up()
 
     def _give_up(self) -> Overlong:
@@ -122,8 +122,10 @@ _SEPARATORS = (
     ("\u2028".encode(), rb"\u2028"),
     ("\u2029".encode(), rb"\u2029"),
 )
-"""Where programs in JavaScript, Python and others end a line beside the ASCII line feed. JSON has
-them in texts only, where the escape means the same; it escapes control characters anyway."""
+"""Characters at which programs in JavaScript, Python and others end a line, beside the ASCII line
+feed. JSON has them in texts only, where the escape means the same; it escapes control characters
+anyway.
+"""
 
 
 def read_json_lines(
@@ -132,12 +134,13 @@ def read_json_lines(
     """Read each line's value, with the line's number from 1; empty lines are skipped.
 
     Args:
-        data: What the file holds.
+        data: The content of the file.
         where: The file, for the error.
-        failure: What is raised about a line that is not JSON.
+        failure: The class of the error for a line that is not JSON.
 
     Raises:
-        HudMcpError: Of the class `failure`, naming the file and the line.
+        HudMcpError: A line is not JSON. The error has the class `failure`, and names the file and
+            the line.
     """
     for number, line in enumerate(data.splitlines(), 1):
         if not line.strip():
@@ -157,7 +160,7 @@ def json_lines(rows: Iterable[Any]) -> bytes:
 
 
 def escape_separators(data: bytes) -> bytes:
-    """The same JSON without a character at which some reader would end a line."""
+    """Return the same JSON without characters at which a reader could end a line."""
     for separator, escape in _SEPARATORS:
         if separator in data:
             data = data.replace(separator, escape)
@@ -173,12 +176,12 @@ def _is_no_text(line: bytes) -> bool:
 
 
 def dump_line(frame: Mapping[str, Any]) -> bytes:
-    """Write a frame, also with what orjson refuses: models, odd keys, big integers.
+    """Write a frame, even with values that orjson refuses: models, odd keys, big integers.
 
     A lone surrogate, which is not text in any encoding, becomes a question mark.
 
     Raises:
-        ValueError: Something in it is not JSON.
+        ValueError: A value is not JSON.
     """
     try:
         return escape_separators(orjson.dumps(frame, option=orjson.OPT_APPEND_NEWLINE))

@@ -1,4 +1,4 @@
-"""Listening on an address of this machine: reading it, taking its port, and naming it."""
+"""Listening on an address of this machine: its reading, its port, and its name."""
 
 import ipaddress
 import re
@@ -21,7 +21,7 @@ __all__ = [
 
 
 LOOPBACK: Final = "127.0.0.1"
-"""The address that this machine alone reaches."""
+"""The address that only this machine reaches."""
 
 _HOST = re.compile(r"[A-Za-z0-9_.-]*|\[?[0-9a-fA-F:.]+(%[A-Za-z0-9_.-]+)?\]?")
 """A name or an address, with or without brackets, or nothing."""
@@ -29,12 +29,12 @@ _HOST = re.compile(r"[A-Za-z0-9_.-]*|\[?[0-9a-fA-F:.]+(%[A-Za-z0-9_.-]+)?\]?")
 _LAST_PORT = 65_535
 _BACKLOG = 128
 _UNREAD_S = 30
-"""How long what was sent may stay unread before the system closes the connection."""
+"""The longest time that sent bytes may stay unread before the system closes the connection."""
 _WILDCARDS = {"0.0.0.0": LOOPBACK, "::": "::1"}  # noqa: S104  # read, not listened on
 
 
 class _Server(Protocol):
-    """A server of asyncio's, or of a library that is built on it."""
+    """A server of asyncio, or of a library on it."""
 
     @property
     def sockets(self) -> Sequence[socket.socket]: ...
@@ -44,11 +44,11 @@ def read_address(given: str, *, option: str) -> tuple[str, int]:
     """Read `HOST:PORT`, or `PORT` alone, which means loopback.
 
     Args:
-        given: What a user wrote.
-        option: What it was written for, for the error.
+        given: The user's text.
+        option: The option of the text, for the error.
 
     Raises:
-        HudMcpError: It is neither.
+        HudMcpError: The text is neither.
     """
     host, _, port = given.rpartition(":")
     if not _HOST.fullmatch(host) or not port.isdecimal():
@@ -60,18 +60,18 @@ def read_address(given: str, *, option: str) -> tuple[str, int]:
 
 
 def take_port(host: str, port: int) -> socket.socket:
-    """Take a port; nobody can connect to it before somebody listens on it.
+    """Take a port. Nobody can connect to it before a server listens on it.
 
     Args:
         host: The address.
         port: The port; 0 for any free one.
 
     Raises:
-        HudMcpError: It is taken, or the address is not this machine's.
+        HudMcpError: The port is taken, or the address is not this machine's.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Without the protocol's number asyncio does not turn Nagle's algorithm off on what is
-    # accepted, and each reply then waits 40 ms for an acknowledgement that the client delays.
+    # Without the protocol's number asyncio does not turn Nagle's algorithm off on accepted
+    # connections. Each reply then waits 40 ms for an acknowledgement that the client delays.
     taken = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -87,24 +87,24 @@ def take_port(host: str, port: int) -> socket.socket:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take a port and listen on it: who connects waits until somebody accepts.
+    """Take a port and listen on it. A client that connects waits until the server accepts.
 
     Args:
         host: The address.
         port: The port; 0 for any free one.
 
     Raises:
-        HudMcpError: It is taken, or the address is not this machine's.
+        HudMcpError: The port is taken, or the address is not this machine's.
     """
     listener = take_port(host, port)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; what is accepted inherits it
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; accepted connections inherit it
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_S * 1000)
     listener.listen(_BACKLOG)
     return listener
 
 
 def port_of(listening: socket.socket | _Server) -> int:
-    """The port on which a socket or a server listens."""
+    """Return the port of a listening socket or server."""
     first = listening if isinstance(listening, socket.socket) else listening.sockets[0]
     port: int = first.getsockname()[1]
     return port
@@ -121,10 +121,10 @@ def is_loopback(host: str) -> bool:
 
 
 def shown_host(host: str) -> str:
-    """An address as it stands in a URL."""
+    """Return an address in the form of a URL."""
     return f"[{host}]" if ":" in host else host
 
 
 def base_url(host: str, port: int) -> str:
-    """Where a browser on this machine reaches a listener."""
+    """Return the address of a listener for a browser on this machine."""
     return f"http://{shown_host(_WILDCARDS.get(host, host))}:{port}"

@@ -1,4 +1,4 @@
-"""How this program is started: by people, and by whoever starts it from another folder."""
+"""The command of this program: for people, and for programs in other folders."""
 
 import json
 import shutil
@@ -14,10 +14,10 @@ __all__ = ["own_command", "shown_command"]
 
 
 def own_command() -> list[str]:
-    """The command that starts what is installed here, with an absolute path.
+    """Return the command of this installation, with an absolute path.
 
-    Where `uvx` has made an environment for the moment, that is `uvx` with the same package:
-    the environment is in a cache, which may be emptied.
+    In a temporary environment of `uvx`, that is `uvx` with the same package: the environment is in
+    a cache, which may be emptied.
     """
     package = distribution("hud-mcp")
     uvx = shutil.which("uvx")
@@ -33,10 +33,10 @@ def own_command() -> list[str]:
 
 
 def shown_command(*arguments: str) -> str:
-    """What a person types to start this command, as short as it may be.
+    """Return the shortest command for people.
 
     Args:
-        arguments: The command's.
+        arguments: The arguments of the command.
     """
     program, *first = own_command()
     found = shutil.which("hud-mcp")
@@ -50,7 +50,7 @@ def _is_in_a_cache(prefix: Path) -> bool:
 
 
 def _origin(package: Distribution) -> str:
-    """What this package was installed from, as installers take it; source: PEP 610."""
+    """Return the origin of this package in the form for installers; source: PEP 610."""
     text = package.read_text("direct_url.json")
     if text is None:
         return f"hud-mcp=={package.version}"

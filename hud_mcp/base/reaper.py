@@ -1,8 +1,8 @@
 """A command whose whole family of processes ends with it.
 
-`reaped` gives the command that runs another one under a parent of its own. On Linux this parent
-adopts what the command leaves behind, in whichever session, and kills it once the command has
-ended. On other systems only the command's process group is killed.
+`reaped` returns a command that runs another one under a parent of its own. On Linux this parent
+adopts the processes that the command leaves behind, in every session, and kills them once the
+command has ended. On other systems only the command's process group is killed.
 
 This file is run as a program, so it imports nothing of its package.
 """
@@ -18,22 +18,22 @@ __all__ = ["reaped"]
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-"""Of `prctl`, in `linux/prctl.h`."""
+"""Options of `prctl`, in `linux/prctl.h`."""
 _KILL_S = 4.0
-"""How long killed processes may take to be gone; one that waits for a disk cannot be killed."""
+"""The longest wait for killed processes; one that waits for a disk cannot be killed."""
 _LOOK_S = 0.01
 _NOT_FOUND = 127
-"""The status by which shells tell that a program cannot be run."""
+"""The shells' status of a program that cannot be run."""
 
 
 def reaped(command: Sequence[str]) -> list[str]:
-    """Return the command that runs another one, and ends whatever that has started.
+    """Return the command that runs another one, and ends all processes that it started.
 
     It ends with the same status, or with 128 and the signal's number. At SIGTERM, and at the death
     of the process that started it, it kills the whole family. Never kill it with SIGKILL before.
 
     Args:
-        command: A program and its arguments. It has a session of its own.
+        command: A program and its arguments. It gets a session of its own.
     """
     if os.name != "posix":
         return list(command)
@@ -47,7 +47,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _start(command: Sequence[str]) -> int:
-    """Start the command, in a session of its own: what it sends to its group misses the reaper."""
+    """Start the command, in a session of its own: signals to its group miss the reaper."""
     pid = os.fork()
     if pid:
         return pid
@@ -62,14 +62,14 @@ def _start(command: Sequence[str]) -> int:
 
 
 def _children() -> list[int]:
-    """The processes whose parent this one is, or was made."""
+    """The processes whose parent this one is or became."""
     found: list[int] = []
     own = str(os.getpid())
     for name in os.listdir("/proc"):  # noqa: PTH208  # as above
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123  # as above
-                    # A program's name may have blanks and brackets; what follows it has none.
+                    # A program's name may have blanks and brackets; the fields after it have none.
                     state = file.read().decode(errors="replace").rpartition(")")[2].split()
             except OSError:
                 continue
@@ -86,7 +86,7 @@ def _kill(pid: int, *, group: bool = False) -> None:
 
 
 def _end_family(leader: int) -> None:
-    """Kill every descendant: an orphan becomes a child of this process, and is found again."""
+    """Kill every descendant. An orphan becomes a child of this process, and is found again."""
     until_s = time.monotonic() + _KILL_S
     _kill(leader, group=True)
     while time.monotonic() < until_s:
@@ -114,13 +114,13 @@ def _main(command: Sequence[str]) -> int:
 
     signal.signal(signal.SIGTERM, end)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:  # it died before that was set
+    if os.getppid() != parent:  # the parent died before that was set
         return 128 + signal.SIGTERM
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     leader = _start(command)
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
-        os.dup2(nothing, descriptor)  # so that its end is that of the command
+        os.dup2(nothing, descriptor)  # so that the descriptor ends with the command
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     pid = status = 0
     while pid != leader:

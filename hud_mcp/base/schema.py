@@ -1,4 +1,4 @@
-"""JSON schemas as every host takes them, and values as hosts send them.
+"""JSON schemas in the form of every host, and values in the forms of clients.
 
 Hosts refuse `$ref`, a list of types, an array without `items`, an object without `properties`, and
 `true` in place of a schema. Several send a list, an object, a number or a flag as its JSON text.
@@ -15,9 +15,9 @@ __all__ = ["TextReader", "fault_words", "plain_field", "plain_schema", "read_tex
 Schema: TypeAlias = Mapping[str, Any]
 
 _MOST_REFERENCES = 8
-"""A type that contains itself ends there."""
+"""The most references in one path: a type that contains itself ends there."""
 _MOST_DEPTH = 64
-"""Of what is read as texts; what lies deeper stays as it came."""
+"""The deepest value that is read from texts; deeper ones stay unchanged."""
 
 _DATA = frozenset({"const", "default", "enum", "examples"})
 """The value of one of these keywords is data, not a schema."""
@@ -30,22 +30,22 @@ _OF_KIND: Mapping[str, frozenset[str]] = {
     ),
     "string": frozenset({"minLength", "maxLength", "pattern", "format"}),
 }
-"""The keywords that say something of one kind of value only."""
+"""The keywords that concern only one kind of value."""
 
 _KINDS: tuple[tuple[type, str], ...] = (
     (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"),
     (dict, "object"), (list, "array"), (type(None), "null"),
 )  # fmt: skip
-"""The JSON name of a value's kind; a boolean is an integer to Python, so it comes first."""
+"""The JSON names of kinds; a boolean is an integer to Python, so it comes first."""
 _WORDS: Mapping[str, Any] = {"true": True, "false": False, "null": None, "none": None}
 """Texts of values, in any case: Python writes `True` and `None`."""
 
 
 def plain_schema(schema: Schema) -> dict[str, Any]:
-    """The same schema without what some hosts refuse, and without titles.
+    """Return the same schema without titles, and without parts that some hosts refuse.
 
     Args:
-        schema: A JSON schema; its own definitions are put in place of the references to them.
+        schema: A JSON schema. Its own definitions replace the references to them.
     """
     schema = dict(schema)
     definitions: Schema = schema.pop("$defs", {})
@@ -85,7 +85,7 @@ def _plain_value(keyword: str, value: Any, definitions: Schema, depth: int) -> A
 
 
 def _of_one_kind(plain: dict[str, Any]) -> dict[str, Any]:
-    """A schema whose `type` is one, and which says what its items and its properties are."""
+    """Return a schema with one `type`, and with schemas of its items and properties."""
     kinds = plain.get("type")
     if isinstance(kinds, list):
         several = cast("list[str]", kinds)
@@ -100,7 +100,7 @@ def _of_one_kind(plain: dict[str, Any]) -> dict[str, Any]:
 
 
 def _choice(plain: Schema, kinds: list[str]) -> dict[str, Any]:
-    """The schema of a list of types: one choice for each, with the keywords of its kind."""
+    """Return the schema of a list of types: one choice for each, with the keywords of its kind."""
     moved = frozenset[str]().union(*(_OF_KIND.get(kind, ()) for kind in kinds))
     choices = [
         _of_one_kind({"type": kind, **_only(plain, _OF_KIND.get(kind, frozenset()))})
@@ -110,7 +110,7 @@ def _choice(plain: Schema, kinds: list[str]) -> dict[str, Any]:
 
 
 def _with_items(plain: Schema) -> dict[str, Any]:
-    """An array that says of which kind its items are, also where each place has its own."""
+    """Return an array with the kind of its items, even if each place has its own."""
     places = plain.get("prefixItems", plain.get("items"))
     if not isinstance(places, list) or not places:
         items: Any = {} if isinstance(places, list) else plain.get("items", {})
@@ -118,7 +118,7 @@ def _with_items(plain: Schema) -> dict[str, Any]:
     several = cast("list[dict[str, Any]]", places)
     choices = [each for i, each in enumerate(several) if each not in several[:i]]
     one = choices[0] if len(choices) == 1 else {"anyOf": choices}
-    if plain.get("maxItems") != len(several):  # there may be more, of a kind of their own
+    if plain.get("maxItems") != len(several):  # there may be more items, of another kind
         rest = plain.get("items") if "prefixItems" in plain else None
         return {**plain, "prefixItems": several, "items": rest or {}}
     if len(choices) == 1:
@@ -138,9 +138,9 @@ _PLAIN = ("type", "enum", "minimum", "maximum", "items", "properties", "required
 
 
 def plain_field(schema: Schema) -> dict[str, Any]:
-    """A field's schema without what some model APIs reject; one that has more is a JSON text.
+    """Return a field's schema that all model APIs accept; a refused one becomes a JSON text.
 
-    Its description is left out: whoever shows the field writes one.
+    Its description is left out, because the caller writes one.
     """
     choices = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
     one = choices[0] if len(choices) == 1 else schema
@@ -169,21 +169,21 @@ def read_texts(given: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     """Read the fields of an object as `TextReader` does.
 
     Args:
-        given: The fields of an object, as a client sent them.
+        given: The fields of the object.
         schema: The JSON schema of the object.
     """
     return TextReader(schema).read(given)
 
 
 class TextReader:
-    """Reads what came as its JSON text where a schema has no texts, at any depth.
+    """Reads values from their JSON texts, at any depth where a schema has no texts.
 
-    A text stays a text wherever the schema admits one, even if it looks like JSON. A whole number
-    that came as 5.0 becomes 5, and one object alone where a list is asked becomes a list of one.
-    What can be read as nothing that the schema admits stays as it came, for its reader to refuse.
+    A text stays a text wherever the schema admits one, even if it looks like JSON. The whole number
+    5.0 becomes 5, and one object in place of a list becomes a list of one. A value that cannot be
+    read as anything in the schema stays unchanged, for its reader to refuse.
 
     Args:
-        schema: The JSON schema of an object; what is found in it is kept for the next reading.
+        schema: The JSON schema of an object. Its parts are kept for the next reading.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -198,15 +198,15 @@ class TextReader:
         return self._root.at(name).read(value, 1)
 
     def types_kept(self, name: str) -> frozenset[type]:
-        """The types of plain values that stay as they are in a field."""
+        """The types of plain values that stay unchanged in a field."""
         return _SCALARS - self._root.at(name).types_read
 
 
 class _Node:
-    """One place of a schema; the places inside it are made as values come for them.
+    """One place of a schema. Places inside it are made as values come for them.
 
     Attributes:
-        types_read: The types of values that may be read as something else, or inside.
+        types_read: The types of values that may be read as another kind, or inside.
     """
 
     __slots__ = ("_definitions", "_inside", "_kinds", "_schema", "types_read")
@@ -236,7 +236,7 @@ class _Node:
         return [self.at(i).read(each, depth) for i, each in enumerate(several)]
 
     def at(self, place: str | int) -> "_Node":
-        """The place of a field or of an item; all that the schema does not name share one."""
+        """Return the place of a field or an item. Unnamed ones share one place."""
         found = self._inside.get(place)
         if found is not None:
             return found
@@ -258,13 +258,13 @@ class _Node:
 _INSIDE = frozenset(
     {"properties", "additionalProperties", "items", "prefixItems", "anyOf", "oneOf"}
 )
-"""The keywords that say something of what is inside a value."""
+"""The keywords that concern the inside of a value."""
 _HOLDERS: frozenset[type] = frozenset((dict, list))
 _SCALARS: frozenset[type] = frozenset((str, int, float, bool))
 
 
 def _odd_types(kinds: frozenset[str] | None) -> frozenset[type]:
-    """The types of values that may be read as something else, where these kinds are asked."""
+    """Return the types of values that may be read as another kind, for these kinds."""
     if kinds is None:
         return frozenset()
     odd = {str: "string" not in kinds, float: "number" not in kinds, dict: "array" in kinds}
@@ -272,7 +272,7 @@ def _odd_types(kinds: frozenset[str] | None) -> frozenset[type]:
 
 
 def _of_kinds(value: Any, kinds: frozenset[str]) -> Any:
-    """A value as one of these kinds, if it can be read as one; else as it came."""
+    """Return a value as one of these kinds, if it can be read as one; else unchanged."""
     if isinstance(value, str) and "string" not in kinds:
         value = _from_text(value, kinds)
     if isinstance(value, float) and value.is_integer() and "number" not in kinds:
@@ -307,7 +307,7 @@ def _kind(value: Any) -> str:
 
 
 def _kinds(schema: Schema, definitions: Schema) -> frozenset[str] | None:
-    """The kinds of values that a schema admits; None for all of them."""
+    """Return the kinds of values that a schema admits; None for all of them."""
     kind = schema.get("type")
     if kind is not None:
         return frozenset([kind] if isinstance(kind, str) else kind)
@@ -327,7 +327,7 @@ def _choices(schema: Schema, definitions: Schema) -> list[Schema]:
 
 
 def _chosen(schema: Schema, kind: str, definitions: Schema) -> Schema:
-    """The only choice of a schema that is of a kind; the schema itself, where it has none."""
+    """Return the only choice of a schema with a kind; the schema itself without one."""
     choices = _choices(schema, definitions)
     if not choices:
         return schema
@@ -350,13 +350,13 @@ _OBJECTS = frozenset({"dict_type", "model_type", "model_attributes_type", "datac
 
 
 def fault_words(error: ErrorDetails) -> str:
-    """Say what a value should be, in JSON's words and not in those of a library or of Python.
+    """Describe the right value, in JSON's words and not in those of a library or of Python.
 
     Args:
-        error: One of the errors that pydantic found.
+        error: An error of pydantic.
 
     Returns:
-        Words that go on from the name of the value, such as `should be an array`.
+        The continuation of the value's name, such as `should be an array`.
     """
     kind, context = error["type"], error.get("ctx", {})
     if kind in _LISTS:
@@ -372,11 +372,11 @@ def fault_words(error: ErrorDetails) -> str:
 
 
 def such_as(value: object) -> str:
-    """Show a short text as the only item of the list that it should have been; else nothing."""
+    """Show a short text as the only item of a list in its place; nothing for a long one."""
     if not isinstance(value, str) or not value.strip() or len(value) > _SHORT_CHARS:
         return ""
     return "" if value.strip()[0] in "[{" else f", such as {orjson.dumps([value]).decode()}"
 
 
 _SHORT_CHARS = 40
-"""A longer text is not shown a second time."""
+"""The longest text that is shown a second time."""

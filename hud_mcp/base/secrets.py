@@ -1,8 +1,8 @@
-"""The files and folders of this machine that no sandbox shows, wherever they are.
+"""Secrets of this process: files that no sandbox shows, and its own memory.
 
-A sandbox shows some folders of the machine for their programs. What tells the answers of tasks
-can be in one of them: an environment, a taskset, a record, a token. Whatever reads such a file
-notes it here, and a sandbox that opens covers it.
+A sandbox shows some folders of the machine for their programs. One of them can hold the answers of
+tasks: an environment, a taskset, a record, a token. The reader of such a file notes it here, and a
+sandbox that opens covers it.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ __all__ = ["hidden_for_children", "hidden_paths", "hide", "keep_to_itself"]
 
 
 _VARIABLE = "HUD_MCP_HIDDEN"
-"""Paths that the process above has noted: a server of a run does not read the taskset itself."""
+"""The paths that the parent process has noted: a run's server does not read the taskset itself."""
 
 _hidden: dict[str, None] = dict.fromkeys(filter(None, os.environ.get(_VARIABLE, "").split(":")))
 
@@ -26,24 +26,26 @@ def hide(*paths: str | Path) -> None:
 
 
 def hidden_paths() -> list[str]:
-    """Every noted path, absolute and without links."""
+    """Return every noted path, absolute and without links."""
     return list(_hidden)
 
 
 def hidden_for_children() -> dict[str, str]:
-    """The variable that gives the noted paths to a process below."""
+    """Return the variable that gives the noted paths to a child process."""
     return {_VARIABLE: ":".join(_hidden)}
 
 
 _PR_SET_DUMPABLE = 4
-"""Of prctl(2): what is not dumpable has its /proc files owned by root, and cannot be traced."""
+"""Of prctl(2): root owns the /proc files of a process that is not dumpable, and nobody can trace
+it.
+"""
 
 
 def keep_to_itself() -> None:
-    """On Linux, let no other process of this user read this one's memory, files and environment.
+    """On Linux, hide this process's memory, files and environment from others of this user.
 
-    A run's server and its runner hold the token from which those of its agents are made. Who is
-    root, or has the run's store, is not kept out by it.
+    A run's server and its runner hold the token from which their agents' tokens are made. This does
+    not stop root, nor a holder of the run's store.
     """
     if sys.platform != "linux":
         return

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM while something is served: told on the event loop, and given back after."""
+"""SIGINT and SIGTERM of a server: handled on its event loop, until a deadline, then given back."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ __all__ = ["STOP_SIGNALS", "Deadline", "interruptible", "stop_signals"]
 
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""What asks a process to end in order."""
+"""The signals that ask a process to end in order."""
 
 
 @contextmanager
@@ -24,13 +24,13 @@ def stop_signals(
 ) -> Generator[None]:
     """Take SIGINT and SIGTERM while the body runs.
 
-    Enter it where an event loop runs. On another thread than the main one nothing is taken: who
-    owns the main thread hears of signals, and ends what runs here.
+    Enter it in an event loop. On another thread than the main one it takes no signal: the owner of
+    the main thread gets them, and ends the body.
 
     Args:
         on_signal: Called on the event loop for each signal.
-        patience: How many signals are told. The one after them ends the process at once with
-            status 128 plus its number, also where something blocks the loop. None for no end.
+        patience: The most signals for `on_signal`. The next one ends the process at once with
+            status 128 plus its number, even if the loop is blocked. None for no end.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -38,7 +38,7 @@ def stop_signals(
     loop = asyncio.get_running_loop()
     count = 0
 
-    # Not loop.add_signal_handler: its callbacks wait for a loop that something may be blocking.
+    # Not loop.add_signal_handler: its callbacks wait for a loop that may be blocked.
     def receive(number: int, frame: FrameType | None) -> None:
         del frame
         nonlocal count
@@ -59,7 +59,7 @@ def stop_signals(
 def interruptible() -> Generator[None]:
     """Let SIGINT raise `KeyboardInterrupt` in the body, which gives the event loop no turn.
 
-    On another thread than the main one nothing is changed.
+    On another thread than the main one it changes nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -74,22 +74,22 @@ def interruptible() -> Generator[None]:
 logger = logging.getLogger(__name__)
 
 _WITHIN_S = 1.85
-"""How long an end takes at most; the rest of two seconds is for the system to clean up."""
+"""The longest end; the rest of two seconds is for the system to clean up."""
 _LAST_S = 0.1
-"""How long the last words and the end of other processes may take."""
+"""The time for the last lines and the end of other processes."""
 _TIDY_S = 0.4
-"""After so long, the machine is busy, and the interpreter is not left time to tidy up either."""
+"""The time after which the machine counts as busy, and the interpreter may not tidy up either."""
 
 
 class Deadline:
-    """Ends a process in order where that is quick enough, and at once where it is not.
+    """The end of a process: in order if that is quick enough, else at once.
 
-    What is recorded by then stands: the store writes whole steps. A session whose end is not
-    recorded goes on in the next server, as after a kill.
+    The records until then stand: the store writes whole steps. A session whose end is not recorded
+    goes on in the next server, as after a kill.
 
     Args:
-        kill: Ends the processes that are this one's, at once; called on another thread.
-        within_s: How long the end takes at most.
+        kill: Kills the child processes at once; called on another thread.
+        within_s: The longest end.
     """
 
     def __init__(self, kill: Callable[[], None], *, within_s: float = _WITHIN_S) -> None:
@@ -99,10 +99,10 @@ class Deadline:
         self._code = 0
 
     def begin(self, code: int) -> None:
-        """Set the deadline, once: a second call changes nothing.
+        """Set the deadline once; a second call changes nothing.
 
         Args:
-            code: The status that the process ends with.
+            code: The exit status.
         """
         if self._began_s is not None:
             return
@@ -112,12 +112,12 @@ class Deadline:
         timer.start()
 
     def finish(self) -> None:
-        """Say that everything is closed: where little time is left, the process ends here."""
+        """Note that everything is closed. If little time is left, the process ends here."""
         if self._began_s is not None and time.monotonic() - self._began_s > _TIDY_S:
             self._leave()
 
     def _expire(self) -> None:
-        # Writing may wait for a lock that a thread which is not scheduled holds.
+        # Writing may wait for a lock of a thread that gets no processor.
         threading.Timer(_LAST_S, self._leave).start()
         logger.warning("the process ends after %.2f s, although not all is closed", self._within_s)
         try:

@@ -1,7 +1,7 @@
-"""What goes on in this process, told to whoever counts or traces it; to nobody by default.
+"""Spans and counts of this process for counters and tracers, and the lines of its log.
 
-Rooms say here what takes time and what happens. Where nobody listens that costs a look at an
-empty list: what listens is named by the command that serves, and lies above.
+Rooms report long work and events here. Without a listener that costs a look at an empty list. The
+command that serves names the listeners, which lie above.
 """
 
 import asyncio
@@ -37,40 +37,40 @@ RunT = TypeVar("RunT", bound=Callable[..., Awaitable[Any]])
 
 
 class Listener(Protocol):
-    """What counts, or traces."""
+    """A counter or a tracer."""
 
     def begin(self, span: "Span", *, current: bool) -> Callable[[], None]:
-        """Take note that something begins; return what is called at its end.
+        """Note the beginning of a span; return a function to call at its end.
 
         Args:
-            span: What begins; it says at its end how it went.
-            current: Whether what begins until then in this context is a part of it.
+            span: The span, with its result at its end.
+            current: Whether spans that begin meanwhile in this context are parts of it.
         """
         ...
 
     def add(self, name: str, amount: int, labels: dict[str, Any]) -> None:
-        """Take note that something has happened so many times."""
+        """Note that an event has happened so many times."""
         ...
 
     def origin(self) -> Any:
-        """What the running task does now; None where that is nothing that is known."""
+        """Return the running task's present work, or None."""
         ...
 
     def follow(self, origin: Any, /) -> Callable[[], None]:
-        """Take what begins from now on in this context as a part of an origin.
+        """Make the next spans in this context parts of an origin.
 
         Returns:
-            What ends that, in the same context.
+            A function that ends that, in the same context.
         """
         ...
 
 
 listeners: list[Listener] = []
-"""Who listens. What costs something to tell is told only where this is not empty."""
+"""The listeners. Costly reports are made only if there are any."""
 
 
 def listen(listener: Listener) -> Callable[[], None]:
-    """Have something told from now on; return what ends that."""
+    """Add a listener; return a function that removes it."""
     listeners.append(listener)
 
     def leave() -> None:
@@ -81,11 +81,13 @@ def listen(listener: Listener) -> Callable[[], None]:
 
 
 class Span:
-    """Something that takes time: the body of a `with`, or what is between `start` and `end`.
+    """Work that takes time: the body of a `with`, or the time between `start` and `end`.
 
     Args:
-        name: What it is.
-        attributes: What is told of it: no secret, no text of an agent's, no id of a session.
+        name: The name of the work.
+        attributes: Its details, without secrets, texts of agents, and ids of sessions.
+        error: The class of the exception that ended it; None without one.
+        is_void: Whether there was no work after all.
 
     Attributes:
         name: The same.
@@ -104,23 +106,23 @@ class Span:
         self._ends: list[Callable[[], None]] = []
 
     def start(self, *, current: bool = False) -> None:
-        """Begin it."""
+        """Begin the work."""
         self._ends = [each.begin(self, current=current) for each in listeners]
 
     def say(self, **attributes: Any) -> None:
-        """Tell more of it."""
+        """Add details."""
         self.attributes.update(attributes)
 
     def fail(self, error: str) -> None:
-        """Say what went wrong, where nothing is raised."""
+        """Note a failure without an exception."""
         self.error = error
 
     def drop(self, *, unless: bool = False) -> None:
-        """Say that it was nothing, so that it is not told of."""
+        """Drop the span, because there was no work."""
         self.is_void = not unless
 
     def end(self, error: BaseException | None = None) -> None:
-        """End it; a second time changes nothing."""
+        """End the work; a second end changes nothing."""
         if error is not None:
             self.error = type(error).__name__
         ends, self._ends = self._ends, []
@@ -144,21 +146,21 @@ _NOBODY = nullcontext[None]()
 
 
 def span(name: str, **attributes: Any) -> AbstractContextManager[Span | None]:
-    """Something that begins with the body of a `with`, and ends with it.
+    """Return a context that is a span.
 
-    The `with` gives the span, or None where nobody listens.
+    The `with` gives the span, or None without listeners.
     """
     return Span(name, attributes) if listeners else _NOBODY
 
 
 def add(name: str, amount: int = 1, **labels: Any) -> None:
-    """Say that something has happened so many times; a gauge goes down by a negative amount."""
+    """Count an event so many times; a negative amount lowers a gauge."""
     for each in listeners:
         each.add(name, amount, labels)
 
 
 def timed(waiting: "asyncio.Future[T]", name: str, **attributes: Any) -> "asyncio.Future[T]":
-    """Tell of something that goes on until a future is done; return the future."""
+    """Make a span that lasts until a future is done; return the future."""
     one = Span(name, attributes)
     one.start()
     waiting.add_done_callback(lambda done: one.end(_error_of(done)))
@@ -170,15 +172,15 @@ def _error_of(done: "asyncio.Future[Any]") -> BaseException | None:
 
 
 def following(run: RunT, name: str | None = None, **attributes: Any) -> RunT:
-    """Make something that is done later, elsewhere, a part of what the running task does now.
+    """Make later work elsewhere a part of the running task's present work.
 
     Args:
-        run: What is done.
-        name: What it is called, where it is told of itself.
-        attributes: What is told of it.
+        run: The work.
+        name: The name of its own span, if it has one.
+        attributes: The details of that span.
 
     Returns:
-        The same as `run`, or `run` itself where nobody listens.
+        The wrapped `run`, or `run` itself without listeners.
     """
     if not listeners:
         return run
@@ -199,22 +201,22 @@ def following(run: RunT, name: str | None = None, **attributes: Any) -> RunT:
 
 
 LogFormat = Literal["text", "json"]
-"""How a line of the log is written to stderr."""
+"""The form of a log line on stderr."""
 
 MOST_CHARS = 4_000
 """The longest line of a log."""
 
 current_name: ContextVar[str] = ContextVar("current_name", default="-")
-"""The short name of the running task's session: it tells sessions apart, and opens none."""
+"""The short name of the running task's session. It tells sessions apart, and opens none."""
 
 
 def formatter(form: LogFormat) -> logging.Formatter:
-    """The formatter of a form."""
+    """Return the formatter of a form."""
     return _OneLine() if form == "text" else _OneObject()
 
 
 def printed(line: str, form: LogFormat) -> str:
-    """A line that was printed, with the time, as the log has it."""
+    """Return a printed line in the form of the log, with the time."""
     now = datetime.now().astimezone()
     if form == "json":
         return _as_object(now.astimezone(UTC), "info", "print", line)
@@ -222,7 +224,7 @@ def printed(line: str, form: LogFormat) -> str:
 
 
 class _OneObject(logging.Formatter):
-    """One JSON object a record, for programs that gather logs."""
+    """Writes one JSON object a record, for programs that gather logs."""
 
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created, UTC)
@@ -237,7 +239,7 @@ class _OneObject(logging.Formatter):
 def _as_object(
     when: datetime, level: str, logger: str, message: str, more: Mapping[str, str] | None = None
 ) -> str:
-    """A line of the log as JSON, with the session and the trace that it belongs to."""
+    """Return a log line as JSON, with its session and trace."""
     name = current_name.get()
     told = {
         "time": when.isoformat(timespec="milliseconds"),
@@ -256,13 +258,13 @@ _more_fields: list[Callable[[], Mapping[str, str]]] = []
 
 
 def add_fields(fields: Callable[[], Mapping[str, str]]) -> Callable[[], None]:
-    """Have more fields in each line of a log of JSON from now on; return what ends that."""
+    """Add fields to each later line of a JSON log; return a function that ends that."""
     _more_fields.append(fields)
     return lambda: _more_fields.remove(fields)
 
 
 def _place_of(error: BaseException) -> str:
-    """The file and the line that raised it; empty where that is not known."""
+    """Return the file and the line of an error; empty if unknown."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
@@ -270,7 +272,7 @@ def _place_of(error: BaseException) -> str:
 
 
 class _OneLine(logging.Formatter):
-    """One line a record, whatever its message holds; a traceback's end instead of all of it."""
+    """Writes one line a record, for any message, with only the end of a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         message = " ".join(record.getMessage().split())

@@ -1,8 +1,8 @@
-"""A call that a task names: a function of its environment, and what it is given.
+"""A call in a task: a function of its environment, with arguments.
 
 `setup` and `evaluate` of a task are calls. People write them in many forms, which are the HUD
-SDK's; files and the record hold one: `[{"function": "goto", "args": ["/"]}]`. This module owns
-the forms; what a function does is the environment's.
+SDK's. Files and the record have one: `[{"function": "goto", "args": ["/"]}]`. This module reads the
+forms; the functions are the environment's.
 """
 
 import inspect
@@ -76,7 +76,7 @@ class FunctionConfig(Value):
 
     @classmethod
     def of_flat(cls, names: Sequence[str]) -> "FunctionConfig":
-        """The call that a flat list of texts is, unless each of them names a function."""
+        """Return the call of a flat list of texts, unless each of them names a function."""
         made = _FlatCall if all(_NAME.fullmatch(name) for name in names[1:]) else cls
         return made(function=names[0], args=tuple(names[1:]))
 
@@ -86,7 +86,7 @@ class FunctionConfig(Value):
         return False
 
     def settled(self) -> "FunctionConfig":
-        """The same call, once an environment has said that it is one."""
+        """Return the same call, after an environment has decided that it is one."""
         if not self.is_flat:
             return self
         return FunctionConfig(function=self.function, args=self.args)
@@ -101,7 +101,7 @@ class FunctionConfig(Value):
         return iter(self.args)
 
     def __str__(self) -> str:
-        """The call as Python writes it."""
+        """The call in Python's form."""
         return f"{self.function}({', '.join(map(repr, self.args))})"
 
     @model_serializer
@@ -112,7 +112,7 @@ class FunctionConfig(Value):
 
 
 class _FlatCall(FunctionConfig):
-    """One that was written as a flat list of names; a class, as most calls are not and pay none."""
+    """A call that was written as a flat list of names; a class, so that others pay nothing."""
 
     @property
     def is_flat(self) -> bool:
@@ -124,32 +124,33 @@ class _FlatCall(FunctionConfig):
 
 
 HudStyleConfig = FunctionConfig
-"""What the SDK's first releases called it."""
+"""The name in the SDK's first releases."""
 
 FunctionConfigs: TypeAlias = (
     str | tuple[Any, ...] | Mapping[str, Any] | FunctionConfig | Sequence[Any] | None
 )
-"""Every form in which calls are written: a name; a tuple of a name and its arguments; a mapping
-with a `function` and `args`; a list of these, in order. None and what is empty is not a call."""
+"""The forms of calls: a name; a tuple of a name and its arguments; a mapping with a `function` and
+`args`; a list of these, in order. None and empty values are no call.
+"""
 
 HudStyleConfigs = FunctionConfigs
 
 
 def read_calls(given: Any) -> tuple[FunctionConfig, ...]:
-    """Read calls as Python writes them: a tuple is one call, a list is a sequence of calls.
+    """Read calls in Python's forms: a tuple is one call, a list is a sequence of calls.
 
     Raises:
-        ValueError: It is not a form of a call; the text says what was given and what is one.
+        ValueError: The value is no form of a call; the text shows it, and the forms.
     """
     return _read(given, from_json=False)
 
 
 def read_json_calls(given: Any) -> tuple[FunctionConfig, ...]:
-    """Read calls as a file writes them, where a list may be one call.
+    """Read calls in a file's forms, in which a list may be one call.
 
-    `[["goto", "/"], ["click", "#next"]]` are two calls. A flat list whose first item is a name
-    and whose others cannot all be names, is one: `["goto", "https://example.com"]`. Where each
-    may be a name, the environment decides: see `Environment.bind`.
+    `[["goto", "/"], ["click", "#next"]]` are two calls. A flat list is one call if its first item
+    is a name and the others cannot all be names: `["goto", "https://example.com"]`. If each may be
+    a name, the environment decides: see `Environment.bind`.
 
     Raises:
         ValueError: As for `read_calls`.
@@ -177,7 +178,7 @@ def _is_nothing(given: Any) -> bool:
 
 
 def _refuse_flat(items: Sequence[Any]) -> None:
-    """Refuse a list that was meant as one call, where it cannot be several."""
+    """Refuse a list that was meant as one call, if it cannot be several."""
     name, *args = items
     if any(isinstance(item, str) and not _NAME.fullmatch(item) for item in args):
         raise ValueError(
@@ -187,7 +188,7 @@ def _refuse_flat(items: Sequence[Any]) -> None:
 
 
 def _call(given: Any) -> FunctionConfig:
-    """One call in one of its forms."""
+    """Read one call in one of its forms."""
     if isinstance(given, FunctionConfig):
         return given
     if isinstance(given, str):
@@ -223,7 +224,7 @@ def _call_of_mapping(given: Mapping[str, Any]) -> FunctionConfig:
 
 
 def _why_none(given: Any) -> str:
-    """What is wrong with something that is not a form of a call."""
+    """Describe the fault of a value that is no form of a call."""
     if inspect.isawaitable(given):
         return f"this is not a call: {_let_go([given])}"
     if callable(given):
@@ -236,9 +237,9 @@ def _why_none(given: Any) -> str:
 
 
 def _let_go(given: Sequence[Any]) -> str:
-    """What is wrong with coroutines in the place of data; they will not run."""
+    """Describe coroutines in the place of data, and close them."""
     for each in filter(inspect.iscoroutine, given):
-        each.close()  # which need not be said at its end
+        each.close()  # or Python would warn at its end
     return "a coroutine was given; name the function and its arguments, as in ('goto', '/')"
 
 
@@ -267,4 +268,4 @@ NOTE: Final = "note"
 CORE_TOOLS: Final = frozenset(
     {LIST_TASKS, START_TASK, STEP, ACT, SCREENSHOT, RESPONSE, TASK_STATUS, CANCEL_TASK, NOTE}
 )
-"""An environment's own tools have other names."""
+"""The names of core tools, which an environment's own tools may not have."""

@@ -1,4 +1,4 @@
-"""A running service that an agent may use directly: its protocol and where it is.
+"""A running service that an agent may use directly: its protocol and address.
 
 This module owns the value that the HUD wire calls a binding; it connects to nothing.
 """
@@ -17,7 +17,7 @@ from hud_mcp.values.action import Value
 __all__ = ["Capability"]
 
 _MOST_DISPLAY = 59_635
-"""5900 and this is the last port."""
+"""The last display: with 5900 it is the last port."""
 
 
 class Capability(Value):
@@ -38,12 +38,12 @@ class Capability(Value):
         return url
 
     def to_manifest(self) -> dict[str, Any]:
-        """Its form on the wire: name, protocol, url, params."""
+        """Return the form on the wire: name, protocol, url, params."""
         return {**self.model_dump(), "params": dict(self.params)}
 
     @classmethod
     def from_manifest(cls, data: Mapping[str, Any]) -> "Capability":
-        """Read the form that `to_manifest` returned; the URL decides an MCP server's transport.
+        """Read the form of `to_manifest`; the URL decides an MCP server's transport.
 
         Raises:
             InvalidEnvironment: A field is missing, or cannot be read.
@@ -82,14 +82,14 @@ class Capability(Value):
         Args:
             name: Its name for the agent.
             url: `ssh://host:port`; the scheme, and the port 22, may be left out.
-            user: Whom to log in as.
-            host_pubkey: The server's key, as OpenSSH writes public keys.
+            user: The user to log in as.
+            host_pubkey: The server's key, in OpenSSH's form.
             client_key: The private key to log in with, as text.
             client_key_path: Or the key's file, for agents on the same machine.
             shell: The shell that runs the commands.
-            cwd: Where they start.
-            isolation: How commands are confined.
-            process_connections: Whether its server hands processes connections of a controller's.
+            cwd: The folder in which commands start.
+            isolation: The way in which commands are confined.
+            process_connections: Whether its server gives processes the connections of a controller.
 
         Raises:
             InvalidEnvironment: The URL is not one of ssh, or a key is missing.
@@ -210,7 +210,7 @@ class Capability(Value):
         port: int,
         default: str | None = None,
     ) -> "Capability":
-        """A capability with a whole URL, port included: whoever tunnels it needs to know it."""
+        """Return a capability with a whole URL, port included, for programs that tunnel it."""
         parts = _parse(name, url, default=default or next(iter(schemes)))
         if parts.scheme not in schemes:
             raise InvalidEnvironment(
@@ -225,10 +225,10 @@ class Capability(Value):
 
 
 def _parse(name: str, url: str, *, default: str) -> SplitResult:
-    """A URL's parts.
+    """Return a URL's parts.
 
     Raises:
-        InvalidEnvironment: It has no host, or no possible port.
+        InvalidEnvironment: The URL has no host, or no possible port.
     """
     whole = url if "://" in url else f"{default}://{url}"
     try:
@@ -236,7 +236,7 @@ def _parse(name: str, url: str, *, default: str) -> SplitResult:
         if parts.hostname and parts.port != 0 and not any(sign.isspace() for sign in url):
             return parts
     except ValueError:
-        pass  # as for what has no host
+        pass  # the same error as without a host
     raise InvalidEnvironment(
         f"capability {name!r}: {url!r} is not an address; expected a host and a port from 1 to "
         f"65535, such as {default}://127.0.0.1:8000."

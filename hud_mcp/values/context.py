@@ -1,7 +1,6 @@
 """Contexts: the chosen values of the features in which one world may differ from another.
 
-This module owns the declaration of features and the checking of values against it.
-`selector` and `sampler` build on it.
+This module declares features, checks values, and selects contexts. `sampler` draws them.
 """
 
 import math
@@ -30,7 +29,7 @@ __all__ = [
 
 
 _SHOWN = 8
-"""How many choices an error lists."""
+"""The most choices in an error."""
 
 type_names = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 
@@ -40,7 +39,7 @@ Context = Annotated[dict[str, Scalar], "context"]
 
 
 class ContextFeature(Value):
-    """One feature: its default, and what other values it may take.
+    """One feature: its default, and its other allowed values.
 
     `default_value` is CARL's name for `default`; you may set and read either.
     """
@@ -74,9 +73,9 @@ class ContextFeature(Value):
         return self
 
     def problem(self, value: Any) -> str | None:
-        """Say why a value is not allowed; None if it is."""
+        """Return the reason why a value is not allowed; None if it is."""
         if self.choices is not None:
-            # True equals 1, and is no choice where 1 is one.
+            # True equals 1, and is no choice if only 1 is one.
             same = [c for c in self.choices if c == value and _is_flag(c) == _is_flag(value)]
             return None if same else f"{value!r} is not one of {_few(self.choices)}"
         kind = type(self.default)
@@ -93,7 +92,7 @@ class ContextFeature(Value):
 
 
 def _few(choices: tuple[Scalar, ...]) -> str:
-    """Some of many choices, for an error."""
+    """Return some of many choices, for an error."""
     more = len(choices) - _SHOWN
     return f"{choices[:_SHOWN]} and {more} more" if more > 0 else str(choices)
 
@@ -106,7 +105,7 @@ class ContextSpace:
     """The features that an environment declares.
 
     Args:
-        features: In the order in which they are shown.
+        features: The features, in the order in which they are shown.
     """
 
     def __init__(self, features: Iterable[ContextFeature] = ()) -> None:
@@ -128,11 +127,11 @@ class ContextSpace:
         return dict(self._default)
 
     def __or__(self, other: "ContextSpace") -> "ContextSpace":
-        """Both spaces' features; the other's win where names meet."""
+        """Return both spaces' features; the other's win for a common name."""
         return ContextSpace({**self._features, **other._features}.values())
 
     def problems(self, context: Mapping[str, Any]) -> list[str]:
-        """Everything that is wrong with a context; empty where it is valid."""
+        """Return all faults of a context; empty if it is valid."""
         found: list[str] = []
         for name, value in context.items():
             feature = self._features.get(name)
@@ -166,6 +165,7 @@ class ContextSelector(ABC):
 
     Args:
         contexts: The contexts by any keys. A context's id is its place, from 0.
+        n_calls: The number of `select` calls.
 
     Attributes:
         n_calls: How often `select` was called.
@@ -214,7 +214,7 @@ class ContextSelector(ABC):
         return None if self.context_id is None else self.contexts[self.context_key]
 
     def seed(self, seed: int) -> None:  # noqa: B027  # most selectors draw nothing
-        """Take a seed for whatever is drawn at random; a selector that draws nothing ignores it."""
+        """Set the seed of random draws. A selector that draws nothing ignores it."""
 
     def select(self) -> Context:
         """Pick the next context.
@@ -222,7 +222,7 @@ class ContextSelector(ABC):
         Raises:
             InvalidContext: The selector returned an unknown id, or no context.
         """
-        picked: Any = self._select()  # of an author's function, which may give anything
+        picked: Any = self._select()  # an author's function may return anything
         match picked:
             case (context, chosen) if context is not None:
                 pass
@@ -238,7 +238,7 @@ class ContextSelector(ABC):
         """Return an id as a plain integer.
 
         Raises:
-            InvalidContext: No context has it.
+            InvalidContext: No context has the id.
         """
         plain = plain_value(context_id)
         if isinstance(plain, bool) or plain not in range(len(self._contexts)):
@@ -249,7 +249,7 @@ class ContextSelector(ABC):
 
     @abstractmethod
     def _select(self) -> tuple[Context, int]:
-        """The next context and its id; `context_id` and `n_calls` are those before it."""
+        """Return the next context and its id; `context_id` and `n_calls` are those before it."""
         ...
 
     def _at(self, context_id: int) -> tuple[Context, int]:
@@ -257,7 +257,7 @@ class ContextSelector(ABC):
 
 
 AbstractSelector = ContextSelector
-"""CARL's name for it."""
+"""CARL's name."""
 
 
 class RoundRobinSelector(ContextSelector):
@@ -279,7 +279,7 @@ class RandomSelector(ContextSelector):
     """Draws each context with the same probability.
 
     Args:
-        contexts: What it draws from.
+        contexts: The contexts to draw from.
         seed: The seed of the draws; the same seed gives the same contexts in any process. `reset`
             of an environment with a seed starts again from that seed.
     """
@@ -300,8 +300,8 @@ class CustomSelector(ContextSelector):
     """Lets a function pick the context.
 
     Args:
-        contexts: What the function may pick from.
-        selector_function: Given the selector, returns a context and its id.
+        contexts: The contexts to pick from.
+        selector_function: Receives the selector, and returns a context and its id.
     """
 
     def __init__(

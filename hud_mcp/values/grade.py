@@ -1,7 +1,7 @@
-"""What a finished task is graded with: a reward, its parts, a sentence; never a default.
+"""The grade of a finished task: a reward, its parts, a sentence; never a default.
 
-This module owns what a template may yield as its grade. A missing grade is None; a failure is
-an `Outcome` of its own, and has no reward.
+This module reads a template's grade. A missing grade is None; a failure is an `Outcome` of its own,
+and has no reward.
 """
 
 import math
@@ -21,12 +21,12 @@ __all__ = ["Cause", "Grade", "Outcome", "SubScore", "cause_of", "read_grade"]
 
 
 def _without_none(default: Any) -> BeforeValidator:
-    """Reads None, which HUD's wire and classes have for nothing, as the empty value."""
+    """Read None, which HUD's wire and classes have for nothing, as the empty value."""
     return BeforeValidator(lambda given: default if given is None else given)
 
 
 Info = Annotated[dict[str, Any], _without_none({})]
-"""What else is known; None is nothing."""
+"""Further facts; None means none."""
 
 
 class SubScore(Value):
@@ -85,15 +85,15 @@ class Grade(Value):
 
 
 def read_grade(value: Any, *, where: str) -> Grade:
-    """Read what a template yielded as its grade.
+    """Read the grade that a template yielded.
 
     Args:
-        value: A number (True is 1.0), a `Grade`, a mapping with a numeric `score` or
-            `reward`, or any object with a numeric `reward`, such as an `EvaluationResult`.
+        value: A number (True is 1.0), a `Grade`, a mapping with a numeric `score` or `reward`, or
+            any object with a numeric `reward`, such as an `EvaluationResult`.
         where: The template's file and line, for the error.
 
     Raises:
-        GradingFailed: It is none of these, not finite, or says itself that grading failed.
+        GradingFailed: The value is none of these, is not finite, or reports that grading failed.
     """
     if isinstance(value, Grade):
         return _checked(value, where)
@@ -121,7 +121,7 @@ def read_grade(value: Any, *, where: str) -> Grade:
 
 
 def _checked(grade: Grade, where: str) -> Grade:
-    """A grade that is not an error, with whatever its subscores' `info` holds as JSON."""
+    """Return a grade that is not an error, with its subscores' `info` as JSON."""
     if grade.is_error:
         said = f" It says: {grade.content}" if grade.content else ""
         raise GradingFailed(f"{where}: the grade reports that the grading failed.{said}")
@@ -150,7 +150,7 @@ _PARTS: dict[str, Any] = {
     "is_error": bool,
     "isError": bool,
 }
-"""The fields of a grade, and what an object has by such a name where it means one."""
+"""The fields of a grade, and an object's attributes with the same meaning."""
 
 
 def _fields(value: Any) -> dict[str, Any] | None:
@@ -166,24 +166,24 @@ def _fields(value: Any) -> dict[str, Any] | None:
     elif isinstance(getattr(value, "reward", None), Real):
         reward = value.reward
         known = {k: v for k, of in _PARTS.items() if isinstance(v := getattr(value, k, None), of)}
-        extra = getattr(value, "model_extra", None)  # what pydantic keeps beside the fields
+        extra = getattr(value, "model_extra", None)  # pydantic keeps other fields there
         given = dict(cast("Mapping[str, Any]", extra)) if isinstance(extra, Mapping) else {}
     else:
         return None
     failed = [known.pop(k) for k in ("is_error", "isError") if k in known]
     known["is_error"] = next((flag for flag in failed if flag), False)
-    if known.get("done", True) is not True:  # beside the field, for whoever reads the receipt
+    if known.get("done", True) is not True:  # beside the field, for readers of the receipt
         given["done"] = known.pop("done")
         known["done"] = given["done"] is not False
     known["info"] = {} if known.get("info") is None else known["info"]
-    if isinstance(known["info"], Mapping):  # anything else is named as wrong when it is checked
+    if isinstance(known["info"], Mapping):  # the check reports any other value
         known["info"] = {**cast("Mapping[str, Any]", known["info"]), **given}
     known["subscores"] = _plain(known.get("subscores"))
     return {**known, "reward": reward}
 
 
 def _plain(parts: Any) -> Any:
-    """Subscores as they are checked: another library's objects become mappings."""
+    """Return subscores for the check: another library's objects become mappings."""
     if not isinstance(parts, list | tuple):
         return parts if parts is not None else ()
     found: list[Any] = []
@@ -199,7 +199,7 @@ def _plain(parts: Any) -> Any:
 def _is_finite(number: Real) -> bool:
     try:
         return math.isfinite(number)
-    except OverflowError:  # an integer that no float holds
+    except OverflowError:  # an integer beyond floats
         return False
 
 

@@ -1,4 +1,4 @@
-"""What one session of an environment takes of a machine, so that it is placed where that is."""
+"""The needs of one session of an environment, for its placement on a machine."""
 
 import math
 import re
@@ -96,7 +96,7 @@ class Needs(Value):
         ), self.memory_mb * sessions * 1_000_000
 
     def __str__(self) -> str:
-        """It as people read it."""
+        """The needs in words for people."""
         parts = [f"{self.cpus:g} of a processor" if self.cpus < 1 else f"{self.cpus:g} processors"]
         parts = [*parts, f"{self.memory_mb} MB", *(("a browser",) if self.browser else ())]
         parts = [*parts, *self.extras]

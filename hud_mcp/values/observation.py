@@ -1,7 +1,6 @@
-"""What an agent sees: text, a screenshot, or both, and what it costs to carry.
+"""Observations: text, a screenshot, or both, within a budget.
 
-This module owns the values and the fitting of a picture into a budget; taking the
-picture is a world's business.
+This module has the values, and fits a picture into a budget. A world takes the picture.
 """
 
 import base64
@@ -45,16 +44,18 @@ __all__ = [
 ImageFormat = Literal["png", "jpeg"]
 
 DEFAULT_FORMAT: ImageFormat = "jpeg"
-"""Of pictures for an agent, where nobody chose another."""
+"""The format of agents' pictures, unless another was chosen."""
 
 IMAGE_FORMATS: tuple[ImageFormat, ...] = ("jpeg", "png")
-"""What may be chosen, as it is listed to whoever chooses."""
+"""The formats to choose from, in their order for people."""
 
 JPEG_QUALITY = 80
-"""The same of a JPEG's quality."""
+"""The quality of JPEG pictures, unless another was chosen."""
 
 _JPEG_QUALITIES = (JPEG_QUALITY, 65, 50, 35)
-"""Tried in turn until a picture fits; below 35 small text is gone, so the size shrinks instead."""
+"""The qualities that are tried until a picture fits. Below 35 small text is gone, so the size
+shrinks.
+"""
 
 
 class Screenshot(Value):
@@ -96,12 +97,12 @@ class Screenshot(Value):
 
     @property
     def extension(self) -> str:
-        """`png` or `jpg`, for a file's name."""
+        """The ending of its file's name, `png` or `jpg`."""
         return "png" if self.mime_type == "image/png" else "jpg"
 
     @cached_property
     def sha256(self) -> str:
-        """The hash of the encoded bytes: 64 hex digits; a picture is stored under it."""
+        """The hash of the encoded bytes, 64 hex digits, under which a picture is stored."""
         return hashlib.sha256(self.data).hexdigest()
 
     def as_base64(self) -> str:
@@ -140,7 +141,7 @@ class Observation(Value):
 
     @model_serializer(mode="wrap", when_used="json")
     def _as_json(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """In the HUD SDK's form: `screenshot` is PNG; `image` follows where that is not all."""
+        """Write the HUD SDK's form: `screenshot` is PNG; `image` follows for any other picture."""
         whole: dict[str, Any] = write(self)
         image = whole.pop("image", None)
         if whole.get("values") is None:
@@ -190,13 +191,13 @@ def fit_screenshot(shot: Screenshot, look: Look) -> Screenshot:
     """Bring a picture within a budget: smaller first, then JPEG, then lower quality.
 
     Args:
-        shot: As the world took it.
+        shot: The world's picture.
         look: The budget: `max_edge_px` for the longest edge, `max_image_bytes` encoded.
 
     Returns:
-        The picture to show. Its `scale` maps its pixels back to CSS pixels. The same
-        object where it fits already; hosts that rescale pictures move the places that
-        a model clicks, so nothing larger may leave.
+        The picture to show. Its `scale` maps its pixels back to CSS pixels. A fitting picture is
+        returned unchanged. Hosts that rescale pictures move the places that a model clicks, so
+        nothing larger may leave.
     """
     longest = max(shot.width_px, shot.height_px)
     if longest <= look.max_edge_px and len(shot.data) <= look.max_image_bytes:
@@ -213,7 +214,7 @@ def fit_screenshot(shot: Screenshot, look: Look) -> Screenshot:
 
 
 def fitted_size(width_px: int, height_px: int, max_edge_px: int) -> tuple[int, int]:
-    """Width and height of a picture whose longest edge may have so many pixels."""
+    """Return the size of a picture whose longest edge has at most so many pixels."""
     longest = max(width_px, height_px)
     if longest <= max_edge_px:
         return width_px, height_px
@@ -222,7 +223,7 @@ def fitted_size(width_px: int, height_px: int, max_edge_px: int) -> tuple[int, i
 
 
 def crop_screenshot(shot: Screenshot, box: tuple[float, float, float, float]) -> Screenshot:
-    """A part of a picture: left, top, right and bottom in its pixels."""
+    """Return a part of a picture: left, top, right and bottom in its pixels."""
     with libraries.Image.open(io.BytesIO(shot.data)) as opened:
         left, top, right, bottom = (round(side) for side in box)
         image = opened.convert("RGB").crop((left, top, right, bottom))
@@ -230,7 +231,7 @@ def crop_screenshot(shot: Screenshot, box: tuple[float, float, float, float]) ->
 
 
 def resize_screenshot(shot: Screenshot, width_px: int, height_px: int) -> Screenshot:
-    """A picture in another size, of any shape."""
+    """Return a picture in another size, of any shape."""
     with libraries.Image.open(io.BytesIO(shot.data)) as opened:
         image = opened.convert("RGB")
     lanczos = libraries.Image.Resampling.LANCZOS
@@ -250,12 +251,12 @@ def encode_picture(
     quality: int = JPEG_QUALITY,
     scale: float = 1.0,
 ) -> Screenshot:
-    """Encode a picture of Pillow's, quickly rather than small.
+    """Encode a Pillow picture, quickly rather than small.
 
     Args:
-        picture: What is seen.
+        picture: The picture.
         kind: The format.
-        quality: Of a JPEG.
+        quality: The quality of a JPEG.
         scale: CSS pixels per pixel of the picture.
     """
     out = io.BytesIO()
@@ -281,7 +282,7 @@ def _encode(
     if edge is not None and edge < longest:
         size = fitted_size(image.width, image.height, edge)
         image = image.resize(size, libraries.Image.Resampling.LANCZOS)  # pyright: ignore[reportUnknownMemberType]  # Pillow's stub names NumPy arrays
-    # Of the longer side: the shorter one is rounded to whole pixels, which is far off at the
-    # far end of a long page.
+    # Of the longer side: the shorter one is rounded to whole pixels, which is far off at the end of
+    # a long page.
     scale = shot.scale * max(shot.width_px, shot.height_px) / max(image.size)
     return encode_picture(image, kind, quality=quality, scale=scale)

@@ -1,8 +1,7 @@
-"""How a session ends, and what that means wherever it is told, counted, or tried again.
+"""The ends of sessions, and their meaning in every text, count and retry.
 
-This module owns every way of ending and every class that a run is counted in: the figures, the
-pages, the commands and the rollout ask it, and have no list of their own. An author's own outcome
-is added with `Outcome.add`.
+This module has every outcome and every class of runs. Figures, pages, commands and the rollout ask
+it, and have no list of their own. `Outcome.add` adds an author's own outcome.
 """
 
 import math
@@ -59,15 +58,15 @@ Tone = Literal["good", "warning", "bad", "open"]
 
 
 class OutcomeClass(str):
-    """A class that runs are counted in; it is its own name, such as ``interrupted``.
+    """A class of runs, which is its own name, such as ``interrupted``.
 
     Attributes:
         words: Its name for people.
-        letter: What stands for it where there is no room for a word.
-        counts: In which figures its runs are.
+        letter: Its letter for places without room for a word.
+        counts: The figures that count its runs.
         tried_again: Whether a retry or a resumed job runs them again.
-        note: What a table says beside their number.
-        tone: How it looks: `good`, `warning`, `bad`, or `open` where there is no end yet.
+        note: The note of a table beside their number.
+        tone: Its look: `good`, `warning`, `bad`, or `open` before an end.
         is_rare: Whether a page shows it only if it occurred.
     """
 
@@ -120,7 +119,7 @@ OUTCOMES: dict[str, "Outcome"] = {}
 
 
 class _Outcomes(type):
-    """What can be asked of all outcomes together: ``list(Outcome)``, ``name in Outcome``."""
+    """The questions to all outcomes together: ``list(Outcome)``, ``name in Outcome``."""
 
     def __iter__(cls) -> Iterator["Outcome"]:
         return iter(OUTCOMES.values())
@@ -133,12 +132,12 @@ class _Outcomes(type):
 
 
 class Outcome(OutcomeClass, metaclass=_Outcomes):
-    """How a session ended; ``Outcome("lost")`` finds one by its name.
+    """The outcome of a session; ``Outcome("lost")`` finds one by its name.
 
     Attributes:
-        cause: Who causes it, by default.
-        ended: The rest of a sentence about a session; ``{at}`` is when.
-        counts_unused: Whether a session that ended so before its first step was a try of its task.
+        cause: The default cause.
+        ended: The rest of a sentence about a session, with ``{at}`` for the time.
+        counts_unused: Whether a session with this end before its first step was a try of its task.
     """
 
     __slots__ = ("cause", "counts_unused", "ended")
@@ -158,7 +157,7 @@ class Outcome(OutcomeClass, metaclass=_Outcomes):
         """Find an outcome by its name.
 
         Raises:
-            ValueError: There is none of that name.
+            ValueError: No outcome has that name.
         """
         found = OUTCOMES.get(name) if isinstance(name, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]  # a record's
         if found is None:
@@ -179,15 +178,15 @@ class Outcome(OutcomeClass, metaclass=_Outcomes):
         """Add an outcome; texts, statistics and pages then treat it as the others.
 
         Args:
-            name: As it is stored.
-            ended: The rest of a sentence about a session; ``{at}`` is when.
-            cause: Who causes it, by default.
-            counts_unused: Whether a session that ended so before its first step was a try.
+            name: The stored name.
+            ended: The rest of a sentence about a session, with ``{at}`` for the time.
+            cause: The default cause.
+            counts_unused: Whether a session with this end before its first step was a try.
             is_rare: Whether a page shows it only if it occurred.
             **told: Any other attribute of an `OutcomeClass`.
 
         Raises:
-            ValueError: There is an outcome, or a class of runs, of that name.
+            ValueError: An outcome, or a class of runs, has that name.
         """
         if name in map(str, outcome_classes()):
             raise ValueError(f"there is an outcome {name!r} already; choose another name")
@@ -199,16 +198,16 @@ class Outcome(OutcomeClass, metaclass=_Outcomes):
         return made
 
     def __repr__(self) -> str:
-        """As of an enumeration's member."""
+        """Return the form of an enumeration's member."""
         return f"<Outcome {self.value!r}>"
 
     def __reduce__(self) -> tuple[type["Outcome"], tuple[str]]:
-        """Copied and unpickled, it is the same object."""
+        """Copy and unpickle to the same object."""
         return (Outcome, (self.value,))
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Read by its name, and written as that."""
+        """Read an outcome from its name, and write the name."""
         return core_schema.no_info_plain_validator_function(
             cls,
             serialization=core_schema.plain_serializer_function_ser_schema(
@@ -220,7 +219,7 @@ class Outcome(OutcomeClass, metaclass=_Outcomes):
     def __get_pydantic_json_schema__(
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """One of the names."""
+        """Describe an outcome as one of the names."""
         return {"type": "string", "enum": [outcome.value for outcome in cls]}
 
 
@@ -235,7 +234,7 @@ NOT_BEGUN = OutcomeClass.define(
     note="never started: in no mean and in no pass rate",
     is_rare=True,
 )
-"""The class of a run that the job is to have and that was never started."""
+"""The class of a run in the job's plan that was never started."""
 
 INTERRUPTED = OutcomeClass.define(
     "interrupted",
@@ -243,11 +242,11 @@ INTERRUPTED = OutcomeClass.define(
     note="ended by its operator or the machine: in no mean and in no pass rate",
     is_rare=True,
 )
-"""The class of a run that its operator or the machine ended before the agent had come to an end."""
+"""The class of a run that its operator or the machine ended before the agent had finished."""
 
 
 def outcome_classes() -> tuple[OutcomeClass, ...]:
-    """Every class that runs are counted in, in the order in which they are shown."""
+    """Return every class of runs, in the order in which they are shown."""
     return (*Outcome, INTERRUPTED, UNFINISHED, NOT_BEGUN)
 
 
@@ -294,26 +293,26 @@ Outcome.LOST = Outcome.add("lost", ended="was lost {at}", is_rare=False)
 
 
 def cause_of(outcome: Outcome, named: Cause | None = None) -> Cause:
-    """Whose doing an end was.
+    """Return the cause of an end.
 
     Args:
-        outcome: How it ended.
-        named: What its receipt says; None in one of before causes were recorded, which reads as
-            it was counted then: what was cancelled or expired is the agent's.
+        outcome: The outcome.
+        named: The receipt's cause. None in a receipt older than causes, which counts as then:
+            cancelled and expired are the agent's.
     """
     return outcome.cause if named is None else named
 
 
 def class_of(outcome: Outcome | None, cause: Cause | None, reward: float | None) -> OutcomeClass:
-    """The class that a run is counted in: its outcome, `INTERRUPTED` or `UNFINISHED`.
+    """Return the class of a run: its outcome, `INTERRUPTED` or `UNFINISHED`.
 
-    A record that says graded and has no finite reward counts as `grading_failed`: it has no
-    number to count.
+    A graded record without a finite reward counts as `grading_failed`, because it has no number to
+    count.
 
     Args:
         outcome: Its outcome; None while it runs.
-        cause: Whose doing that was.
-        reward: What it was graded with, or None.
+        cause: The cause of the outcome.
+        reward: The reward of its grade, or None.
     """
     if outcome is None:
         return UNFINISHED
@@ -325,11 +324,11 @@ def class_of(outcome: Outcome | None, cause: Cause | None, reward: float | None)
 
 
 def is_try(outcome: Outcome, cause: Cause | None, *, used: bool) -> bool:
-    """Whether a session that ended so was one of the tries that its task has.
+    """Whether a session with this end was one of the tries of its task.
 
     Args:
-        outcome: How it ended.
-        cause: Whose doing that was, as its receipt says.
+        outcome: The outcome.
+        cause: The cause in its receipt.
         used: Whether it had a step.
     """
     return cause_of(outcome, cause) is Cause.AGENT and (used or outcome.counts_unused)

@@ -45,10 +45,10 @@ else:
 
 
 _OPEN_ENDS = "open_ends"
-"""In a hyperparameter's `meta`: which of its bounds nobody gave."""
+"""In a hyperparameter's `meta`: the bounds that were not given."""
 
 _REACH = 10.0
-"""Standard deviations; what lies beyond is never drawn."""
+"""The standard deviations beyond which no value is drawn."""
 
 
 def NormalFloatContextFeature(  # noqa: N802  # CARL's name, which is of a class there
@@ -59,7 +59,7 @@ def NormalFloatContextFeature(  # noqa: N802  # CARL's name, which is of a class
     upper: float | None = None,
     **options: Any,
 ) -> "NormalFloatHyperparameter":
-    """ConfigSpace's normal hyperparameter, whose bounds may be left out, as CARL's examples do.
+    """ConfigSpace's normal hyperparameter, whose bounds may be left out, as in CARL's examples.
 
     Args:
         name: The feature's.
@@ -67,8 +67,8 @@ def NormalFloatContextFeature(  # noqa: N802  # CARL's name, which is of a class
         sigma: The standard deviation.
         lower: The lowest value to draw. By default it is the bound of the feature that a
             `ContextSampler` draws for, if there is one.
-        upper: The same.
-        options: ConfigSpace's other ones, such as `default_value`.
+        upper: The highest value to draw, with the same default.
+        options: ConfigSpace's other options, such as `default_value`.
     """
     reach = _REACH * sigma or 1.0
     given = {"lower": lower, "upper": upper}
@@ -88,10 +88,10 @@ def NormalFloatContextFeature(  # noqa: N802  # CARL's name, which is of a class
 
 
 def feature_of(declared: "Declared") -> ContextFeature:
-    """The feature that a hyperparameter declares; a feature as it is.
+    """Return the feature that a hyperparameter declares; a feature unchanged.
 
     Raises:
-        InvalidContext: It is neither, or its values are not plain ones.
+        InvalidContext: The value is neither, or has values that are not plain.
     """
     if isinstance(declared, ContextFeature):
         return declared
@@ -113,10 +113,10 @@ def feature_of(declared: "Declared") -> ContextFeature:
 
 
 def named_features(declared: "Declarations") -> tuple[ContextFeature, ...]:
-    """Every feature of a list, or of a mapping from its name.
+    """Return every feature of a list, or of a mapping from its name.
 
     Raises:
-        InvalidContext: One is none, or is listed under another name than its own.
+        InvalidContext: A value is no feature, or stands under another name than its own.
     """
     if not isinstance(declared, Mapping):
         return tuple(feature_of(each) for each in declared)
@@ -131,7 +131,7 @@ def named_features(declared: "Declarations") -> tuple[ContextFeature, ...]:
 
 
 def distribution_of(declared: "Declared") -> "Distribution":
-    """How a feature's values are drawn: each as likely as another; a hyperparameter as it is.
+    """Return a feature's uniform distribution; a hyperparameter unchanged.
 
     Raises:
         InvalidContext: The feature has no finite bounds to draw within.
@@ -157,10 +157,10 @@ def distribution_of(declared: "Declared") -> "Distribution":
 
 
 def within(distribution: "Distribution", feature: ContextFeature) -> "Distribution":
-    """A distribution whose open ends are the feature's; any other as it is.
+    """Return a distribution with the feature's bounds for its open ends; any other unchanged.
 
     Raises:
-        InvalidContext: Nothing of it lies within the feature's bounds.
+        InvalidContext: The distribution has no value within the feature's bounds.
     """
     bounds = {
         end: bound
@@ -200,7 +200,7 @@ def _finite(bound: Any) -> float | None:
 
 
 class ContextSampler:
-    """Draws contexts.
+    """Draws contexts of an environment.
 
     Args:
         context_distributions: The features to draw, and how: hyperparameters of ConfigSpace in a
@@ -209,7 +209,7 @@ class ContextSampler:
         context_space: The features of the environment. Features that are not drawn keep their
             defaults.
         seed: The same seed gives the same contexts, in any process.
-        name: What to call it.
+        name: The name of the sampler.
 
     Attributes:
         context_distributions: The given distributions.
@@ -251,7 +251,7 @@ class ContextSampler:
         self._space.add([within(each, known[each.name]) for each in distributions])
 
     def get_context_features(self) -> "list[Distribution]":
-        """How each feature that is drawn is distributed, in the order of names."""
+        """Return the distribution of each drawn feature, in the order of names."""
         return list(self._space.values())
 
     @property
@@ -263,7 +263,7 @@ class ContextSampler:
         """Draw contexts, each complete, under 0, 1, 2 and so on.
 
         Args:
-            n_contexts: How many.
+            n_contexts: The number of contexts.
 
         Raises:
             InvalidContext: The context space forbids a drawn context, or `n_contexts` is negative.
@@ -272,7 +272,7 @@ class ContextSampler:
             raise InvalidContext(f"{n_contexts} contexts cannot be drawn; give 0 or more.")
         if n_contexts == 0:
             return {}
-        # A size of 1 is about to change its meaning there; without a size it is one.
+        # A size of 1 will change its meaning in ConfigSpace; without a size it draws one.
         one = n_contexts == 1
         drawn = self._space.sample_configuration(None if one else n_contexts)
         rows = cast("list[Mapping[str, Any]]", [drawn] if one else drawn)

@@ -1,8 +1,8 @@
-"""What an agent may do: the Common Language Actions, and how an author adds one.
+"""Actions: the Common Language Actions, and the way to add others.
 
-A class that declares its `type` is an action from then on. It carries all that is known of it:
-how it is read, how it is said in words, where it points, what is drawn of it. A world whose
-`actions` name it performs it.
+A class that declares its `type` is an action from then on. It has all facts of the action: its
+reading, its words, its place, and its mark on pictures. A world performs it if its `actions` name
+it.
 """
 
 from hud_mcp.values.action.action import (

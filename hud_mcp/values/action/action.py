@@ -1,7 +1,7 @@
-"""What every action is: a typed value that says itself how it is told apart, read and shown.
+"""The base of all actions: a typed value with its own reading, words and mark.
 
-This module owns the classes that actions are made from, and the record of all of them. It
-does not perform anything (a world does).
+This module has the base classes of actions, and the record of all of them. Worlds perform actions;
+this module does not.
 """
 
 import inspect
@@ -53,11 +53,11 @@ class Point(Value):
     y: float = Field(description="Pixels from the top edge.", allow_inf_nan=False)
 
     def __str__(self) -> str:
-        """Both numbers, as people read them."""
+        """Both numbers, for people."""
         return f"{round(self.x, 2):.12g}, {round(self.y, 2):.12g}"
 
     def scaled(self, scale: float) -> "Point":
-        """The same place on a picture that is larger by this factor."""
+        """Return the same place on a picture that is larger by this factor."""
         return Point(x=self.x * scale, y=self.y * scale)
 
 
@@ -68,10 +68,10 @@ class Mark:
     Attributes:
         point: The place; None if the action names none.
         path: The path of a drag.
-        scroll: How far it turns the wheel, in CSS pixels.
-        clicks: How often it clicks there.
+        scroll: The distance of the wheel, in CSS pixels.
+        clicks: The number of clicks there.
         typed: The text beside the mark.
-        presses: Whether it presses there, or only moves there.
+        presses: Whether the action presses there, or only moves there.
     """
 
     point: Point | None = None
@@ -82,11 +82,11 @@ class Mark:
     presses: bool = True
 
     def on_page(self, scale: float, reached: Point | None) -> "Mark":
-        """The same in CSS pixels.
+        """Return the mark in CSS pixels.
 
         Args:
             scale: CSS pixels per pixel of the picture.
-            reached: Where the named element was, in CSS pixels, if known.
+            reached: The place of the named element, in CSS pixels, if known.
         """
         point = reached if self.point is None else self.point.scaled(scale)
         return replace(self, point=point, path=tuple(each.scaled(scale) for each in self.path))
@@ -96,7 +96,7 @@ ACTION_CLASSES: dict[str, type["Action"]] = {}
 """Every class of action by its `type`; declaring one adds it."""
 
 ACTION_TYPES: KeysView[str] = ACTION_CLASSES.keys()
-"""Every value of `type`: of the Common Language Actions first, then of those that were added."""
+"""Every value of `type`: of the Common Language Actions first, then of added ones."""
 
 
 def _read_any(given: Any) -> "Action":
@@ -109,7 +109,7 @@ def _read_any(given: Any) -> "Action":
 
 
 class Action(Value):
-    """Any one action; its field `type` says which.
+    """Any one action, by its field `type`.
 
     A subclass that declares ``type: Literal["hover"] = "hover"`` becomes an action everywhere:
     agents can send it, and pages show it. A pydantic field of the type `Action` accepts every
@@ -142,7 +142,7 @@ class Action(Value):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Read any action where a field is of this class itself."""
+        """Read any action in a field of this class itself."""
         if cls.__base__ is not Value:
             return handler(source)
         return core_schema.no_info_plain_validator_function(_read_any)
@@ -151,7 +151,7 @@ class Action(Value):
     def __get_pydantic_json_schema__(
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Describe all of them where a field is of this class itself."""
+        """Describe all actions in a field of this class itself."""
         if cls.__base__ is not Value:
             return handler(schema)
         return {
@@ -166,24 +166,24 @@ class Action(Value):
 
     @property
     def is_aimless(self) -> bool:
-        """Whether it acts at the pointer, because it needs a place and names none."""
+        """Whether the action acts at the pointer, because it needs a place and names none."""
         return False
 
     @property
     def moves_pointer(self) -> bool:
-        """Whether it moves the pointer."""
+        """Whether the action moves the pointer."""
         return False
 
     @property
     def mark(self) -> Mark | None:
-        """The mark that a picture shows for it, in pixels of the picture; None for no mark."""
+        """The mark of the action on a picture, in the picture's pixels; None for no mark."""
         return None
 
     def words(self, names: Mapping[str, str]) -> str:
-        """Say in words what it does, such as ``click ref e12 (button "Buy")``.
+        """Describe the action in words, such as ``click ref e12 (button "Buy")``.
 
         Args:
-            names: What refs stand for, such as ``{"e12": 'button "Buy"'}``.
+            names: The elements behind refs, such as ``{"e12": 'button "Buy"'}``.
         """
         del names
         beside = {"type", *Action.model_fields}
@@ -191,16 +191,16 @@ class Action(Value):
         return f"{self.type} {clip_json(given) or ''}".rstrip()
 
     def scaled(self, scale: float) -> Self:
-        """The same action on a picture that is larger by this factor; a scroll's distance stays."""
+        """Return the action for a picture that is larger by this factor; scroll distances stay."""
         del scale
         return self
 
     def pointer_after(self, before: Point | None, reached: Point | None) -> Point | None:
-        """Where the pointer is after the action; None if unknown.
+        """Return the pointer's place after the action; None if unknown.
 
         Args:
-            before: Where the pointer was, if that is known.
-            reached: Where the named element was, if known.
+            before: The pointer's place before, if known.
+            reached: The place of the named element, if known.
         """
         return reached if self.moves_pointer else before
 
@@ -225,12 +225,12 @@ class Targeted(Action):
 
     @property
     def has_target(self) -> bool:
-        """Whether it says where."""
+        """Whether the action names a place."""
         return any(place is not None for place in (self.point, self.ref, self.selector))
 
     @property
     def moves_pointer(self) -> bool:
-        """Whether it moves the pointer: only if it names a place."""
+        """Whether the action moves the pointer: only if it names a place."""
         return self.has_target
 
     @property
@@ -239,17 +239,17 @@ class Targeted(Action):
         return Mark(point=self.point)
 
     def words(self, names: Mapping[str, str]) -> str:
-        """Say in words what it does: its type, and where."""
+        """Describe the action in words: its type and place."""
         return f"{self.type}{place_words(self, names)}"
 
     def scaled(self, scale: float) -> Self:
-        """The same action on a picture that is larger by this factor."""
+        """Return the action for a picture that is larger by this factor."""
         if self.point is None:
             return self
         return self.model_copy(update={"point": self.point.scaled(scale)})
 
     def pointer_after(self, before: Point | None, reached: Point | None) -> Point | None:
-        """Where the pointer is then: at its point, or at the named element."""
+        """Return the pointer's place then: the point, or the named element's."""
         if not self.moves_pointer:
             return before
         return reached if self.point is None else self.point
@@ -284,7 +284,7 @@ def scale_action(action: Action, scale: float) -> Action:
     """Map an action's places from screenshot pixels to CSS pixels.
 
     Args:
-        action: What the agent sent, in pixels of the picture that it was shown.
+        action: The agent's action, in pixels of the agent's picture.
         scale: CSS pixels per pixel of that picture; scroll distances are not scaled.
     """
     return action if scale == 1 else action.scaled(scale)
@@ -293,13 +293,13 @@ def scale_action(action: Action, scale: float) -> Action:
 def place_words(
     action: Targeted, names: Mapping[str, str], *, point: str = "at ", other: str = ""
 ) -> str:
-    """Say where an action is, with a space before it; nothing where it does not say.
+    """Return the place of an action in words, after a space; empty without a place.
 
     Args:
-        action: What is done there.
-        names: What refs stand for.
-        point: What stands before a point.
-        other: What stands before a ref or a selector.
+        action: The action.
+        names: The elements behind refs.
+        point: The words before a point.
+        other: The words before a ref or a selector.
     """
     if action.point is not None:
         return f" {point}{action.point}"
@@ -310,7 +310,7 @@ def place_words(
 
 
 def needs_target(kind: str) -> str:
-    """What is wrong with an action that does not say where, before the pointer was put anywhere."""
+    """Return the error for an action without a place, before the pointer was placed anywhere."""
     return f"{kind!r} needs x and y, a ref, or a selector"
 
 
@@ -324,13 +324,13 @@ _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def selector_words(selector: str) -> str:
-    """A selector as a person says it: Playwright's own form of its locators, in words.
+    """Return a selector in words, from Playwright's own form of its locators.
 
     Args:
         selector: CSS or Playwright's, of one or several parts.
 
     Returns:
-        Words such as `the field "Full name"`; the selector itself, where it is of another form.
+        Words such as `the field "Full name"`; a selector of another form unchanged.
     """
     if not _LOCATOR.search(selector):
         return selector

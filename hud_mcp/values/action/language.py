@@ -1,7 +1,7 @@
-"""The Common Language Actions: what an agent may do, one typed value each.
+"""The Common Language Actions, one typed value each.
 
-Field names are the HUD SDK's. A class has all that is known of its action; whoever adds one adds
-it here, and to the worlds that perform it.
+Field names are the HUD SDK's. A class has all facts of its action. A new action is added here, and
+to the worlds that perform it.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ _CLICKS = {1: "click", 2: "double-click", 3: "triple-click"}
 
 
 def _button(given: Any) -> Any:
-    """The HUD SDK's first releases spelled the middle button `wheel`."""
+    """Read `wheel` as the middle button, as the HUD SDK's first releases spelled it."""
     return "middle" if given == "wheel" else given
 
 
@@ -63,7 +63,7 @@ class ClickAction(Targeted):
 
     @property
     def is_aimless(self) -> bool:
-        """Whether it names no place; it then clicks at the pointer, if that place is known."""
+        """Whether the click names no place; it then clicks at the pointer's known place."""
         return not self.has_target
 
     @property
@@ -72,7 +72,7 @@ class ClickAction(Targeted):
         return Mark(point=self.point, clicks=self._clicks)
 
     def words(self, names: Mapping[str, str]) -> str:
-        """Say it with its button and how often it clicks."""
+        """Describe the click with its button and its count."""
         words = _CLICKS.get(self._clicks) or f"click {self._clicks} times"
         button = "" if self.button == "left" else f"{self.button} "
         return _while_holding(f"{button}{words}{place_words(self, names)}", self.hold_keys)
@@ -89,7 +89,7 @@ class PressAction(Action):
     keys: tuple[str, ...] = Field(min_length=1, max_length=16)
 
     def words(self, names: Mapping[str, str]) -> str:  # noqa: ARG002  # as all actions are asked
-        """Say it with its keys."""
+        """Describe the press with its keys."""
         return f"press {'+'.join(self.keys)}"
 
 
@@ -100,7 +100,7 @@ class KeyDownAction(Action):
     keys: tuple[str, ...] = Field(min_length=1, max_length=16)
 
     def words(self, names: Mapping[str, str]) -> str:  # noqa: ARG002  # as all actions are asked
-        """Say it with its keys."""
+        """Describe it with its keys."""
         return f"hold {'+'.join(self.keys)} down"
 
 
@@ -111,12 +111,12 @@ class KeyUpAction(Action):
     keys: tuple[str, ...] = Field(min_length=1, max_length=16)
 
     def words(self, names: Mapping[str, str]) -> str:  # noqa: ARG002  # as all actions are asked
-        """Say it with its keys."""
+        """Describe it with its keys."""
         return f"let {'+'.join(self.keys)} go"
 
 
 class TypeAction(Targeted):
-    """Type text where the focus is, or into the target, which it clicks and empties first."""
+    """Type text at the focus, or into the target, which it clicks and empties first."""
 
     type: Literal["type"] = "type"
     text: str = Field(description="What to type.")
@@ -133,13 +133,13 @@ class TypeAction(Targeted):
         return Mark(point=self.point, typed=self.text)
 
     def words(self, names: Mapping[str, str]) -> str:
-        """Say it with its text."""
+        """Describe it with its text."""
         then = ", then Enter" if self.enter_after else ""
         return f'type "{self.text}"{place_words(self, names, other="into ")}{then}'
 
 
 class ScrollAction(Targeted):
-    """Turn the wheel, at the target or where the pointer is."""
+    """Turn the wheel, at the target or at the pointer."""
 
     type: Literal["scroll"] = "scroll"
     scroll: Point | None = Field(
@@ -159,7 +159,7 @@ class ScrollAction(Targeted):
         return Mark(point=self.point, scroll=self.scroll)
 
     def words(self, names: Mapping[str, str]) -> str:
-        """Say it with how far it goes, down and up first."""
+        """Describe it with its distance, down and up first."""
         far = self.scroll or Point(x=0, y=0)
         parts = [f"{_px(far.y)} {'down' if far.y > 0 else 'up'}"] if far.y or not far.x else []
         parts += [f"{_px(far.x)} {'right' if far.x > 0 else 'left'}"] if far.x else []
@@ -168,7 +168,7 @@ class ScrollAction(Targeted):
 
 
 class MoveAction(Targeted):
-    """Move the pointer to a target, or by an offset from where it is."""
+    """Move the pointer to a target, or by an offset."""
 
     type: Literal["move"] = "move"
     offset: Point | None = None
@@ -190,20 +190,20 @@ class MoveAction(Targeted):
         return Mark(point=self.point, presses=False)
 
     def words(self, names: Mapping[str, str]) -> str:
-        """Say it with where it goes, or how far."""
+        """Describe it with its target or distance."""
         if self.offset is not None:
             return f"move by {self.offset}"
         return f"move{place_words(self, names, point='to ', other='to ')}"
 
     def scaled(self, scale: float) -> Self:
-        """The same action on a picture larger by this factor; its offset is in pixels too."""
+        """Return the action for a picture larger by this factor; its offset is in pixels too."""
         moved = super().scaled(scale)
         if moved.offset is None:
             return moved
         return moved.model_copy(update={"offset": moved.offset.scaled(scale)})
 
     def pointer_after(self, before: Point | None, reached: Point | None) -> Point | None:
-        """Where the pointer is then: by an offset, only where it was known before."""
+        """Return the pointer's place then; after an offset, only if it was known before."""
         by = self.offset
         if by is None:
             return super().pointer_after(before, reached)
@@ -217,7 +217,7 @@ class WaitAction(Action):
     time: int = Field(ge=0, le=MAX_WAIT_MS, description="How long, ms.")
 
     def words(self, names: Mapping[str, str]) -> str:  # noqa: ARG002  # as all actions are asked
-        """Say it in seconds."""
+        """Describe it in seconds."""
         return f"wait {_number(self.time / 1000)} s"
 
 
@@ -242,17 +242,17 @@ class DragAction(Action):
         return Mark(path=self.path)
 
     def words(self, names: Mapping[str, str]) -> str:  # noqa: ARG002  # as all actions are asked
-        """Say it with both ends, and how many points are between."""
+        """Describe it with both ends, and the number of points between them."""
         first, *between, last = self.path
         through = f" through {len(between)} more" if between else ""
         return _while_holding(f"drag from {first} to {last}{through}", self.hold_keys)
 
     def scaled(self, scale: float) -> Self:
-        """The same action on a picture that is larger by this factor."""
+        """Return the action for a picture that is larger by this factor."""
         return self.model_copy(update={"path": tuple(point.scaled(scale) for point in self.path)})
 
     def pointer_after(self, before: Point | None, reached: Point | None) -> Point | None:  # noqa: ARG002  # as all actions are asked
-        """Where the pointer is then: at the last point."""
+        """Return the pointer's place then: the last point."""
         return self.path[-1]
 
 
@@ -262,17 +262,17 @@ class ScreenshotFetch(Action):
     type: Literal["screenshot"] = "screenshot"
 
     def words(self, names: Mapping[str, str]) -> str:  # noqa: ARG002  # as all actions are asked
-        """Say it."""
+        """Describe the look."""
         return "take a screenshot"
 
 
 class PositionFetch(Action):
-    """Ask where the pointer is."""
+    """Ask for the pointer's place."""
 
     type: Literal["position"] = "position"
 
     def words(self, names: Mapping[str, str]) -> str:  # noqa: ARG002  # as all actions are asked
-        """Say it."""
+        """Describe the question."""
         return "ask where the pointer is"
 
 
@@ -283,7 +283,7 @@ class ResponseAction(Action):
     text: str = Field(description="The answer; JSON text if the task returns a type.")
 
     def words(self, names: Mapping[str, str]) -> str:  # noqa: ARG002  # as all actions are asked
-        """Say it with the answer."""
+        """Describe it with the answer."""
         return f'answer "{self.text}"'
 
 
@@ -292,23 +292,23 @@ Response = ResponseAction
 
 
 class CustomAction(Action):
-    """An action of the environment's own."""
+    """An own action of the environment."""
 
     type: Literal["custom"] = "custom"
     action: str = Field(min_length=1, description="Its name.")
     args: dict[str, Any] | None = Field(default=None, description="Its arguments.")
 
     def words(self, names: Mapping[str, str]) -> str:  # noqa: ARG002  # as all actions are asked
-        """Say its name and its arguments."""
+        """Describe it with its name and arguments."""
         return f"{self.action} {clip_json(self.args) or ''}".strip()
 
 
 INPUT_TYPES = frozenset(ACTION_TYPES) - {"response"}
-"""The types of the Common Language Actions that a world performs: an answer is the session's."""
+"""The types of the Common Language Actions that a world performs; the session takes answers."""
 
 
 def is_answer(recorded: Mapping[str, Any]) -> bool:
-    """Whether an action, as it is recorded, submits the answer."""
+    """Whether a recorded action submits the answer."""
     return recorded.get("type") == "response"
 
 

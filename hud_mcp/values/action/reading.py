@@ -1,4 +1,4 @@
-"""How an action is read: in the HUD form, nested, and in the flat form that models write."""
+"""The reading of actions: in the HUD form, nested, and in the flat form that models write."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,17 +29,17 @@ def parse_action(
 ) -> Action:
     """Read one action in the HUD form (`point: {x, y}`) or the flat form (`x`, `y`).
 
-    `None` counts as absent, and so do `""`, `[]` and `{}` where the field does not admit them.
-    Fields that belong to another type of action are ignored: several frameworks fill in every
-    property of a schema. A field that has no texts may come as its JSON text.
+    `None` counts as absent, and so do `""`, `[]` and `{}` if the field does not admit them. Fields
+    of another type of action are ignored, because several frameworks fill in every property of a
+    schema. A field without texts may come as its JSON text.
 
     Args:
-        raw: The action's fields, or their JSON text, or an action, which is returned as it is.
-        where: What to call it in an error, such as ``actions[2]``.
-        pointed: Whether a click must say where; a caller that follows the pointer knows.
+        raw: The action's fields, or their JSON text, or an action, which is returned unchanged.
+        where: The action's name in an error, such as ``actions[2]``.
+        pointed: Whether a click must name a place; a caller that follows the pointer needs none.
 
     Raises:
-        InvalidAction: It has no known type, lacks a field, or one is of the wrong kind.
+        InvalidAction: The action has no known type, lacks a field, or has one of the wrong kind.
     """
     if isinstance(raw, Action):
         return raw
@@ -73,10 +73,10 @@ def _no_type(raw: Any) -> str:
 
 
 def _refuse_unknown(raw: Mapping[str, Any], known: type[Action], where: str) -> None:
-    """Refuse a field that no action has; those of other actions are passed over.
+    """Refuse a field that no action has; fields of other actions pass.
 
     Raises:
-        InvalidAction: There is one.
+        InvalidAction: A field belongs to no action.
     """
     form = _form(known)
     every = frozenset[str]().union(*(_form(each).both for each in ACTION_CLASSES.values()))
@@ -90,7 +90,7 @@ def _refuse_unknown(raw: Mapping[str, Any], known: type[Action], where: str) -> 
 
 
 def _read_again(known: type[Action], fields: Mapping[str, Any], where: str) -> Action:
-    """Read fields some of which may have come as their JSON texts."""
+    """Read fields of which some may have come as their JSON texts."""
     try:
         return known.model_validate(read_texts(fields, known.model_json_schema()))
     except ValidationError as exc:
@@ -98,7 +98,7 @@ def _read_again(known: type[Action], fields: Mapping[str, Any], where: str) -> A
 
 
 def _from_text(text: str) -> Any:
-    """The JSON of a text; the text itself, where it is not JSON of an object or a list."""
+    """Return the JSON of a text; the text itself unless it is an object or a list."""
     try:
         read: Any = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -107,14 +107,15 @@ def _from_text(text: str) -> Any:
 
 
 def parse_actions(raw: Any, *, pointed: bool = True) -> tuple[Action, ...]:
-    """Read a list of actions, or its JSON text; one alone is a list of one, None an empty one.
+    """Read a list of actions, or its JSON text. One alone is a list of one, None an empty one.
 
     Args:
-        raw: What was given.
+        raw: The actions.
         pointed: As for `parse_action`.
 
     Raises:
-        InvalidAction: Naming the first bad one as ``actions[i]``. None was performed.
+        InvalidAction: An action is bad; the text names the first as ``actions[i]``. None was
+            performed.
     """
     if raw is None:
         return ()
@@ -131,12 +132,12 @@ def parse_actions(raw: Any, *, pointed: bool = True) -> tuple[Action, ...]:
 
 
 def flat_fields(kind: str) -> frozenset[str]:
-    """The fields of one type of action in the flat form, with its type."""
+    """Return the fields of one type of action in the flat form, with its type."""
     return _form(ACTION_CLASSES[kind]).flat
 
 
 def flat_schemas(kind: str) -> dict[str, dict[str, Any]]:
-    """What one type of action takes in the flat form: a JSON schema for each of its own fields."""
+    """Return a JSON schema for each of an action type's own fields in the flat form."""
     known = ACTION_CLASSES[kind]
     form = _form(known)
     given = plain_schema(known.model_json_schema())["properties"]
@@ -159,15 +160,15 @@ _NOTHINGS: tuple[Any, ...] = (None, "", [], {})
 
 @dataclass(frozen=True)
 class _Form:
-    """How one class of action may be written.
+    """The forms of one class of action.
 
     Attributes:
         nested: Its fields.
-        flat: The same in the flat form, where a place is two numbers.
+        flat: Its fields in the flat form, in which a place is two numbers.
         both: The fields of either form.
         places: Its fields that are places, each with the names of the two numbers.
-        is_aimed: Whether it acts at the pointer where it names no place.
-        empties: By field, of which kinds an empty text, list or object is a value of it.
+        is_aimed: Whether it acts at the pointer if it names no place.
+        empties: By field, the kinds whose empty text, list or object is a value of it.
     """
 
     nested: frozenset[str]
@@ -178,7 +179,7 @@ class _Form:
     empties: Mapping[str, frozenset[type]]
 
     def nested_of(self, raw: Mapping[str, Any]) -> dict[str, Any]:
-        """Drop what is absent or belongs to another type; fold x and y into a point."""
+        """Drop absent fields and those of another type; fold x and y into a point."""
         if self.places or not raw.keys() <= self.nested:
             return self._folded(raw)
         for value in raw.values():
@@ -218,7 +219,7 @@ class _Form:
 
 
 def _is_filler(place: Any) -> bool:
-    """Whether a place is the object of a framework that had nothing to put in it."""
+    """Whether a place is an object that a framework filled in with nothing."""
     return isinstance(place, Mapping) and all(
         map(is_empty, cast("Mapping[str, Any]", place).values())
     )
@@ -245,12 +246,12 @@ def _empties(known: type[Action]) -> dict[str, frozenset[type]]:
 
 
 def _axes(name: str) -> tuple[str, str]:
-    """The two numbers of a place in the flat form; of the place itself, `x` and `y`."""
+    """Return the two numbers of a place in the flat form; for the place itself, `x` and `y`."""
     return ("x", "y") if name == "point" else (f"{name}_x", f"{name}_y")
 
 
 def _is_place(annotation: Any) -> bool:
-    """Whether a field is a point, or one and None; several are a way."""
+    """Whether a field is a point, or a point or None; several points are a way."""
     is_union = get_origin(annotation) in (Union, UnionType)
     return Point in get_args(annotation) if is_union else annotation is Point
 

@@ -219,8 +219,8 @@ class Operations:
                 live = await self._live_page(found.live_token)
             if not found.state.is_over and found.state.shown != "grading":
                 world = found.direct_world()
-                told = await as_world(world).urls()
-                address, live = told.get("url"), told.get("live_url") or live
+                addresses = await as_world(world).urls()
+                address, live = addresses.get("url"), addresses.get("live_url") or live
         return {"url": address if isinstance(address, str) else None, "live_url": live}
 
     async def _conclude(self, params: Mapping[str, Any]) -> Json:

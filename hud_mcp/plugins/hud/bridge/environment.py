@@ -222,8 +222,8 @@ class _Capabilities:
     async def read(self) -> tuple[Uses, list[Tool]]:
         """Ask all capabilities at the same time, and then decide in their order."""
         bindings = list(self._control.bindings.items())
-        told = await asyncio.gather(*(self._ask(name, each) for name, each in bindings))
-        for (name, binding), answer in zip(bindings, told, strict=True):
+        answers = await asyncio.gather(*(self._ask(name, each) for name, each in bindings))
+        for (name, binding), answer in zip(bindings, answers, strict=True):
             protocol = str(binding.get("protocol"))
             kind = self._kinds.get(protocol.partition("/")[0])
             problem = _OF_NO_USE.get(protocol, "there is no bridge for its protocol")

@@ -149,11 +149,11 @@ async def _observation(socket: Any, within_s: float) -> Seen:
     rest = cast("dict[str, Any]", found)
     data = {str(name): value for name, value in rest.items() if hasattr(value, "ndim")}
     reward: Any = rest.get("reward")
-    told = isinstance(reward, int | float) and math.isfinite(reward)
+    is_number = isinstance(reward, int | float) and math.isfinite(reward)
     over: Any = rest.get("terminated", False)
     for name in ("terminated", "reward"):
         data.pop(name, None)
-    return Seen(data, _is_true(over), float(reward) if told else None)
+    return Seen(data, _is_true(over), float(reward) if is_number else None)
 
 
 def _is_true(given: Any) -> bool:

@@ -166,9 +166,9 @@ class Spawned:
         port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
         def read(line: str) -> None:
-            told = line.removeprefix(ANNOUNCEMENT).strip()
-            if not port.done() and told != line and told.isdigit():
-                port.set_result(int(told))
+            port_text = line.removeprefix(ANNOUNCEMENT).strip()
+            if not port.done() and port_text != line and port_text.isdigit():
+                port.set_result(int(port_text))
                 return
             self._last.append(line)
             logger.debug("hud: %s", line)

@@ -50,13 +50,13 @@ class RemoteBrowserWorld(BrowserWorld):
         """Return the highest refs, which another process needs because the agent knows them."""
         return {"refs": self._snapshots.refs}
 
-    def remember(self, told: Mapping[str, Any]) -> None:
+    def remember(self, facts: Mapping[str, Any]) -> None:
         """Refuse the refs that the agent has from another process.
 
         Playwright numbers elements again for each attachment, so that an old ref would mean another
         element. New refs have higher numbers.
         """
-        refs: dict[str, int] = dict(told.get("refs") or {})
+        refs: dict[str, int] = dict(facts.get("refs") or {})
         self._snapshots.resume_refs(refs)
         for tab in self._tabs.all:
             tab.call_refs(Refs(refs, (), ()))

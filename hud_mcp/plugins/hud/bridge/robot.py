@@ -258,7 +258,7 @@ class RobotScreen(World):
         """Return an empty dict: the robot waits unchanged."""
         return {}
 
-    def remember(self, told: Mapping[str, Any]) -> None:
+    def remember(self, facts: Mapping[str, Any]) -> None:
         """Go on with the facts of another process."""
 
     async def close(self) -> None:

@@ -80,7 +80,7 @@ class ForwardedScreen(World, Generic[WorldT]):
         """Return the facts that another process needs, because the agent knows them."""
         return {}
 
-    def remember(self, told: Mapping[str, Any]) -> None:
+    def remember(self, facts: Mapping[str, Any]) -> None:
         """Go on with the facts of another process."""
 
     async def close(self) -> None:
@@ -123,9 +123,9 @@ class BrowserScreen(ForwardedScreen[RemoteBrowserWorld]):
         """Return the facts that another process needs, such as the agent's refs."""
         return self._world.remembered()
 
-    def remember(self, told: Mapping[str, Any]) -> None:
+    def remember(self, facts: Mapping[str, Any]) -> None:
         """Go on with the facts of another process."""
-        self._world.remember(told)
+        self._world.remember(facts)
 
 
 def desktop_problem() -> str | None:

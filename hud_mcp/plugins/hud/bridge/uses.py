@@ -39,7 +39,7 @@ class Screen(Service, Protocol):
 
     def remembered(self) -> dict[str, Any]: ...  # noqa: D102
 
-    def remember(self, told: Mapping[str, Any]) -> None: ...  # noqa: D102
+    def remember(self, facts: Mapping[str, Any]) -> None: ...  # noqa: D102
 
 
 ServiceT = TypeVar("ServiceT", bound=Service)

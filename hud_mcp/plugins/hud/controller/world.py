@@ -107,16 +107,16 @@ class ControllerWorld(World):
         for line in printed.splitlines():
             self._log(f"{function}: {line}")
         try:
-            told = json.loads(answer)
+            reply = json.loads(answer)
         except ValueError:
             last = printed.strip().rpartition("\n")[2]
             raise ControllerFailed(
                 f"The controller's {function!r} ended without a result: {last or 'nothing said'}."
             ) from None
-        if "error" in told:
-            where = f"{told['where']}: " if told.get("where") else ""
-            raise ControllerFailed(f"{where}{function}: {told['error']}")
-        return told.get("result")
+        if "error" in reply:
+            where = f"{reply['where']}: " if reply.get("where") else ""
+            raise ControllerFailed(f"{where}{function}: {reply['error']}")
+        return reply.get("result")
 
     async def act(self, action: Action) -> ActionEffect:
         """Perform one action; see `act_all`."""
@@ -162,10 +162,10 @@ class ControllerWorld(World):
     async def urls(self) -> dict[str, Any]:
         """Return the result of the controller's `get_urls`; an empty dict without one."""
         try:
-            told = await self.invoke("get_urls", [])
+            reply = await self.invoke("get_urls", [])
         except ControllerFailed:
             return {}
-        return _object(told) or {}
+        return _object(reply) or {}
 
     async def close(self) -> None:
         """Close its place. It may be called twice."""
@@ -174,13 +174,13 @@ class ControllerWorld(World):
             await self._place.close()
 
     async def _step(self, actions: list[dict[str, Any]]) -> dict[str, Any]:
-        told = await self.invoke("step", [actions])
-        shown = _object(told) or {}
+        reply = await self.invoke("step", [actions])
+        shown = _object(reply) or {}
         given = _object(shown.get("observation"))
         if given is None:
             raise EnvironmentFailed(
                 "The controller's `step` returns {'observation': {'text': …, 'screenshot': …}}, "
-                f"and returned {str(told)[:80]!r}."
+                f"and returned {str(reply)[:80]!r}."
             )
         try:
             known = {name: given.get(name) for name in ("text", "screenshot")}
@@ -190,8 +190,8 @@ class ControllerWorld(World):
         return _object(shown.get("info")) or {}
 
 
-def _object(told: Any) -> dict[str, Any] | None:
-    return cast("dict[str, Any]", told) if isinstance(told, dict) else None
+def _object(value: Any) -> dict[str, Any] | None:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 class ControllerSpec(WorldSpec):

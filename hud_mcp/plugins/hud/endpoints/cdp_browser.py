@@ -158,8 +158,8 @@ class PlayedBrowser:
         elif method == "Target.detachedFromTarget":
             owner = self._owners.pop(params["sessionId"], None)
             if owner is not None and owner.name in self.sessions:
-                told = {"sessionId": params["sessionId"], "targetId": params.get("targetId")}
-                self._say(owner.name, method, told)
+                event = {"sessionId": params["sessionId"], "targetId": params.get("targetId")}
+                self._say(owner.name, method, event)
 
     @property
     def _wire(self) -> Wire:
@@ -285,8 +285,8 @@ class PlayedBrowser:
     def _introduce(self, session: BrowserSession, attachment: Attachment) -> None:
         self._owners[attachment.id] = session
         info = {**self._targets.get(attachment.target_id, attachment.target), "attached": True}
-        told = {"sessionId": attachment.id, "targetInfo": info, "waitingForDebugger": False}
-        self._say(session.name, "Target.attachedToTarget", told)
+        event = {"sessionId": attachment.id, "targetInfo": info, "waitingForDebugger": False}
+        self._say(session.name, "Target.attachedToTarget", event)
 
     def _auto_attach(self, session: BrowserSession, info: Mapping[str, Any]) -> None:
         wanted, target_id = session.attaches, info["targetId"]

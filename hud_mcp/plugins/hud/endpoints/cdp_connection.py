@@ -215,8 +215,8 @@ class CdpConnection:
         if via is None:
             self._on_browser_event(method, params)
             return
-        told = method in _CHILD_EVENTS or method.partition(".")[0] in EVENT_DOMAINS
-        if told and not via.keep(method, params):
+        passes = method in _CHILD_EVENTS or method.partition(".")[0] in EVENT_DOMAINS
+        if passes and not via.keep(method, params):
             self._say(via.name, method, params)
 
     def _on_browser_event(self, method: str, params: dict[str, Any]) -> None:

@@ -114,7 +114,7 @@ class Environment:
         self._job_id = job_id
         self._is_new = True
         self._closed = False
-        self._take(begun)
+        self._note_start(begun)
 
     def __repr__(self) -> str:
         named = self.task.id if self.task is not None else self.build_data.get("name", "")
@@ -226,7 +226,7 @@ class Environment:
         """
         asked = {"calls": _rows(configs), "job_id": self._job_id, "unused": self._is_new}
         reply = await self._call("hud-mcp/reset", asked)
-        self._take(reply)
+        self._note_start(reply)
         self._is_new = False
         self.final_response = None
         step = _read_step(reply)
@@ -298,7 +298,7 @@ class Environment:
             raise SessionEnded("This environment is closed. Make another one with gym.make.")
         return await self.client.call(operation, {"session": self._session, **params})
 
-    def _take(self, begun: Mapping[str, Any]) -> None:
+    def _note_start(self, begun: Mapping[str, Any]) -> None:
         """Note the ids and the prompt of a started session."""
         try:
             self._session = str(begun["session"])

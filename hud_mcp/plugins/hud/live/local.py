@@ -56,7 +56,7 @@ class Registry:
         self._timer: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
 
-    async def take(self) -> None:
+    async def enter(self) -> None:
         """Count one more user.
 
         From the first one on, the end of the event loop closes the registry.
@@ -132,7 +132,7 @@ async def _registry(place: Store | str | Path | None) -> Registry:
     found = here.get(key)
     if found is None or found.closed:
         found = here[key] = Registry(Store(given.url, screenshots=given.screenshots))
-    await found.take()
+    await found.enter()
     return found
 
 

@@ -74,12 +74,12 @@ def run(plan: Mapping[str, Any], control: socket.socket, mounts: Mounts | None) 
 
 def _failure(exc: BaseException, where: str, broken: BrokenByAgent | None = None) -> dict[str, Any]:
     """Return the frame of an exception, or of the agent's fault that caused it."""
-    told = broken or broken_world(exc) or exc
-    is_known = isinstance(told, HudMcpError)
+    shown = broken or broken_world(exc) or exc
+    is_known = isinstance(shown, HudMcpError)
     return {
         "op": "raised",
-        "kind": wire.kind_of(told) if is_known else type(told).__name__,
-        "text": str(told),
+        "kind": wire.kind_of(shown) if is_known else type(shown).__name__,
+        "text": str(shown),
         "known": is_known,
         "described": describe_failure(exc, where),
     }
@@ -230,16 +230,18 @@ class _Runner:
                 return await self._inbox.get()
         return None
 
-    async def _resume(self, resume: Callable[[], Awaitable[Any]], *, ends: bool = False) -> bool:
+    async def _resume(
+        self, resume: Callable[[], Awaitable[Any]], *, must_end: bool = False
+    ) -> bool:
         """Let the template go on, report its next yield, and return whether it yielded.
 
         Args:
             resume: Lets it go on.
-            ends: Whether the template must end instead of yielding a grade.
+            must_end: Whether the template must end instead of yielding a grade.
         """
         try:
             value = await resume()
-            grade = None if ends else read_grade(value, where=self._template.where)
+            grade = None if must_end else read_grade(value, where=self._template.where)
         except StopAsyncIteration:
             await self._tell({"op": "ended"})
         except (Exception, SystemExit, BaseExceptionGroup, asyncio.CancelledError) as exc:  # noqa: BLE001  # the same

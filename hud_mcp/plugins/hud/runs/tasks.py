@@ -169,19 +169,19 @@ class ChannelTry:
         began = utc_now()
         grading = asyncio.ensure_future(client.grade(self._run.trace.content))
         try:
-            self._take(await asyncio.shield(grading), began.isoformat())
+            self._note_grade(await asyncio.shield(grading), began.isoformat())
         except asyncio.CancelledError:
             if not bound.cancel_called:
                 with anyio.move_on_after(_GRADE_S, shield=True):
                     await asyncio.wait([grading])
             if grading.done() and not grading.cancelled() and grading.exception() is None:
-                self._take(grading.result(), began.isoformat())
+                self._note_grade(grading.result(), began.isoformat())
             else:
                 await _cut_off(client)
                 await _leave(grading)
             raise
 
-    def _take(self, frame: dict[str, Any], began: str) -> None:
+    def _note_grade(self, frame: dict[str, Any], began: str) -> None:
         run = self._run
         run.grade = RunGrade.of_frame(frame)
         self._record("evaluate", run.trace.content, frame, began)

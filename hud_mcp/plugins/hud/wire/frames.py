@@ -64,7 +64,7 @@ class Budget:
     def __init__(self, limit: int = 4 * FRAME_BYTES) -> None:
         self._left = limit
 
-    def take(self, count: int) -> bool:
+    def reserve(self, count: int) -> bool:
         """Reserve bytes, and return whether enough were left. A negative count gives them back."""
         if count > self._left:
             return False
@@ -144,7 +144,7 @@ class Frames:
         """Reserve the bytes beyond a chunk, and return whether the budget had them."""
         beyond = max(0, len(self._lines) - CHUNK_BYTES)
         if beyond != self._taken:
-            if not self._budget.take(beyond - self._taken):
+            if not self._budget.reserve(beyond - self._taken):
                 return False
             self._taken = beyond
         return True

@@ -360,8 +360,8 @@ def _unknown(session_id: str, receipt: Receipt) -> str:
 
 
 def _cancelled(reason: str | None = None, cause: Cause = Cause.AGENT) -> SessionEnd:
-    told = "It was cancelled by the client."
-    return SessionEnd(Outcome.CANCELLED, error=reason, told=told, cause=cause)
+    text = "It was cancelled by the client."
+    return SessionEnd(Outcome.CANCELLED, error=reason, told=text, cause=cause)
 
 
 def _same_answer(receipt: Receipt | None, answer: str) -> Receipt:

@@ -124,9 +124,9 @@ class FileTracker:
         """Return the changes since the first look. The agent's own changes begin here."""
         async with self._lock:
             now = await self._look()
-            told, _left = await anyio.to_thread.run_sync(_diff, self._last, now)
+            result, _left = await anyio.to_thread.run_sync(_diff, self._last, now)
             self._base = self._last = now
-            return told
+            return result
 
     async def advance(self) -> dict[str, Any]:
         """Begin the agent's own changes here."""
@@ -157,14 +157,14 @@ class FileTracker:
             return {"diff": await self._differ(now), "capture": capture}
 
     async def _differ(self, now: _Look) -> dict[str, Any]:
-        told, left = await anyio.to_thread.run_sync(_diff, self._last, now)
+        result, left = await anyio.to_thread.run_sync(_diff, self._last, now)
         files = dict(now.files)
         for path in left:  # for the next time
             files.pop(path, None)
             if path in self._last.files:
                 files[path] = self._last.files[path]
         self._last = _Look(now.at, now.took_ms, files)
-        return told
+        return result
 
     async def _look(self) -> _Look:
         began = time.monotonic()
@@ -292,14 +292,14 @@ def _diff(before: _Look, now: _Look) -> tuple[dict[str, Any], list[str]]:
                 "content_hash_after": new.content_hash if new else None,
             }
         )
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "snapshot_timestamp": now.at,
         "scan_duration_ms": round(now.took_ms, 2),
         "files_scanned": len(now.files),
         "files_changed": len(changed),
         "patches": patches,
     }
-    return ({**told, "truncated": True} if left else told), left
+    return ({**result, "truncated": True} if left else result), left
 
 
 def _patch(path: str, old: _File | None, new: _File | None) -> str:

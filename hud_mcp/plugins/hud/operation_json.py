@@ -10,7 +10,8 @@ from hud_mcp.errors import InvalidTask, SessionEnded
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.history import FINAL_RESPONSE
 from hud_mcp.session.receipts import ended_text
-from hud_mcp.session.session import Session, Stepped
+from hud_mcp.session.draft import Stepped
+from hud_mcp.session.session import Session
 from hud_mcp.values.grade import Cause, Outcome
 from hud_mcp.values.observation import Look
 

@@ -23,14 +23,15 @@ from hud_mcp.plugins.hud.bridge.robot import (
 )
 from hud_mcp.plugins.hud.bridge.rows import listed_tasks
 from hud_mcp.plugins.hud.bridge.screens import (
+    Binding,
     BrowserScreen,
     DesktopScreen,
+    Uses,
     browser_problem,
     desktop_problem,
 )
 from hud_mcp.plugins.hud.bridge.shell import shell_problem
 from hud_mcp.plugins.hud.bridge.template import BridgedTemplate
-from hud_mcp.plugins.hud.bridge.uses import Binding, Uses
 from hud_mcp.plugins.hud.bridge.world import BridgeSpec, BridgeWorld
 from hud_mcp.plugins.hud.desktop import DESKTOP_ACTIONS
 from hud_mcp.plugins.hud.wire.streams import ChannelFailed

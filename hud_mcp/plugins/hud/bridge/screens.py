@@ -1,7 +1,8 @@
 """Screens behind a HUD server: a browser over `cdp/1.3`, and a desktop over `rfb/3.8`."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -15,12 +16,74 @@ from hud_mcp.values.action import Action, ActionEffect
 from hud_mcp.values.observation import Look, Observation
 
 __all__ = [
+    "Binding",
     "BrowserScreen",
     "DesktopScreen",
     "ForwardedScreen",
+    "OpenScreen",
+    "Screen",
+    "Service",
+    "ServiceT",
+    "Uses",
     "browser_problem",
     "desktop_problem",
 ]
+
+
+Binding = Mapping[str, Any]
+"""A capability as the wire has it: name, protocol, url, params."""
+
+
+class Service(Protocol):
+    """A connection to a capability."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be used."""
+        ...
+
+    async def close(self) -> None:
+        """Disconnect."""
+        ...
+
+
+class Screen(Service, Protocol):
+    """The target of `step`, `act` and `screenshot`."""
+
+    async def act(self, action: Action) -> ActionEffect: ...  # noqa: D102
+
+    async def observe(self, look: Look) -> Observation: ...  # noqa: D102
+
+    def screen_size(self) -> tuple[int, int] | None: ...  # noqa: D102
+
+    def remembered(self) -> dict[str, Any]: ...  # noqa: D102
+
+    def remember(self, facts: Mapping[str, Any]) -> None: ...  # noqa: D102
+
+
+ServiceT = TypeVar("ServiceT", bound=Service)
+OpenScreen = Callable[[Control, str, Binding, Shared], Awaitable[Screen]]
+
+
+@dataclass(frozen=True)
+class Uses:
+    """The uses of a HUD environment's capabilities.
+
+    Attributes:
+        screen: The name of the capability on which actions work, or None.
+        open_screen: Connects to it.
+        actions: The action types that it takes.
+        custom: The names of custom actions, each with the JSON schema of its arguments.
+        shows: Whether it has a picture.
+        shells: The names of the shells.
+    """
+
+    screen: str | None = None
+    open_screen: OpenScreen | None = None
+    actions: frozenset[str] = frozenset({"wait"})
+    custom: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    shows: bool = False
+    shells: tuple[str, ...] = ()
 
 
 def browser_problem(binding: Mapping[str, Any]) -> str | None:

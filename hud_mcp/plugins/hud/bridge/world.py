@@ -15,8 +15,8 @@ from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, sole_ca
 from hud_mcp.plugins.hud.bridge.control import Control
 from hud_mcp.plugins.hud.bridge.origin import Origin
 from hud_mcp.plugins.hud.bridge.proxy import ToolServer
+from hud_mcp.plugins.hud.bridge.screens import Binding, Screen, Service, ServiceT, Uses
 from hud_mcp.plugins.hud.bridge.shell import RemoteShell
-from hud_mcp.plugins.hud.bridge.uses import Binding, Screen, Service, ServiceT, Uses
 from hud_mcp.values.action import Action, ActionEffect, CustomAction, WaitAction
 from hud_mcp.values.observation import Look, Observation
 from hud_mcp.worlds.shell.actions import SHELL_ACTIONS

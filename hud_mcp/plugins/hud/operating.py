@@ -1,12 +1,16 @@
-"""The work of an operator's calls: measure the world, set it up again, and end the session.
+"""The calls of an operator on a session, with their arguments and results as JSON.
 
-Each call is a step of the record.
+They measure the world, set it up again, and end the session. Each call is a step of the record.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import to_jsonable_python
 
 from hud_mcp.environment.calls import Measurement, combination, measure, prepare
 from hud_mcp.environment.function import Situation
@@ -23,14 +27,101 @@ from hud_mcp.errors import (
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.draft import Stepped, as_actions, as_shown
 from hud_mcp.session.events import EndWanted, Meets
-from hud_mcp.session.history import BY_AGENT
-from hud_mcp.session.receipts import RESUMING, over_text
+from hud_mcp.session.history import BY_AGENT, FINAL_RESPONSE
+from hud_mcp.session.receipts import RESUMING, ended_text, over_text
 from hud_mcp.session.session import Session
 from hud_mcp.values.call import FunctionConfig
 from hud_mcp.values.grade import Cause, Grade, Outcome
 from hud_mcp.values.observation import Look
 
-__all__ = ["conclude", "evaluate", "set_up"]
+__all__ = [
+    "Json",
+    "call_problem",
+    "conclude",
+    "evaluate",
+    "graded_before",
+    "is_unused",
+    "read_cause",
+    "read_look",
+    "read_text",
+    "set_up",
+    "tell_step",
+]
+
+
+Json = dict[str, Any]
+
+_LOOK = Look(image="png", max_edge_px=4096, max_image_bytes=8_000_000)
+"""The default look of a program: the whole screen, without loss."""
+
+
+def is_unused(session: Session, params: Mapping[str, Any]) -> bool:
+    """Whether a template's session has no steps, and its caller may take it as new."""
+    return session.task.prompt is None and not session.steps and params.get("unused") is True
+
+
+def call_problem(exc: ValueError) -> str:
+    """Return the error in the form of a call, as text."""
+    if isinstance(exc, ValidationError):
+        return str(exc.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
+    return str(exc)
+
+
+def graded_before(receipt: Receipt) -> Json:
+    """Return the result of an evaluation that ended the session in another process."""
+    if receipt.outcome is not Outcome.GRADED or receipt.template == "prompt":
+        raise SessionEnded(ended_text(receipt))
+    return {
+        "value": receipt.reward,
+        "results": [receipt.reward],
+        "reward": receipt.reward,
+        "grade": None,
+        "override": False,
+    }
+
+
+def tell_step(stepped: Stepped) -> Json:
+    """Return the result of a call on the world as JSON."""
+    result = stepped.result
+    info: Json = to_jsonable_python(result.info, fallback=str)
+    info.pop(FINAL_RESPONSE, None)  # it has a place of its own
+    if stepped.notes:
+        info["notes"] = list(stepped.notes)
+    if stepped.error is not None:
+        info |= {"error": stepped.error, "performed": stepped.performed}
+    return {
+        "observation": result.observation.model_dump(mode="json"),
+        "reward": stepped.reward,
+        "terminated": result.terminated,
+        "truncated": result.truncated,
+        "info": info,
+    }
+
+
+def read_cause(params: Mapping[str, Any]) -> Cause:
+    """Return the cause of an end; by default, the operator."""
+    given = params.get("cause", Cause.OPERATOR)
+    if given not in (Cause.AGENT, Cause.OPERATOR):
+        raise InvalidTask(f"cause: expected agent or operator, got {given!r:.60}.")
+    return Cause(given)
+
+
+def read_look(params: Mapping[str, Any], session: Session) -> Look:
+    """Return the look of a call; it has no picture if the world has no screen."""
+    given = params.get("look")
+    try:
+        look = Look.model_validate({**_LOOK.model_dump(), **(given or {})})
+    except (ValidationError, TypeError) as exc:
+        raise InvalidTask(f"look: {exc}") from None
+    return look if session.environment.world.has_screen else look.model_copy(update={"image": None})
+
+
+def read_text(params: Mapping[str, Any], name: str) -> str | None:
+    """Return a text parameter; None if it is missing."""
+    given = params.get(name)
+    if given is not None and not isinstance(given, str):
+        raise InvalidTask(f"{name}: expected text, got {type(given).__name__}.")
+    return given
 
 
 async def evaluate(session: Session, calls: Sequence[FunctionConfig] | None = None) -> Measurement:

@@ -23,15 +23,17 @@ from hud_mcp.errors import (
     StoreFailed,
     did_you_mean,
 )
-from hud_mcp.plugins.hud.operating import conclude, evaluate, set_up
-from hud_mcp.plugins.hud.operation_json import (
+from hud_mcp.plugins.hud.operating import (
     Json,
     call_problem,
+    conclude,
+    evaluate,
     graded_before,
     is_unused,
     read_cause,
     read_look,
     read_text,
+    set_up,
     tell_step,
 )
 from hud_mcp.record.job import Job

@@ -1,4 +1,7 @@
-"""Screens behind a HUD server: a browser over `cdp/1.3`, and a desktop over `rfb/3.8`."""
+"""The uses of a HUD environment's capabilities, and its screens.
+
+A screen is a browser over `cdp/1.3`, a desktop over `rfb/3.8`, or a robot.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -9,9 +12,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 from hud_mcp.environment.world import Shared, World
 from hud_mcp.plugins.hud.bridge.control import Control
+from hud_mcp.plugins.hud.bridge.desktop import DesktopWorld
 from hud_mcp.plugins.hud.bridge.remote_browser import RemoteBrowserWorld, attach_browser
-from hud_mcp.plugins.hud.desktop.vnc import Vnc
-from hud_mcp.plugins.hud.desktop.world import DesktopWorld
+from hud_mcp.plugins.hud.bridge.vnc import Vnc
 from hud_mcp.values.action import Action, ActionEffect
 from hud_mcp.values.observation import Look, Observation
 

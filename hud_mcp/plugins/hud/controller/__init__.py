@@ -1,6 +1,6 @@
 """Gyms of users, in which a package `hud_controller` acts and grades.
 
-`places` runs a controller, `inside` has the program of each call, and `world` is a session's view.
+`places` runs a controller, `inside` has the program of each call, and `world` declares the gym.
 """
 
 from hud_mcp.plugins.hud.controller.world import ControllerSpec, ControllerWorld

@@ -1,4 +1,4 @@
-"""The world of a CustomGym, on which its controller's functions act."""
+"""A CustomGym as an environment: its declaration, its worlds, and its controller's functions."""
 
 import inspect
 import json
@@ -84,7 +84,8 @@ def _function(path: str, takes: Mapping[str, Any] | None) -> Callable[..., Await
     return call
 
 
-CALL = (Path(__file__).parent / "inside" / "call.py").read_text(encoding="utf-8")
+_INSIDE = Path(__file__).parent / "inside"
+CALL = (_INSIDE / "call.py").read_text(encoding="utf-8")
 
 
 class ControllerFailed(ActionFailed):
@@ -242,9 +243,6 @@ class ControllerSpec(WorldSpec):
         return ControllerWorld(await self._open_place(), opening.log)
 
 
-_NAMES = Path(__file__).parents[1] / "controller" / "inside" / "names.py"
-
-
 async def custom_environment(gym: CustomGym, task: Task) -> Environment:
     """Declare a user's own gym, and build its image if it needs one.
 
@@ -318,7 +316,7 @@ async def _in_container(
 
 
 def _names() -> str:
-    return _NAMES.read_text(encoding="utf-8")
+    return (_INSIDE / "names.py").read_text(encoding="utf-8")
 
 
 def _asked(path: list[str]) -> bytes:

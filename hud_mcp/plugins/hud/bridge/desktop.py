@@ -10,7 +10,7 @@ import anyio.to_thread
 
 from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, did_you_mean
-from hud_mcp.plugins.hud.desktop.vnc import Vnc
+from hud_mcp.plugins.hud.bridge.vnc import Vnc
 from hud_mcp.values.action import (
     Action,
     ActionEffect,

@@ -60,9 +60,9 @@ __all__ = [
 
 _CHOICE = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(?<= )(-?[\d.]+)(?=,| or |$)""")
 _CHOICES = 8
-"""How many values an error lists of those that are admitted."""
+"""The most admitted values in an error."""
 _FEW = 5
-"""How many names an error lists where there are more than that."""
+"""The most names in an error if there are more."""
 
 
 class HudMcpError(Exception):
@@ -86,7 +86,7 @@ class InvalidContext(HudMcpError, ValueError):
 
 
 class InvalidAgent(HudMcpError):
-    """What was given cannot work on tasks; the text says what to write. Nothing ran."""
+    """This agent cannot work on tasks; the text says what to write. Nothing ran."""
 
 
 class InvalidConfiguration(HudMcpError):
@@ -204,11 +204,11 @@ class StoreFailed(HudMcpError):
 
 
 class IdTaken(StoreFailed):
-    """Another session has the id that was chosen for this one. Nothing was written."""
+    """Another session has the id chosen for this one. Nothing was written."""
 
 
 class DamagedRecord(StoreFailed):
-    """A row of the store is not what was written; the text names it. Others can be read."""
+    """A row of the store is damaged; the text names it. Others can be read."""
 
 
 class GymMakeException(HudMcpError):
@@ -240,7 +240,7 @@ class OperatorRefused(HudMcpError):
 
 
 class OutputExists(HudMcpError):
-    """Something is in the place that was to be written to. Nothing was written."""
+    """The place to write to is taken. Nothing was written."""
 
 
 class Replaced(HudMcpError):
@@ -284,13 +284,13 @@ def sole_cause(error: BaseException) -> BaseException:
 
 
 def broken_world(error: BaseException) -> "BrokenByAgent | EnvironmentFailed | None":
-    """What a world told a grader that failed by it; None where the grader failed by itself."""
+    """The world's error behind a grader's failure; None if the grader failed by itself."""
     found = failed_by(error)
     return found if isinstance(found, BrokenByAgent | EnvironmentFailed) else None
 
 
 def failed_by(error: BaseException) -> BaseException | None:
-    """What a grader failed by, inside groups and beneath a grader's own word for it."""
+    """The cause of a grader's failure, inside groups and beneath the grader's own error."""
     found: BaseException | None = sole_cause(error)
     while isinstance(found, GraderFailed | GradingFailed):
         found = found.__cause__
@@ -298,13 +298,13 @@ def failed_by(error: BaseException) -> BaseException | None:
 
 
 def clipped(value: object, limit: int = 60) -> str:
-    """A value as an error names it: its `repr`, cut after so many characters."""
+    """A value for an error: its `repr`, cut to a length."""
     text = repr(value)
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 _LONGEST_NAME = 1000
-"""Of those that are compared with others: each comparison costs as much as both are long."""
+"""The most characters of a compared name: each comparison costs as much as both are long."""
 
 
 _ELSEWHERE: Mapping[str, str] = {

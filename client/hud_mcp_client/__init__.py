@@ -6,7 +6,7 @@
             print(await task.answer("3"))
 
 `hud_mcp_client.sync` has the same names for programs without an event loop. `server` and `session`
-are what a program holds; `wire` says how a call goes over HTTP, and is the same for both.
+have the objects of a program. `wire` makes the calls over HTTP for both.
 """
 
 from hud_mcp_client.errors import (

@@ -1,4 +1,4 @@
-"""What may go wrong, by the caller's situation. A server names the class of each refusal."""
+"""Errors by the caller's situation. A server names the class of each refusal."""
 
 __all__ = [
     "ActionFailed",
@@ -107,5 +107,5 @@ _KINDS: dict[str, type[CallRefused]] = {**_OWN, **_OTHERS}
 
 
 def refusal(kind: object, text: str) -> CallRefused:
-    """The error for a refusal, by the class that the server names; `CallRefused` for others."""
+    """Return the error of the class that a server names; `CallRefused` for an unknown one."""
     return _KINDS.get(str(kind), CallRefused)(text)

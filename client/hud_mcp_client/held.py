@@ -1,4 +1,4 @@
-"""A held task as a client knows it, and what each call on it says over the wire.
+"""A held task as a client knows it, and the calls on it over the wire.
 
 Its methods are pieces of work; `session.Session` and `sync.Session` perform them.
 """
@@ -26,17 +26,25 @@ __all__ = ["HeldSession", "begin", "listed", "resumed"]
 _LOOK, _PLAIN = "hud-mcp/look", "hud-mcp/plain"
 _RESUMING_S, _GRADING_S = 1.0, 0.5
 _MOST_PAUSES = 900
-"""How often a session that is being resumed, or graded, is asked for again."""
+"""The most repeated calls to a session that is being resumed or graded."""
 
 
 class HeldSession:
-    """A session, as far as its client has been told of it.
+    """A session, as far as its client knows it.
 
     Args:
-        wire: How its server is spoken to.
-        begun: What the server said of it.
-        job: The id of the job that it belongs to, or None.
-        asked: What it was started with; None of a session that was resumed.
+        wire: The way to its server.
+        begun: The server's reply to the start.
+        job: The id of its job, or None.
+        asked: The arguments of its start; None for a resumed session.
+        id: Its id, which opens it from anywhere: a secret.
+        answer_schema: The JSON schema of the answer, if it has a type.
+        steps: The number of steps.
+        trajectory: The id of its record, if known.
+        live_url: The address where people can watch it, or None.
+        reward: The reward; None until the end, and without a grade.
+        outcome: The outcome; None until the end.
+        receipt: The server's receipt; None until the end.
 
     Attributes:
         id: Its id, which opens it from anywhere: a secret.
@@ -87,7 +95,7 @@ class HeldSession:
         self.trajectory = self.receipt.trajectory or self.trajectory
 
     def work_step(self, actions: Any, look: str | None, *, changes: bool) -> Work[Step]:
-        """Perform actions in order, and look; an answer among them is kept, and ends nothing."""
+        """Perform actions in order, and look. An answer among them is kept, and ends nothing."""
         rows, answer = _rows(actions)
         asked = {"actions": rows, "after_step": self.steps, "session": self.id}
         if changes:
@@ -132,7 +140,7 @@ class HeldSession:
         return self._reward_of(reply.text)
 
     def _reward_of(self, said: str) -> float | None:
-        """The reward of the session's end; an end without a grade raises."""
+        """Return the reward of the session's end; an end without a grade raises."""
         if self.outcome == "grading_failed":
             raise GradingFailed(said)
         if self.outcome == "environment_failed":
@@ -142,7 +150,7 @@ class HeldSession:
         return self.reward
 
     def work_wait(self) -> Work[None]:
-        """Wait while the session is being graded, and take note of its end."""
+        """Wait while the session is being graded, and note its end."""
         for _ in range(_MOST_PAUSES):
             reply = yield from self._call("task_status", {"session": self.id})
             if reply.is_error:
@@ -156,7 +164,7 @@ class HeldSession:
         raise ConnectionFailed("The server is still grading. Resume the session later.")
 
     def work_reset(self) -> Work[tuple[Observation, dict[str, Any]]]:
-        """Begin the task anew, in a session of its own."""
+        """Begin the task again, in another session."""
         if self._asked is None:
             raise SessionEnded(
                 "A resumed session cannot be reset: its client has not started it. Start another."
@@ -170,7 +178,7 @@ class HeldSession:
         return Observation(text or None, seen.image, seen.values), step.info
 
     def work_screenshot(self, kind: str) -> Work[Screenshot]:
-        """Take a picture; it is no step."""
+        """Take a picture, which is no step."""
         reply = yield from self._call("screenshot", {"session": self.id, "format": kind})
         if reply.is_error or reply.image is None:
             raise refusal(reply.meta.get("hud-mcp/error") or "ActionFailed", reply.text)
@@ -180,7 +188,7 @@ class HeldSession:
         return Screenshot(reply.image, reply.mime_type, width, height, scale)
 
     def work_tool(self, name: str, arguments: Row) -> Work[ToolReply]:
-        """Call a tool of the environment's own, which may do something twice if it is repeated."""
+        """Call an own tool of the environment. A repeated call may act twice."""
         asked = {**arguments, "session": self.id}
         return (yield from self._call(name, asked, repeats=False))
 
@@ -200,10 +208,10 @@ class HeldSession:
 
 
 def begin(wire: Wire, asked: Row) -> Work[tuple[Row, str | None]]:
-    """Start a session; its id is chosen here, so that a lost reply starts no second one.
+    """Start a session. The client chooses its id, so that a lost reply starts no second one.
 
     Returns:
-        What the server says of it, and the id of its job.
+        The server's reply, and the id of the session's job.
 
     Raises:
         InvalidTask: There is no such task, or its arguments are wrong.
@@ -223,10 +231,10 @@ def begin(wire: Wire, asked: Row) -> Work[tuple[Row, str | None]]:
 
 
 def resumed(wire: Wire, session: str) -> Work[Row]:
-    """What the server says of a session that somebody has started.
+    """Return the server's description of a started session.
 
     Raises:
-        SessionNotFound: There is none, or it is another caller's.
+        SessionNotFound: There is no such session, or it is another caller's.
     """
     reply = yield from _resumed_call(wire, "task_status", {"session": session}, repeats=True)
     if reply.is_error:
@@ -235,7 +243,7 @@ def resumed(wire: Wire, session: str) -> Work[Row]:
 
 
 def listed(wire: Wire, like: str | None) -> Work[list[dict[str, Any]]]:
-    """All tasks that the server lists, or those that are like a pattern; page after page."""
+    """Return all listed tasks, or those that match a pattern, page after page."""
     rows: list[dict[str, Any]] = []
     offset = 0
     while True:
@@ -254,7 +262,7 @@ def listed(wire: Wire, like: str | None) -> Work[list[dict[str, Any]]]:
 def _resumed_call(
     wire: Wire, name: str, arguments: Row, *, repeats: bool, meta: Row | None = None
 ) -> Work[ToolReply]:
-    """Call a tool, and again while its session is being brought back by a server."""
+    """Call a tool, and call it again while a server resumes its session."""
     for _ in range(_MOST_PAUSES):
         reply = yield from wire.call_tool(name, arguments, repeats=repeats, meta=meta)
         problem = refusal(reply.meta.get("hud-mcp/error"), reply.text)
@@ -265,10 +273,10 @@ def _resumed_call(
 
 
 def _rows(actions: Any) -> tuple[list[Row], str | None]:
-    """Actions as rows, and the answer that ends them, if there is one.
+    """Return actions as rows, and the answer that ends them, if there is one.
 
     Raises:
-        InvalidAction: One is not an object, or something follows an answer.
+        InvalidAction: An action is not an object, or follows an answer.
     """
     if actions is None:
         return [], None
@@ -291,5 +299,5 @@ def _rows(actions: Any) -> tuple[list[Row], str | None]:
 
 
 def _is_model(value: Any) -> bool:
-    """Whether it is an action as an object, of whichever library."""
+    """Whether a value is an action as an object of any library."""
     return hasattr(value, "model_dump")

@@ -101,7 +101,7 @@ class Server:
         return Session(self._transport, self._wire, begun, job=None, asked=None)
 
     async def tasks(self, like: str | None = None) -> list[dict[str, Any]]:
-        """The tasks and templates that the server lists.
+        """Return the tasks and templates that the server lists.
 
         Args:
             like: Only tasks whose id, environment or template matches this.
@@ -131,10 +131,10 @@ def connect(
 
     Args:
         url: Its address, with its `/mcp`.
-        token: What it requires, or None.
+        token: The token that the server requires, or None.
         protocol: The era of MCP to speak: `2026-07-28`, `2025-11-25`, or `auto` for the newest
             that the server knows.
-        retry_s: For how long to repeat a call without a reply, if repeating is harmless.
+        retry_s: The longest time of repeated calls without a reply, if repeating is harmless.
         silence_s: After this many silent seconds, a call counts as lost.
     """
     return Server(url, token=token, protocol=protocol, retry_s=retry_s, silence_s=silence_s)

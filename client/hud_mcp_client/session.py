@@ -78,10 +78,10 @@ class Session(HeldSession):
         """Submit the final answer, and wait for its grade.
 
         Args:
-            answer: Text as it is; anything else as JSON.
+            answer: A text unchanged; any other value as JSON.
 
         Returns:
-            The reward; None where it is hidden. `receipt` has the rest.
+            The reward; None if it is hidden. `receipt` has the rest.
 
         Raises:
             GradingFailed, EnvironmentFailed: There is no grade; the session has ended.
@@ -113,7 +113,7 @@ class Session(HeldSession):
         return await self._transport.perform(self.work_screenshot(kind))
 
     async def tool(self, name: str, /, **arguments: Any) -> ToolReply:
-        """Call a tool of the environment's own.
+        """Call an own tool of the environment.
 
         A repeated call may act twice, so the client does not repeat it after a lost reply.
 

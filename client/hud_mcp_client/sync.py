@@ -1,4 +1,4 @@
-"""The same without an event loop: `connect`, `Server` and `Session` whose calls wait."""
+"""The names for programs without an event loop: `connect`, `Server`, `Session` that block."""
 
 from collections.abc import Mapping
 from types import TracebackType
@@ -66,7 +66,7 @@ class Session(HeldSession):
         return self._transport.perform(self.work_screenshot(kind))
 
     def tool(self, name: str, /, **arguments: Any) -> ToolReply:
-        """Call a tool of the environment's own."""
+        """Call an own tool of the environment."""
         return self._transport.perform(self.work_tool(name, arguments))
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ class Server:
         return Session(self._transport, self._wire, begun, job=None, asked=None)
 
     def tasks(self, like: str | None = None) -> list[dict[str, Any]]:
-        """The tasks and templates that the server lists."""
+        """Return the tasks and templates that the server lists."""
         return self._transport.perform(listed(self._wire, like))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Does what a piece of work asks for: sends over HTTP and waits, with an event loop and without."""
+"""The I/O of a piece of work: requests over HTTP and waits, with an event loop and without."""
 
 import time
 from typing import Any, TypeVar
@@ -30,7 +30,7 @@ class AsyncTransport:
 
     Args:
         url: The server's address, with its `/mcp`.
-        silence_s: After how long without a sign of life a request has failed.
+        silence_s: The silence after which a request has failed.
     """
 
     def __init__(self, url: str, *, silence_s: float) -> None:
@@ -84,7 +84,7 @@ class SyncTransport:
 
     Args:
         url: The server's address, with its `/mcp`.
-        silence_s: After how long without a sign of life a request has failed.
+        silence_s: The silence after which a request has failed.
     """
 
     def __init__(self, url: str, *, silence_s: float) -> None:

@@ -1,4 +1,4 @@
-"""What a server gives, as values: observations, steps, receipts."""
+"""Values from a server: observations, steps, receipts."""
 
 import base64
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ Row = Mapping[str, Any]
 
 
 def as_row(value: Any) -> Row:
-    """An object of JSON as it is; an empty one in place of anything else."""
+    """Return an object of JSON unchanged; an empty one in place of anything else."""
     return cast("Row", value) if isinstance(value, Mapping) else {}
 
 
@@ -26,7 +26,7 @@ class Screenshot:
     Attributes:
         data: The encoded picture.
         mime_type: `image/png` or `image/jpeg`.
-        width_px: Its width in its own pixels; 0 where the server does not say.
+        width_px: Its width in its own pixels; 0 if the server does not tell it.
         height_px: Its height.
         scale: Pixels of the page for each pixel of the picture.
     """
@@ -45,7 +45,7 @@ class Observation:
     Attributes:
         text: The world in words, or None.
         image: The picture, or None.
-        values: What a program reads in place of the text, or None.
+        values: The values for programs in place of the text, or None.
     """
 
     text: str | None = None
@@ -59,7 +59,7 @@ class Observation:
 
 
 class _Four(NamedTuple):
-    """What a step unpacks into."""
+    """The four values of a step."""
 
     observation: Observation
     reward: float
@@ -72,8 +72,8 @@ class Step(_Four):
 
     Attributes:
         truncated: Whether the world was cut off by a limit.
-        performed: How many of the actions were performed.
-        is_repeat: Whether the server had performed it before, and replied from its record.
+        performed: The number of performed actions.
+        is_repeat: Whether the server had performed the step before, and replied from its record.
     """
 
     truncated: bool
@@ -82,7 +82,7 @@ class Step(_Four):
 
     @classmethod
     def of(cls, observation: Observation, meta: Row, error: str | None) -> "Step":
-        """Read what a reply says of a step."""
+        """Read a step from a reply."""
         info = dict(as_row(meta.get("info")))
         if error:
             info["error"] = error
@@ -97,11 +97,11 @@ class Step(_Four):
 
 
 class Receipt(BaseModel):
-    """How a session ended.
+    """The end of a session.
 
     Attributes:
         outcome: `graded`, `cancelled`, `expired`, `environment_failed`, `grading_failed`, `lost`.
-        reward: The grade's number; None where there is no grade, or where it is hidden.
+        reward: The grade's number; None without a grade, or if it is hidden.
         content: The grader's explanation.
         subscores: The parts of the reward.
         cause: Who caused the end, if known: `agent`, `machine` or `operator`.
@@ -131,9 +131,9 @@ class ToolReply:
         text: All its text.
         image: Its first picture, encoded, or None.
         mime_type: The picture's.
-        structured: The same for programs; empty where there is nothing.
+        structured: The same for programs, or empty.
         meta: The result's metadata.
-        is_error: Whether the call failed; the text then says why.
+        is_error: Whether the call failed; the text then has the reason.
     """
 
     text: str

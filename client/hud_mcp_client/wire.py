@@ -1,7 +1,7 @@
-"""How a call goes over HTTP, in both eras of MCP: what to send, when to wait, what to believe.
+"""A call over HTTP, in both eras of MCP: its requests, its pauses, and its reply.
 
-Nothing here does I/O. A piece of work is a generator: it yields what is to be sent or waited for,
-and is sent what came of it. `transport` does both, with an event loop and without.
+Nothing here does I/O. A piece of work is a generator. It yields requests and pauses, and receives
+their results. `transport` performs both, with an event loop and without.
 """
 
 import json
@@ -37,22 +37,22 @@ _CLIENT = {"name": "hud-mcp-client", "version": "0.1.0"}
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _UNAUTHORIZED, _NOT_FOUND, _TOO_LARGE = 401, 404, 413
 _NOT_YET = (429, 503)
-"""The server has not begun the call, and takes it later."""
+"""Statuses of a call that the server has not begun, and takes later."""
 _UNKNOWN = (502, 504)
-"""Something between did not hear from the server, which may have begun."""
+"""Statuses of a proxy that got no reply. The server may have begun the call."""
 _CLOSED = -32000
-"""The server left before it answered; as `CONNECTION_CLOSED` of MCP's SDKs."""
+"""The server left before it answered: `CONNECTION_CLOSED` of MCP's SDKs."""
 _UNKNOWN_METHOD = -32601
 _TAG = "hud-mcp/replica"
-"""In the `_meta` of a reply: which of several servers behind one address it is from."""
+"""In the `_meta` of a reply: the name of the server that sent it, of several behind one address."""
 _IS_TAG = re.compile(r"[A-Za-z0-9_-]{1,64}").fullmatch
 _MOST_TAGS = 10_000
-"""Sessions whose server is remembered; of the others, the servers find it."""
+"""The most sessions with a known server; for the others, the servers find it."""
 
 
 @dataclass(frozen=True)
 class Send:
-    """A request to be sent. `id` is that of the reply to wait for; None where none comes."""
+    """A request to send. `id` is its reply's; None if it has no reply."""
 
     method: Literal["POST", "DELETE"]
     headers: Mapping[str, str]
@@ -69,13 +69,13 @@ class Pause:
 
 @dataclass(frozen=True)
 class Arrived:
-    """What came back.
+    """A response.
 
     Attributes:
-        status: HTTP's.
-        headers: HTTP's, by lower-case names.
-        message: The reply of JSON-RPC; None where there was none.
-        text: The body where it is not one.
+        status: The HTTP status.
+        headers: The HTTP headers, by lower-case names.
+        message: The JSON-RPC reply; None without one.
+        text: The body, unless it is a reply.
     """
 
     status: int
@@ -86,10 +86,10 @@ class Arrived:
 
 @dataclass(frozen=True)
 class Fault:
-    """Nothing came back.
+    """A failure without a response.
 
     Attributes:
-        reason: What happened, for people.
+        reason: The reason, for people.
         sent: Whether the server may have received the request.
     """
 
@@ -105,7 +105,7 @@ class Reader:
     """Finds a reply in a stream of server-sent events.
 
     Args:
-        id: The request's.
+        id: The id of the request.
     """
 
     def __init__(self, id: int | None) -> None:  # noqa: A002  # JSON-RPC's word
@@ -114,7 +114,7 @@ class Reader:
         self._data: list[str] = []
 
     def feed(self, text: str) -> Row | None:
-        """Take a piece of the stream; the reply, once it is whole."""
+        """Add a piece of the stream; return the reply once it is whole."""
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
             if (found := self._line(line.removesuffix("\r"))) is not None:
@@ -131,7 +131,7 @@ class Reader:
         return self.whole(text)
 
     def whole(self, text: str) -> Row | None:
-        """The reply in a text that is JSON; None for anything else."""
+        """Return the reply in a text of JSON; None for any other text."""
         try:
             message = as_row(json.loads(text))
         except ValueError:
@@ -146,10 +146,10 @@ class Wire:
     """One server, as a client speaks to it.
 
     Args:
-        place: What to call the server in errors.
-        token: What it requires, or None.
+        place: The name of the server in errors.
+        token: The token that the server requires, or None.
         protocol: The era of MCP; `auto` asks the server.
-        retry_s: For how long a call that the server has not done is sent again.
+        retry_s: The longest time of repeated calls that the server has not done.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class Wire:
 
     @property
     def era(self) -> str | None:
-        """The era that is spoken; None before the first call."""
+        """The era in use; None before the first call."""
         return self._era
 
     def call_tool(
@@ -180,14 +180,13 @@ class Wire:
         """Call a tool.
 
         Args:
-            name: The tool's.
+            name: The tool's name.
             arguments: Its arguments.
-            repeats: Whether the same call again does nothing twice, so that it may be repeated
-                where its reply was lost.
-            meta: What goes beside the arguments.
+            repeats: Whether a repeated call acts only once, so that it may follow a lost reply.
+            meta: The metadata beside the arguments.
 
         Raises:
-            ConnectionFailed: No reply came, for as long as was waited.
+            ConnectionFailed: No reply came within `retry_s`.
             Unauthorized: The server does not take the token.
             CallRefused: The server knows no such tool.
         """
@@ -198,7 +197,7 @@ class Wire:
         return reply
 
     def _keep_tag(self, session: Any, tag: Any) -> None:
-        """Remember which of several servers answered for a session: the next call finds it."""
+        """Remember the server that answered for a session, so that the next call finds it."""
         if not isinstance(session, str) or not isinstance(tag, str) or not _IS_TAG(tag):
             return
         self._tags.pop(session, None)
@@ -219,7 +218,8 @@ class Wire:
                 yield from self._introduce(patience)
             got = yield self._message(method, params, meta)
             if self._era == LEGACY and getattr(got, "status", 0) == _NOT_FOUND:
-                self._connection = None  # the server has forgotten it, and has done nothing
+                # the server has forgotten the connection, and has done nothing
+                self._connection = None
                 yield from patience.wait(f"{self._place} forgets its connections")
                 continue
             fault = self._fault(got)
@@ -233,7 +233,7 @@ class Wire:
             yield from patience.wait(f"{self._place} gave no reply: {fault.reason}")
 
     def _introduce(self, patience: "_Patience") -> Work[None]:
-        """Find out the era, and open a connection where it knows such a thing."""
+        """Find out the era, and open a connection if the era has connections."""
         if LEGACY not in (self._asked, self._era):
             self._era = MODERN
             found = yield from self._first(self._message_of("server/discover"), patience)
@@ -257,7 +257,7 @@ class Wire:
         return lambda: self._message(method, {}, {})
 
     def _first(self, message: Any, patience: "_Patience") -> Work[Row | None]:
-        """The result of a request that changes nothing; None where the server refuses it."""
+        """Return the result of a request that changes nothing; None if the server refuses it."""
         while True:
             got = yield message()
             if (fault := self._fault(got)) is not None:
@@ -272,7 +272,7 @@ class Wire:
             return None
 
     def _fault(self, got: "Arrived | Fault") -> Fault | None:
-        """Why there is no reply; None where there is one."""
+        """Return the reason why there is no reply; None if there is one."""
         if isinstance(got, Fault):
             return got
         if got.status in _NOT_YET:
@@ -287,7 +287,7 @@ class Wire:
         return None
 
     def _check(self, got: Arrived) -> None:
-        """Raise what a status says of the token and of the address."""
+        """Raise the error of a status about the token or the address."""
         if got.status == _UNAUTHORIZED:
             given = "does not take the token that was given" if self._token else "wants a token"
             raise Unauthorized(f"{self._place} {given}. Pass the server's as `token`.")
@@ -305,7 +305,7 @@ class Wire:
 
     def _message(self, method: str, params: Row, meta: Row) -> Send:
         self._id += 1
-        # A server gives signs of life to whoever asks for them; without one, it is taken for dead.
+        # A server gives signs of life only on request; a silent one counts as dead.
         told = {**meta, "progressToken": self._id} if method == "tools/call" else dict(meta)
         if self._era == MODERN:
             told |= {
@@ -340,7 +340,7 @@ class Wire:
 
 
 class _Patience:
-    """Pauses that grow, until a time is over.
+    """Growing pauses, until a time is over.
 
     Args:
         seconds: The time.

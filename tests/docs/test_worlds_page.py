@@ -159,18 +159,27 @@ def test_what_is_no_spec_is_refused_with_what_to_derive_from() -> None:
         Environment("lookalikes", world=Lookalike())  # pyright: ignore[reportArgumentType]
 
 
-async def test_an_endpoint_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
-    """Before the channel listens, with how it is written."""
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        ("no_such_module:publish", "'no_such_module:publish' cannot be loaded"),
+        ("shh/2", "No plugin publishes 'shh/2'.*ssh/2"),
+    ],
+)
+async def test_an_endpoint_that_cannot_be_loaded_is_named(
+    tmp_path: Path, declared: str, said: str
+) -> None:
+    """Before the channel listens, with how it is written, or with a protocol that exists."""
 
     class Nowhere(WorldSpec):
         name = "nowhere"
-        endpoints = ("no_such_module:publish",)
+        endpoints = (declared,)
 
         async def open(self, opening: Any) -> Any:
             """Never called."""
 
     environment = Environment("nowheres", world=Nowhere())
     sessions = Sessions([environment], store=Store(tmp_path / "s.sqlite3"))
-    with pytest.raises(InvalidEnvironment, match="'no_such_module:publish' cannot be loaded"):
+    with pytest.raises(InvalidEnvironment, match=said):
         Channel(environment, sessions=sessions)
     await sessions.close()

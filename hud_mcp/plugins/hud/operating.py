@@ -168,6 +168,7 @@ async def _measure(session: Session, calls: Sequence[FunctionConfig] | None) -> 
         measured = await measure(
             named, environment.functions, situation, combine=combination(session.task)
         )
+        # A measurement may change the world: a session that comes back begins after it.
         draft.snapshot = await life.direct.take()
     except BaseException as exc:
         by_agent = isinstance(exc, BrokenByAgent)

@@ -98,6 +98,7 @@ class Operations:
         if self._token is None or not isinstance(given, str):
             return False
         known = self._token.encode()
+        # JSON may hold half of a surrogate pair, which a strict encoder raises on.
         return secrets.compare_digest(given.encode("utf-8", "surrogatepass"), known)
 
     async def perform(self, name: str, params: Mapping[str, Any]) -> Json:
@@ -288,6 +289,8 @@ class Operations:
     ) -> Session:
         drawn = session_id is None
         session_id = session_id or f"sess-{secrets.token_hex(16)}"
+        # The run counts as planned before it starts: a start that fails is in the job's
+        # denominators.
         if job_id is not None:
             await self._sessions.store.plan_run(job_id, digest(session_id))
         return await self._sessions.start(

@@ -250,6 +250,7 @@ class Control:
 
     async def _again(self) -> _Client:
         """Connect again, and resume the session."""
+        # Several calls may find the connection gone; one of them makes it again.
         async with self._lock:
             if self._gone is not None:
                 raise self._gone

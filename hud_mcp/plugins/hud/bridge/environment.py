@@ -108,6 +108,7 @@ async def bridge(source: str, *, python: str | None = None) -> BridgedEnvironmen
         ChannelFailed, SourceNotFound: The source has neither form.
     """
     origin = read_origin(source, python)
+    # The interpreter takes seconds to read the rows, beside the server that starts.
     reading = asyncio.ensure_future(origin.rows())
     try:
         control = await _connect(origin)

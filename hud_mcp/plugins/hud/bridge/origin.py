@@ -302,6 +302,7 @@ class Child:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                # Signals of this terminal pass it by: it ends when its standard input closes.
                 start_new_session=True,
                 # What our own tokens open is none of its business.
                 env={k: v for k, v in os.environ.items() if not k.startswith("HUD_MCP_")},

@@ -140,6 +140,7 @@ class ToolServer:
 
     async def close(self) -> None:
         """Disconnect. It may be called twice."""
+        # The owner leaves by itself; only a client that hangs is cancelled.
         self._leave.set()
         owner = self._owner
         if owner is None or owner.done():

@@ -176,6 +176,7 @@ class BridgeWorld(World):
             bindings = frame.get("bindings")
             overrides = cast("dict[str, Any]", bindings) if isinstance(bindings, dict) else {}
             prompt = readable_prompt(frame.get("prompt"))
+            # Kept from the start on: another process cannot ask for the prompt again.
             self._handle = Handle(self._control.session_id, prompt, overrides)
         return {"prompt": self._handle.prompt}
 

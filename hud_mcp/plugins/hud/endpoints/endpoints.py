@@ -92,6 +92,7 @@ class Endpoints:
     def dismiss(self, hud: HudSession) -> None:
         """Close the capabilities of a HUD session."""
         for _endpoint, access in self._accesses.pop(hud, ()):
+            # The caller ends a session and does not wait; `close` waits for these tasks.
             task = asyncio.get_running_loop().create_task(access.close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
@@ -103,6 +104,7 @@ class Endpoints:
             self.dismiss(hud)
         if self._closing:
             await asyncio.wait(self._closing, timeout=_CLOSE_S)
+        # Several peers may say hello at the same time.
         async with self._opening:
             if self._is_open:
                 self._is_open = False

@@ -122,6 +122,7 @@ class _FilesAccess:
         loop = asyncio.get_running_loop()
         while True:
             peer, address = await loop.sock_accept(self._socket)
+            # A loopback port is open to every user of the machine, and the protocol has no key.
             if _user_of(address[1]) not in (None, os.geteuid()):
                 logger.warning("another user of this machine was not let in to %s", _PROTOCOL)
                 peer.close()

@@ -178,6 +178,7 @@ class RobotEndpoint:
 
     def _let_in(self, connection: Any, request: Any) -> Any:
         """Refuse an unknown address, and a page in a browser."""
+        # Browsers name an origin: no page of a site that a user visits may move a robot.
         if request.path not in self._accesses or "Origin" in request.headers:
             return connection.respond(404, "There is no such robot.\n")
         return None

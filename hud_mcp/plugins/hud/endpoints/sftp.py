@@ -113,6 +113,7 @@ class SftpUse:
         """
         if self._pausing is not None:
             self._pausing.cancel()
+        # An operation under way holds the pause back: else a long one would be recorded as two.
         self._under_way += 1
         try:
             yield (await self._begin()).sandbox

@@ -105,6 +105,7 @@ async def _over_http(wanted: Wanted, url: str) -> tuple[Client, Task]:
 
 async def _over_channel(wanted: Wanted, url: str, store: StorePlace) -> tuple[Client, Task]:
     place = read_place(url)
+    # A server of ours is operated; HUD's knows no operations, and is bridged instead.
     operated = await OperatedChannel.open(replace(place, token=operator_token(place.token)))
     if operated is not None:
         return operated, wanted.task

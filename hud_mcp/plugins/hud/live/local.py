@@ -129,6 +129,7 @@ async def _registry(place: Store | str | Path | None) -> Registry:
     given = place if isinstance(place, Store) else Store(place)
     key = (given.url, given.screenshots)
     here = _registries.setdefault(asyncio.get_running_loop(), {})
+    # One registry for a store: two would not see each other's sessions, nor share a browser.
     found = here.get(key)
     if found is None or found.closed:
         found = here[key] = Registry(Store(given.url, screenshots=given.screenshots))

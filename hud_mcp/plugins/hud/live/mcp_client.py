@@ -118,6 +118,7 @@ class McpClient(Client):
 
     async def _hold(self) -> None:
         try:
+            # The SDK's task groups must be left by the task that entered them: this one owns them.
             async with self._opening() as client:
                 if not self._ready.done():
                     self._ready.set_result(client)

@@ -135,6 +135,7 @@ class ChannelTry:
         run = self._run
         async with ChannelClient.connect(self._place) as client:
             self._session = client.session_id
+            # Planned before the start: a run that is lost on its way counts in the job.
             await self._store.plan_run(self._job.id, digest(client.session_id))
             name, args = started_by(run.task, knows_rows=self._knows_rows)
             self._phase, began = "starting", utc_now()
@@ -143,6 +144,7 @@ class ChannelTry:
             self._record("setup", args, run.started, began.isoformat())
             run.record(RunStep("user", messages=run.prompt_messages))
             try:
+                # The agent gets a connection that can neither start nor grade.
                 async with client.for_agent() as run.client:
                     await self._work()
                 run.client = None
@@ -156,6 +158,7 @@ class ChannelTry:
         self, client: ChannelClient, name: str, args: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Start the task. If this call is cancelled, the start is cancelled on the server too."""
+        # A cancelled call would close the connection, over which the server's start is cancelled.
         starting = asyncio.ensure_future(client.start(name, args))
         try:
             return await asyncio.shield(starting)

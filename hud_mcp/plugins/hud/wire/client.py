@@ -214,6 +214,7 @@ class ChannelClient:
             raise self.graded
         self._refuse_if_lent("tasks.cancel")
         said = {} if reason is None else {REASON: reason, CAUSE: cause.value}
+        # Written before the lock is held: its holder waits for the call that is to be cut off.
         request_id = self._write("tasks.cancel", said if self.is_ours else {})
         async with self._lock:  # the call that is cut off is answered first
             result_of("tasks.cancel", await self._reply(request_id, REPLY_S))

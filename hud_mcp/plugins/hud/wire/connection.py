@@ -43,6 +43,8 @@ logger = logging.getLogger(__name__)
 
 _STOP_S = 10.0
 """Seconds that an interrupted start or grade may take to end."""
+_WRITE_S = 30.0
+"""Seconds that an agent may leave its replies unread."""
 
 Method = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
@@ -148,6 +150,7 @@ class Connection:
 
     def receive(self, frame: dict[str, Any]) -> bool:
         """Answer a request, and return whether the next one may follow at once."""
+        # Another connection has taken the session over, and this one has not noticed yet.
         if self._hud.speaker is not self:
             self._peer.finish()
             return False
@@ -193,6 +196,7 @@ class Connection:
         if method in ("tasks.start", "tasks.grade"):
             self._refuse_if_busy(method)
             self._call_method, self._interrupted_by, self._can_interrupt = method, None, True
+            # The next request may follow at once: a cancel has to reach a running start or grade.
             self._call = self._begin(self._make_call(request_id, run, params), self._forget_call)
             return True
         # A heartbeat, which is a hello with the session's own id, is no other request.
@@ -266,6 +270,7 @@ class Connection:
         self._interrupted_by = method
         try:
             hud_sessions = self._service.hud_sessions
+            # A setup is the author's code: its session ends it in order, and the start fails.
             if self._call_method == "tasks.start" and hud_sessions.begun(self._hud) is not None:
                 await hud_sessions.cancel(self._hud, params)
             elif self._can_interrupt:
@@ -282,6 +287,7 @@ class Connection:
             if self._interrupted_by is None:
                 raise
             answer = error(FAILED, f"{self._interrupted_by} interrupted the task")
+        # The answer is known from here on: an interruption would only lose it.
         self._can_interrupt = False
         if await self._send(request_id, answer) and not self._has_left:
             self._hud.tell()
@@ -378,10 +384,6 @@ class Connection:
         return await self._peer.is_read()
 
 
-_WRITE_S = 30.0
-"""Seconds that an agent may leave its replies unread."""
-
-
 class Guest:
     """The conversation of an agent with the session that its runner holds.
 
@@ -389,9 +391,6 @@ class Guest:
     them. Its runner starts the task and submits the answer; for the agent, no other method exists.
 
     Args:
-        service: The state that all connections share.
-        frames: The source of its frames.
-        writer: The target of its replies.
         session: The digest of its session's id.
     """
 

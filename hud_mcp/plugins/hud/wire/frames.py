@@ -142,6 +142,7 @@ class Frames:
 
     def _fit_budget(self) -> bool:
         """Reserve the bytes beyond a chunk, and return whether the budget had them."""
+        # A chunk is free, so that thousands of quiet peers leave the budget to those who send much.
         beyond = max(0, len(self._lines) - CHUNK_BYTES)
         if beyond != self._taken:
             if not self._budget.reserve(beyond - self._taken):

@@ -113,6 +113,7 @@ class HudSessions:
             return
         if not hud.goes_on and not hud.is_untold:
             self._remove(hud)  # the store knows how it ended
+        # To look at all sessions for each connection that leaves would cost more than it frees.
         if time.monotonic() >= self._sweep_at_s:
             self._sweep_at_s = time.monotonic() + _SWEEP_S
             self._sweep()
@@ -167,6 +168,7 @@ class HudSessions:
                 the error then has the receipt.
             StoreFailed: The task has ended, and its end cannot be recorded.
         """
+        # This process first: what the store has of its sessions may lag behind.
         hud = self._by_id.get(session_id)
         if hud is None:
             found = await find_stored(self._sessions.store, session_id)
@@ -197,6 +199,7 @@ class HudSessions:
         """
         task = self._startable.mint(task_id, args)
         async with hud.starting:
+            # HUD's servers hold one task for each session: a start replaces the task before.
             await self._end_current(hud, _cancelled())
             hud.drop()
             try:
@@ -301,6 +304,7 @@ class HudSessions:
         Raises:
             NoHudSession: More than one session is parked.
         """
+        # Two peers may ask for the only parked session at the same time; one gets it.
         async with self._taking:
             parked = [h for h in self._by_id.values() if h.speaker is None and h.goes_on]
             known = {h.session.trajectory_id for h in parked if h.session is not None}

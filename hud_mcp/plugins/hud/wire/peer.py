@@ -134,6 +134,7 @@ class Peer(asyncio.Protocol):
         _keep_alive(self._transport)
         self._last_s = asyncio.get_running_loop().time()
         self._look_in(bounds.first_s)
+        # Accepted first, and told why: a reset alone says nothing.
         if bounds.count > bounds.most:
             text = f"{bounds.most} connections are open, the most that are taken; try later"
             self.send(_error(BadFrame(-32000, text)))

@@ -166,6 +166,7 @@ class Channel:
             HudMcpError: The port is not available, or a capability cannot be served here.
             Exception: An initialize hook raised it; nothing listens then.
         """
+        # Before anything is made: what is missing here is told to the person who starts the server.
         self._endpoints.check()
         if self._sessions is None:
             self._sessions = Sessions([self.environment], store=Store(), limits=CHANNEL_LIMITS)
@@ -231,6 +232,7 @@ class Channel:
         """Stop listening, leave the held tasks to the next server on the store, and end."""
         if self._server is not None:
             self._server.close()
+        # Sessions end before connections: their running calls still get their replies.
         if self._sessions is not None and self._closes_sessions:
             await self._sessions.close([self._endpoints])
         await self._endpoints.close()

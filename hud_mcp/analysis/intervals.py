@@ -19,21 +19,29 @@ Plain Python, as one job is too little for NumPy's import to pay.
 import cmath
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from pydantic import Field
+
+from hud_mcp.values.action import Value
 
 __all__ = [
     "CONFIDENCE",
     "FEWEST_OF_A_SIDE",
     "OUT_OF_RANGE",
     "Column",
+    "Estimate",
     "Interval",
     "difference_interval",
+    "estimate_of",
     "interval_text",
     "is_in_range",
     "mean_interval",
+    "mean_over_tasks",
 ]
+
 
 CONFIDENCE = 0.95
 
@@ -314,3 +322,76 @@ def _approximate(terms: Sequence[tuple[float, float]], saddle: float, curvature:
     root, scaled = math.sqrt(-2 * cumulant), saddle * math.sqrt(curvature)
     density = math.exp(cumulant) / math.sqrt(2 * math.pi)
     return math.erfc(root / math.sqrt(2)) / 2 + density * (1 / scaled - 1 / root)
+
+
+class Estimate(Value):
+    """A figure, how sure it is, and what it is made of."""
+
+    value: float
+    low: float | None = Field(
+        default=None,
+        description="The interval's lower end, over tasks; None where there is none.",
+    )
+    high: float | None = Field(default=None, description="Its upper end.")
+    reason: str | None = Field(
+        default=None, description="Why there is no interval; None where none was asked for."
+    )
+    runs: int = Field(description="How many runs it is made of.")
+    tasks: int = Field(description="Of how many tasks they are.")
+    clusters: int = Field(
+        description="How many of these are independent of each other, as the interval takes it: "
+        "tasks that are one task under several contexts are one; in a set of one task, those of "
+        "one context."
+    )
+
+
+def estimate_of(
+    column: Column, runs: int, *, tasks: int | None = None, intervals: bool = True
+) -> Estimate | None:
+    """A mean and how sure it is; None where nothing has a weight.
+
+    Args:
+        column: The values, by cluster.
+        runs: How many runs it is made of.
+        tasks: Of how many tasks; None where each cluster is one.
+        intervals: Whether to compute one.
+    """
+    if (value := column.mean) is None:
+        return None
+    low, high, reason = mean_interval(column) if intervals else (None, None, None)
+    clusters = column.clusters
+    return Estimate(
+        value=value,
+        low=low,
+        high=high,
+        reason=reason,
+        runs=runs,
+        tasks=clusters if tasks is None else tasks,
+        clusters=clusters,
+    )
+
+
+def mean_over_tasks(
+    parts: Iterable[tuple[str, float, int]],
+    runs: int,
+    *,
+    in_range: bool = True,
+    intervals: bool,
+) -> Estimate | None:
+    """A mean over tasks, and how sure it is; None where nothing has a weight.
+
+    Args:
+        parts: Of each task, its cluster's name, its sum and its weight.
+        runs: How many runs they are made of.
+        in_range: Whether each reward lies between 0 and 1.
+        intervals: Whether to compute an interval.
+    """
+    sums: dict[str, float] = {}
+    weights: dict[str, int] = {}
+    tasks = 0
+    for name, total, weight in parts:
+        sums[name] = sums.get(name, 0.0) + total
+        weights[name] = weights.get(name, 0) + weight
+        tasks += weight > 0
+    column = Column([*sums.values()], [*weights.values()], in_range)
+    return estimate_of(column, runs, tasks=tasks, intervals=intervals)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from hud_mcp.analysis.estimate import Estimate, mean_over_tasks
+from hud_mcp.analysis.intervals import Estimate, mean_over_tasks
 from hud_mcp.values.action import Value
 
 __all__ = [

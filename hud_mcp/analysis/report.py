@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from hud_mcp.analysis.estimate import Estimate
 from hud_mcp.analysis.generalisation import Generalisation, generalisation
 from hud_mcp.analysis.groups import DIMENSIONS, Dimension, Grouping, TimedRun, Wanted, group_runs
+from hud_mcp.analysis.intervals import Estimate
 from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.analysis.spending import Spending, spending_of
 from hud_mcp.analysis.statistics import JobStatistics, job_statistics

@@ -9,12 +9,23 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from hud_mcp.analysis.estimate import Estimate, mean_over_tasks
-from hud_mcp.analysis.intervals import CONFIDENCE, interval_text, is_in_range
+from hud_mcp.analysis.intervals import (
+    CONFIDENCE,
+    Estimate,
+    interval_text,
+    is_in_range,
+    mean_over_tasks,
+)
 from hud_mcp.analysis.pass_rates import PASS_REWARD, PassRate, Scored, group_sizes, pass_rate
-from hud_mcp.analysis.task_statistics import TaskStatistics, task_statistics
-from hud_mcp.analysis.tries import Try, choose_runs, counting, outcome_class
-from hud_mcp.record.model_use import ModelUse
+from hud_mcp.analysis.tries import (
+    TaskStatistics,
+    Try,
+    choose_runs,
+    counting,
+    outcome_class,
+    task_statistics,
+)
+from hud_mcp.record.recorded_turn import ModelUse
 from hud_mcp.values.action import Value
 from hud_mcp.values.outcome import (
     NOT_BEGUN,

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 
 from rich.console import Console
 
-from hud_mcp.analysis.estimate import Estimate
 from hud_mcp.analysis.groups import Grouping, RunGroup
-from hud_mcp.analysis.intervals import interval_text
+from hud_mcp.analysis.intervals import Estimate, interval_text
 from hud_mcp.cli.output import cell, make_table, number, print_table
 from hud_mcp.values.outcome import Outcome
 

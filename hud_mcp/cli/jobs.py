@@ -14,8 +14,7 @@ from hud_mcp.analysis.groups import DIMENSIONS, Grouping
 from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.analysis.report import JobReport
 from hud_mcp.analysis.statistics import JobStatistics
-from hud_mcp.analysis.task_statistics import TaskStatistics
-from hud_mcp.analysis.tries import outcome_class
+from hud_mcp.analysis.tries import TaskStatistics, outcome_class
 from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.finite import FiniteFloat, WholeNumber
 from hud_mcp.cli.help import Command

@@ -10,8 +10,7 @@ from hud_mcp.analysis.generalisation import Generalisation
 from hud_mcp.analysis.groups import Grouping
 from hud_mcp.analysis.report import JobReport
 from hud_mcp.analysis.statistics import JobStatistics
-from hud_mcp.analysis.task_statistics import TaskStatistics
-from hud_mcp.analysis.tries import outcome_class
+from hud_mcp.analysis.tries import TaskStatistics, outcome_class
 from hud_mcp.base.text import clip
 from hud_mcp.cli.job_groups import print_means
 from hud_mcp.cli.output import WHY_CHARS, cell, make_table, print_table, tone_style

@@ -21,9 +21,9 @@ from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import DamagedRecord
 from hud_mcp.loading.provenance import recorded_sets
-from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.run import Run
 from hud_mcp.record.trajectory import Trajectory, TrajectorySummary, utc_now
+from hud_mcp.record.values import Pruning
 from hud_mcp.registry import service
 from hud_mcp.values.action import Value
 

@@ -12,9 +12,15 @@ from pydantic import Field
 
 from hud_mcp.base import libraries
 from hud_mcp.environment.task import Task
-from hud_mcp.record.model_use import ModelUse
-from hud_mcp.record.pruning import Pruning
-from hud_mcp.record.values import Receipt, Record, ScreenshotRecord, TrajectoryStep, utc_now
+from hud_mcp.record.recorded_turn import ModelUse
+from hud_mcp.record.values import (
+    Pruning,
+    Receipt,
+    Record,
+    ScreenshotRecord,
+    TrajectoryStep,
+    utc_now,
+)
 from hud_mcp.registry import service
 from hud_mcp.show.transcript import end_text, transcript_text
 from hud_mcp.values.action import Value

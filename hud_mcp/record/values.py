@@ -10,9 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from hud_mcp.environment.task import Task
-from hud_mcp.record.model_use import ModelUse, sum_told
-from hud_mcp.record.pruning import Pruning
-from hud_mcp.record.recorded_turn import RecordedTurn
+from hud_mcp.record.recorded_turn import ModelUse, RecordedTurn, sum_told
 from hud_mcp.values.action import Point, Value, is_answer
 from hud_mcp.values.grade import Cause, Outcome, SubScore, cause_of
 from hud_mcp.values.observation import Screenshot
@@ -22,12 +20,61 @@ __all__ = [
     "SNAPSHOT",
     "TARGETS",
     "UNDONE",
+    "Pruning",
     "Receipt",
     "Record",
     "ScreenshotRecord",
     "TrajectoryStep",
     "utc_now",
 ]
+
+
+class Pruning(Value):
+    """What was removed, when, and by which rule."""
+
+    at: datetime
+    rule: str = Field(description="As it was given, such as `older than 90d`.")
+    grade_kept: bool = Field(
+        description="Whether the task and the grade stayed; else the run counts nowhere."
+    )
+    runs: int = Field(default=0, description="Of a job: how many runs lost their grades.")
+    steps: int = 0
+    turns: int = 0
+    lines: int = Field(default=0, description="Of the log.")
+    use: ModelUse | None = Field(
+        default=None, description="What its model had used, where the grade stays."
+    )
+
+    def after(self, earlier: "Pruning | None") -> "Pruning":
+        """The same with what an earlier one had removed."""
+        if earlier is None:
+            return self
+        return self.model_copy(
+            update={
+                "steps": self.steps + earlier.steps,
+                "turns": self.turns + earlier.turns,
+                "lines": self.lines + earlier.lines,
+                "use": (self.use or earlier.use) if self.grade_kept else None,
+            }
+        )
+
+    def __str__(self) -> str:
+        """What was removed, in a sentence."""
+        counts = [(self.steps, "step"), (self.turns, "turn"), (self.lines, "line of log")]
+        parts = [_count(number, noun) for number, noun in counts if number]
+        if self.runs:
+            parts = [f"the grades of {_count(self.runs, 'run')}", *parts]
+        what = ", ".join(parts) or "nothing else"
+        grade = "the grade stays" if self.grade_kept else "the grade was removed too"
+        grade = "" if self.runs else f"; {grade}"
+        return f"pruned on {self.at:%Y-%m-%d} ({self.rule}): {what}{grade}"
+
+
+def _count(number: int, noun: str) -> str:
+    if number != 1:
+        noun = noun.replace("line", "lines") if " " in noun else f"{noun}s"
+    return f"{number:,} {noun}"
+
 
 BEHIND = -2
 """In the place of the step after which a snapshot was taken: the world was used since in a way

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from hud_mcp.environment.task import Task
-from hud_mcp.record.model_use import ModelUse
+from hud_mcp.record.recorded_turn import ModelUse
 from hud_mcp.values.grade import Cause, Outcome
 
 __all__ = ["BriefRun"]

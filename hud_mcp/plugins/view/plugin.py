@@ -28,11 +28,11 @@ PLUGIN = Plugin(
     names={"hud_mcp.export": "hud_mcp.plugins.view.export"},
     services={
         "Job.dataframe": "hud_mcp.plugins.view.export.tables:job_dataframe",
-        "job in a notebook": "hud_mcp.plugins.view.notebook_job:job_html",
+        "job in a notebook": "hud_mcp.plugins.view.notebook:job_html",
         "trajectory in a notebook": "hud_mcp.plugins.view.notebook:trajectory_html",
         "opened store": "hud_mcp.plugins.view.outlines:opened_store",
         "live routes": "hud_mcp.plugins.view.web.live:live_routes",
-        "job page": "hud_mcp.plugins.view.commands.watching:job_page",
+        "job page": "hud_mcp.plugins.view.commands.view:job_page",
         "job report": "hud_mcp.plugins.view.web.report:write_report",
         "job outlines": "hud_mcp.plugins.view.outlines:Outlines",
         "find trajectories": "hud_mcp.plugins.view.export.exporting:find_trajectories",

@@ -10,8 +10,7 @@ from sqlalchemy import Connection, Row, Select, select
 
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import SourceNotFound, did_you_mean
-from hud_mcp.record.model_use import ModelUse
-from hud_mcp.record.recorded_turn import RecordedTurn
+from hud_mcp.record.recorded_turn import ModelUse, RecordedTurn
 from hud_mcp.record.trajectory import Receipt, Trajectory, TrajectoryStep, TrajectorySummary
 from hud_mcp.store.sql.columns import UNKNOWN, damage, first_fault, read_value, sound_json
 from hud_mcp.store.sql.jobs import is_foreign

@@ -9,14 +9,14 @@ from sqlalchemy import ColumnElement, Connection, Row, func, select
 
 from hud_mcp.errors import StoreFailed
 from hud_mcp.record.model_turn import ModelTurn
-from hud_mcp.record.model_use import ModelUse
-from hud_mcp.record.pruning import Pruning
 from hud_mcp.record.recorded_turn import (
     TURN_BYTES_IN_ALL,
     TURNS,
+    ModelUse,
     RecordedTurn,
     bounded,
 )
+from hud_mcp.record.values import Pruning
 from hud_mcp.store.sql.columns import read_value, sound_json
 from hud_mcp.store.sql.schema import sessions, steps, turns
 from hud_mcp.store.texts import to_json

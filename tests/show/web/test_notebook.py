@@ -11,8 +11,7 @@ from PIL import Image
 from playwright.async_api import Browser, FrameLocator, Page, expect
 from recorded import BROWSER, HOSTILE, Run, record_hostility, shot, step, walk
 
-from hud_mcp.plugins.view.notebook import trajectory_html
-from hud_mcp.plugins.view.notebook_job import MOST_ROWS
+from hud_mcp.plugins.view.notebook import MOST_ROWS, trajectory_html
 from hud_mcp.record.job import Job, load_job
 from hud_mcp.values.grade import Outcome
 from hud_mcp.values.observation import Screenshot

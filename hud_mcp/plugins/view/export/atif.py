@@ -18,14 +18,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from hud_mcp import __version__
-from hud_mcp.plugins.view.export.encoding import to_json
 from hud_mcp.plugins.view.export.exporting import Export, Output
-from hud_mcp.plugins.view.export.pictures import MIME_TYPES, PictureFolder
+from hud_mcp.plugins.view.export.files import MIME_TYPES, PictureFolder, to_json
 from hud_mcp.record.job import Job
-from hud_mcp.record.model_use import ModelUse
-from hud_mcp.record.recorded_turn import RecordedTurn
+from hud_mcp.record.recorded_turn import ModelUse, RecordedTurn
 from hud_mcp.record.trajectory import Trajectory, TrajectoryStep
-from hud_mcp.show.turns import placed
+from hud_mcp.show.transcript import placed
 from hud_mcp.values.call import ACT, RESPONSE, SCREENSHOT, STEP
 from hud_mcp.values.grade import SubScore
 

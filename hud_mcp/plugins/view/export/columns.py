@@ -7,7 +7,7 @@ A column's type is one of: `text`, `json` (text that holds JSON), `int` (32 bits
 
 from typing import Any, NamedTuple
 
-from hud_mcp.plugins.view.export.encoding import clean_text, to_json
+from hud_mcp.plugins.view.export.files import clean_text, to_json
 from hud_mcp.record.job import Job
 from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import Trajectory, TrajectoryStep

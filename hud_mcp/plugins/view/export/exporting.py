@@ -12,9 +12,14 @@ import anyio.to_thread
 
 from hud_mcp import __version__
 from hud_mcp.errors import DamagedRecord, HudMcpError, SourceNotFound, did_you_mean
-from hud_mcp.plugins.view.export.encoding import to_json
-from hud_mcp.plugins.view.export.files import MANIFEST, new_file, new_folder
-from hud_mcp.plugins.view.export.pictures import PictureFolder, Pictures
+from hud_mcp.plugins.view.export.files import (
+    MANIFEST,
+    PictureFolder,
+    Pictures,
+    new_file,
+    new_folder,
+    to_json,
+)
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.registry import find, names_of

@@ -28,9 +28,8 @@ from typing import Any, BinaryIO
 
 from hud_mcp.base.lines import escape_separators
 from hud_mcp.plugins.view.export import libraries
-from hud_mcp.plugins.view.export.encoding import to_json
 from hud_mcp.plugins.view.export.exporting import Export, Option, Output
-from hud_mcp.plugins.view.export.pictures import MIME_TYPES, Pictures
+from hud_mcp.plugins.view.export.files import MIME_TYPES, Pictures, to_json
 from hud_mcp.plugins.view.web.report import write_report
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import ScreenshotRecord, Trajectory

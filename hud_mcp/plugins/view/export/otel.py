@@ -21,8 +21,8 @@ from hud_mcp import __version__
 from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.view.export import libraries
 from hud_mcp.plugins.view.export.atif import tool_call
-from hud_mcp.plugins.view.export.encoding import clean_text, to_json
 from hud_mcp.plugins.view.export.exporting import Export, Option, Output
+from hud_mcp.plugins.view.export.files import clean_text, to_json
 from hud_mcp.record.job import Job
 from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import Trajectory, TrajectoryStep

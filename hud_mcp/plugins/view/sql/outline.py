@@ -14,7 +14,7 @@ from sqlalchemy import cast as as_type
 
 from hud_mcp.environment.task import Task
 from hud_mcp.plugins.view.brief_run import BriefRun
-from hud_mcp.record.model_use import ModelUse
+from hud_mcp.record.recorded_turn import ModelUse
 from hud_mcp.store.sql.columns import UNKNOWN, sound_json
 from hud_mcp.store.sql.jobs import is_foreign
 from hud_mcp.store.sql.schema import jobs, sessions, steps, turns

@@ -1,28 +1,46 @@
 """What a job's page shows of it: its head, its figures, its outcomes."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from hud_mcp import __version__
+from hud_mcp.analysis.comparison import ComparedTask, JobRuns, TaskResult, compare_jobs
+from hud_mcp.analysis.groups import DIMENSIONS, Dimension, Grouping, RunGroup
 from hud_mcp.analysis.report import JobReport, Row
 from hud_mcp.base.text import clip_json
 from hud_mcp.environment.task import Task
 from hud_mcp.loading.protocols import recorded_protocol
 from hud_mcp.loading.provenance import SETS
 from hud_mcp.plugins.view.brief_run import BriefRun
-from hud_mcp.plugins.view.web.groups import groupings_data
+from hud_mcp.plugins.view.outlines import Outlines
+from hud_mcp.plugins.view.web.responses import Json, finite, iso, seconds
 from hud_mcp.plugins.view.web.trajectories import shown_outcome
-from hud_mcp.plugins.view.web.values import Json, finite, iso
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import (
     Trajectory,
     TrajectorySummary,
+    utc_now,
 )
+from hud_mcp.store import Store
+from hud_mcp.store.lease import LEASE_S
 from hud_mcp.values.outcome import outcome_classes
 
-__all__ = ["JobFigures", "expected_rewards", "figure_job", "job_data"]
+if TYPE_CHECKING:
+    from hud_mcp.plugins.view.sql.counts import JobProgress
+
+__all__ = [
+    "REPEATED",
+    "JobFigures",
+    "expected_rewards",
+    "figure_job",
+    "groupings_data",
+    "job_data",
+    "jobs_data",
+]
 
 
 def expected_rewards(job: Job, tasks: Iterable[Task]) -> dict[str, float | None] | None:
@@ -186,4 +204,175 @@ def _shown_outcomes(counts: Mapping[str, int]) -> dict[str, int]:
         each.value: counts.get(each, 0)
         for each in outcome_classes()
         if not each.is_rare or counts.get(each)
+    }
+
+
+_SAID: frozenset[Dimension] = frozenset({"difficulty", "skill"})
+"""Of these one group says something already, as it is what rows say of themselves."""
+
+_PLOTTED: frozenset[Dimension] = frozenset({"set", "difficulty", "skill"})
+
+_WORDS: dict[Dimension, str] = {"split": "context split"}
+
+
+def groupings_data(report: JobReport) -> tuple[list[Json], dict[str, dict[str, list[int]]]]:
+    """Return the groupings of a job's runs with their figures, and the groups of each task.
+
+    Args:
+        report: The job's report.
+
+    Returns:
+        The groupings, and by their names and the tasks' ids the places of its groups in the list.
+    """
+    job = report.job
+    by = () if job.is_proof else DIMENSIONS
+    shown = report.groupings(by, wanted=_is_shown, passes=False)
+    places = {grouping.by: _places(grouping) for grouping in shown}
+    told, by_name = [_grouping(grouping) for grouping in shown], {**places}
+    if job.group > 1 and not job.is_proof:
+        repeated = _repeated(report)
+        told.insert(0, repeated)
+        by_name[REPEATED] = {each["name"]: [i] for i, each in enumerate(repeated["groups"])}
+    return told, by_name
+
+
+REPEATED = "task"
+"""By what the runs of a job are grouped first where each task has several."""
+
+
+def _repeated(report: JobReport) -> Json:
+    """Each task with what its repeated runs came to."""
+    seconds: dict[str, float] = {}
+    for run in report.runs:
+        if run.ended_at is not None:
+            took = (run.ended_at - run.started_at).total_seconds()
+            seconds[run.task_id] = seconds.get(run.task_id, 0.0) + took
+    found = compare_jobs([JobRuns(report.tasks, report.runs, report.job.group)])
+    groups = [
+        _task(task, result, seconds.get(task.id, 0.0))
+        for task in found.tasks
+        for result in task.results
+        if result is not None
+    ]
+    return {
+        "by": REPEATED,
+        "words": "task",
+        "overlapping": False,
+        "plotted": False,
+        "repeated": True,
+        "groups": groups,
+    }
+
+
+def _task(task: ComparedTask, found: TaskResult, seconds: float) -> Json:
+    mean = finite(found.mean)
+    return {
+        "name": task.id,
+        "title": task.id,
+        "tasks": 1,
+        "wanted": found.wanted,
+        "graded": found.graded,
+        "passed": found.passed,
+        "unrewarded": found.unrewarded,
+        # The runs of one task are one cluster, of which there is no interval over tasks.
+        "mean": None if mean is None else {"value": mean, "low": None, "reason": None},
+        "outcomes": found.outcomes,
+        "seconds": float(f"{seconds:.3g}"),  # of thousands of tasks each digit counts
+        "use": None,
+    }
+
+
+def _is_shown(by: Dimension, names: Collection[str]) -> bool:
+    return any(names) and (len(names) > 1 or by in _SAID)
+
+
+def _places(grouping: Grouping) -> dict[str, list[int]]:
+    """The places of a task's groups, by its id."""
+    found: dict[str, list[int]] = {}
+    for place, group in enumerate(grouping.groups):
+        for task_id in group.tasks:
+            found.setdefault(task_id, []).append(place)
+    return found
+
+
+def _grouping(grouping: Grouping) -> Json:
+    return {
+        "by": grouping.by,
+        "words": _WORDS.get(grouping.by, grouping.by),
+        "overlapping": grouping.overlapping,
+        "plotted": grouping.by in _PLOTTED and len(grouping.groups) > 1,
+        "groups": [
+            {**_group(group), "title": grouping.title_of(group)} for group in grouping.groups
+        ],
+    }
+
+
+def _group(group: RunGroup) -> Json:
+    return {
+        "name": group.name,
+        "tasks": len(group.tasks),
+        "wanted": group.wanted,
+        "graded": group.graded,
+        "passed": group.passed,
+        "unrewarded": group.unrewarded,
+        "mean": group.mean.model_dump() if group.mean else None,
+        "outcomes": {name: count for name, count in group.outcomes.items() if count},
+        "seconds": round(group.seconds, 3),
+        "use": None if group.use is None else str(group.use),
+    }
+
+
+_PAUSE = timedelta(seconds=60)
+"""Between two runs of a job that goes on."""
+
+
+async def jobs_data(store: Store) -> Json:
+    """All jobs, the newest first, and the sessions that belong to none."""
+    now = utc_now()
+    outlines = Outlines(store.database)
+    progress = await outlines.count_progress(now - timedelta(seconds=2 * LEASE_S))
+    counts = await outlines.count_rewards()
+    jobs = [
+        {
+            **_brief(job),
+            **_counted(counts.get(job.id), is_proof=job.is_proof),
+            **_progress(job, progress.get(job.id), now),
+        }
+        for job in await store.list_jobs()
+    ]
+    return {"jobs": jobs, "loose": _counted(counts[None]) if None in counts else None}
+
+
+def _brief(job: Job) -> Json:
+    return {
+        "id": job.id,
+        "name": job.name,
+        "taskset": job.taskset,
+        "agent": job.agent,
+        "proof": job.is_proof,
+        "created_at": job.created_at.isoformat(timespec="seconds"),
+    }
+
+
+def _counted(counts: tuple[int, int, float | None] | None, *, is_proof: bool = False) -> Json:
+    total, graded, mean = counts or (0, 0, None)
+    return {"total": total, "graded": graded, "mean": None if is_proof else mean}
+
+
+def _progress(job: Job, found: "JobProgress | None", now: datetime) -> Json:
+    if found is None:  # nothing of it has begun, and its tasks are not recorded
+        nothing = {"wanted": 0, "ended": 0, "failed": 0, "seconds": None, "cost": None}
+        return {"state": "stopped", **nothing}
+    wanted = found.tasks * job.group
+    last = max((at for at in (found.begun_at, found.ended_at) if at), default=job.created_at)
+    is_whole = found.ended >= wanted
+    is_running = found.running > 0 or (not is_whole and now - last < _PAUSE)
+    state = "running" if is_running else "ended" if is_whole else "stopped"
+    return {
+        "state": state,
+        "wanted": wanted,
+        "ended": found.ended,
+        "failed": found.failed,
+        "seconds": None if is_running else seconds(job.created_at, max(last, job.created_at)),
+        "cost": found.cost_usd,
     }

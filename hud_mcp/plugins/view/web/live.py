@@ -21,9 +21,16 @@ from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.base.text import clip_and_count
 from hud_mcp.errors import StoreFailed
 from hud_mcp.plugins.view.web.pages import live_page
-from hud_mcp.plugins.view.web.responses import asset_route, html_answer, not_found, picture_answer
+from hud_mcp.plugins.view.web.responses import (
+    Json,
+    asset_route,
+    encode,
+    html_answer,
+    not_found,
+    picture_answer,
+    seconds,
+)
 from hud_mcp.plugins.view.web.steps import StepRows
-from hud_mcp.plugins.view.web.values import Json, encode, seconds
 from hud_mcp.record.recorded_turn import RecordedTurn
 from hud_mcp.record.trajectory import ScreenshotRecord, TrajectoryStep, TrajectorySummary, live_url
 from hud_mcp.server.web.auth import Auth, Hosts, Reader

@@ -1,19 +1,36 @@
 """What the viewer and the live pages both send: pages, their parts, and recorded pictures."""
 
 import hashlib
+import json
+import math
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from hud_mcp.plugins.view.web.pages import ASSETS, read_asset
-from hud_mcp.plugins.view.web.values import encode
 from hud_mcp.record.trajectory import ScreenshotRecord
 from hud_mcp.store import Store
 
-__all__ = ["asset_route", "html_answer", "json_answer", "not_found", "picture_answer"]
+__all__ = [
+    "Json",
+    "asset_route",
+    "encode",
+    "finite",
+    "html_answer",
+    "is_hash",
+    "iso",
+    "json_answer",
+    "not_found",
+    "picture_answer",
+    "seconds",
+]
+
 
 _MIME = {"png": "image/png", "jpg": "image/jpeg"}
 _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
@@ -68,3 +85,35 @@ async def picture_answer(
     if hashlib.sha256(data).hexdigest() != record.sha256:
         return PlainTextResponse("The picture is damaged: it is not what was recorded.", 410)
     return Response(data, headers=_FOR_EVER, media_type=_MIME[record.extension])
+
+
+Json = dict[str, Any]
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def encode(value: Any) -> bytes:
+    """A value as JSON, whatever text is in it."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # half of a surrogate pair, or an integer beyond 64 bits
+        return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def is_hash(text: str) -> bool:
+    """Whether a text is a SHA-256 as the record writes it."""
+    return _HASH.fullmatch(text) is not None
+
+
+def finite(value: float | None) -> float | None:
+    """A number that JSON can have; None for any other."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def seconds(start: datetime, end: datetime) -> float:
+    """The seconds between two times, to a millisecond."""
+    return round((end - start).total_seconds(), 3)
+
+
+def iso(at: datetime) -> str:
+    """A time in UTC, to a second."""
+    return at.astimezone(UTC).isoformat(timespec="seconds")

@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 
 from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.plugins.view.brief_run import BriefRun
-from hud_mcp.plugins.view.web.groups import REPEATED
-from hud_mcp.plugins.view.web.jobs import JobFigures
+from hud_mcp.plugins.view.web.jobs import REPEATED, JobFigures
+from hud_mcp.plugins.view.web.responses import Json, finite
 from hud_mcp.plugins.view.web.trajectories import shown_outcome
-from hud_mcp.plugins.view.web.values import Json, finite
 from hud_mcp.values.outcome import UNFINISHED, OutcomeClass, outcome_classes
 
 __all__ = ["ListedRun", "RowQuery", "RunList", "SortKey", "list_runs"]

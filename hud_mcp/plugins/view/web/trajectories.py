@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 
 from hud_mcp.analysis.pass_rates import PASS_REWARD
 from hud_mcp.base.text import clip, clip_and_count, clip_json
-from hud_mcp.plugins.view.web.values import Json, finite, iso, seconds
-from hud_mcp.record.pruning import Pruning
+from hud_mcp.plugins.view.web.responses import Json, finite, iso, seconds
 from hud_mcp.record.trajectory import (
     Receipt,
     Trajectory,
     TrajectoryStep,
     TrajectorySummary,
 )
+from hud_mcp.record.values import Pruning
 from hud_mcp.values.action import is_answer
 from hud_mcp.values.grade import SubScore, cause_of
 from hud_mcp.values.outcome import INTERRUPTED, Cause, Outcome, OutcomeClass, class_of

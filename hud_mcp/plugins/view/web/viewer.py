@@ -16,14 +16,19 @@ from starlette.types import ASGIApp
 from hud_mcp.base.text import clip_and_count
 from hud_mcp.errors import SourceNotFound, StoreFailed
 from hud_mcp.plugins.view.web.across import Across
-from hud_mcp.plugins.view.web.job_list import jobs_data
 from hud_mcp.plugins.view.web.job_pages import JobPages, number_of, table_row
+from hud_mcp.plugins.view.web.jobs import jobs_data
 from hud_mcp.plugins.view.web.live import live_routes
 from hud_mcp.plugins.view.web.pages import viewer_page
-from hud_mcp.plugins.view.web.responses import html_answer, json_answer, picture_answer
+from hud_mcp.plugins.view.web.responses import (
+    Json,
+    encode,
+    html_answer,
+    json_answer,
+    picture_answer,
+)
 from hud_mcp.plugins.view.web.steps import StepRows
 from hud_mcp.plugins.view.web.trajectories import detail
-from hud_mcp.plugins.view.web.values import Json, encode
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.server.web.auth import Auth, Hosts, Reader
 from hud_mcp.store import Store

@@ -14,9 +14,9 @@ from hud_mcp.errors import ActionFailed as ActionFailed
 from hud_mcp.errors import BrokenByAgent as BrokenByAgent
 from hud_mcp.errors import EnvironmentFailed as EnvironmentFailed
 from hud_mcp.graders.bash import BashGrader as BashGrader
-from hud_mcp.graders.changes import Before as Before
-from hud_mcp.graders.changes import grade_checks as grade_checks
+from hud_mcp.graders.combination import Before as Before
 from hud_mcp.graders.combination import combine as combine
+from hud_mcp.graders.combination import grade_checks as grade_checks
 from hud_mcp.graders.grader import Grader as Grader
 from hud_mcp.graders.judge import LLMJudgeGrader as LLMJudgeGrader
 from hud_mcp.graders.text import contains as contains
@@ -83,9 +83,9 @@ from hud_mcp.environment.template import Prompt as Prompt
 from hud_mcp.environment.template import PromptMessage as PromptMessage
 from hud_mcp.errors import GymMakeException as GymMakeException
 from hud_mcp.graders.answers import gaia_match as gaia_match
+from hud_mcp.graders.combination import EvaluationResult as EvaluationResult
 from hud_mcp.graders.combination import combine_all as combine_all
 from hud_mcp.graders.combination import combine_any as combine_any
-from hud_mcp.graders.results import EvaluationResult as EvaluationResult
 from hud_mcp.graders.text import contains_all as contains_all
 from hud_mcp.graders.text import contains_any as contains_any
 from hud_mcp.graders.text import f1_score as f1_score

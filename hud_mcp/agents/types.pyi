@@ -1,1 +1,1 @@
-from hud_mcp.graders.results import *
+from hud_mcp.graders.combination import *

@@ -1,55 +1,43 @@
-"""Graders: how an answer or a state becomes a number.
+"""Graders: the measures of an answer or a state.
 
-Each name loads its module when it is first asked for: a file that compares two texts does not
-wait for an HTTP client.
+Each name loads its module when it is first used: a file that compares two texts does not wait for
+an HTTP client.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hud_mcp.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hud_mcp.graders.answers import (
-        gaia_match,
-        response_includes,
-        response_is,
-        response_match,
-    )
-    from hud_mcp.graders.bash import BashGrader
-    from hud_mcp.graders.changes import Before, grade_checks
-    from hud_mcp.graders.combination import combine, combine_all, combine_any
-    from hud_mcp.graders.grader import Grader
-    from hud_mcp.graders.judge import LLMJudgeGrader
-    from hud_mcp.graders.match import (
-        MatchResult,
-        match_all,
-        match_diff,
-        match_fuzzy,
-        match_regex,
-        match_single,
-    )
-    from hud_mcp.graders.results import EvaluationResult, SubScore
-    from hud_mcp.graders.text import (
-        contains,
-        contains_all,
-        contains_any,
-        exact_match,
-        f1_score,
-        normalize,
-        numeric_match,
-    )
-
-_HOMES = {
-    "answers": "gaia_match response_includes response_is response_match",
-    "bash": "BashGrader",
-    "changes": "Before grade_checks",
-    "combination": "combine combine_all combine_any",
-    "grader": "Grader",
-    "judge": "LLMJudgeGrader",
-    "match": "MatchResult match_all match_diff match_fuzzy match_regex match_single",
-    "results": "EvaluationResult SubScore",
-    "text": "contains contains_all contains_any exact_match f1_score normalize numeric_match",
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+    from hud_mcp.graders.answers import gaia_match as gaia_match
+    from hud_mcp.graders.answers import response_includes as response_includes
+    from hud_mcp.graders.answers import response_is as response_is
+    from hud_mcp.graders.answers import response_match as response_match
+    from hud_mcp.graders.bash import BashGrader as BashGrader
+    from hud_mcp.graders.combination import Before as Before
+    from hud_mcp.graders.combination import EvaluationResult as EvaluationResult
+    from hud_mcp.graders.combination import SubScore as SubScore
+    from hud_mcp.graders.combination import combine as combine
+    from hud_mcp.graders.combination import combine_all as combine_all
+    from hud_mcp.graders.combination import combine_any as combine_any
+    from hud_mcp.graders.combination import grade_checks as grade_checks
+    from hud_mcp.graders.grader import Grader as Grader
+    from hud_mcp.graders.judge import LLMJudgeGrader as LLMJudgeGrader
+    from hud_mcp.graders.match import MatchResult as MatchResult
+    from hud_mcp.graders.match import match_all as match_all
+    from hud_mcp.graders.match import match_diff as match_diff
+    from hud_mcp.graders.match import match_fuzzy as match_fuzzy
+    from hud_mcp.graders.match import match_regex as match_regex
+    from hud_mcp.graders.match import match_single as match_single
+    from hud_mcp.graders.text import contains as contains
+    from hud_mcp.graders.text import contains_all as contains_all
+    from hud_mcp.graders.text import contains_any as contains_any
+    from hud_mcp.graders.text import exact_match as exact_match
+    from hud_mcp.graders.text import f1_score as f1_score
+    from hud_mcp.graders.text import normalize as normalize
+    from hud_mcp.graders.text import numeric_match as numeric_match
+else:
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "BashGrader",
@@ -80,15 +68,3 @@ __all__ = [
     "response_is",
     "response_match",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'hud_mcp.graders' has no attribute {name!r}")
-    value = getattr(import_module(f"hud_mcp.graders.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -1,20 +1,183 @@
-"""Several measurements as one: a weighted mean with penalties, all of them, any of them."""
+"""Grades of several parts: weighted means, all or any of them, and checks of a state."""
 
 import inspect
 import math
 import warnings
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any, cast
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from hud_mcp.base.gathering import drop, gather
-from hud_mcp.graders.results import EvaluationResult
 from hud_mcp.graders.text import Compat
-from hud_mcp.values.grade import SubScore
+from hud_mcp.values.grade import Grade, SubScore
 
-__all__ = ["combine", "combine_all", "combine_any", "named_apart"]
+__all__ = [
+    "Before",
+    "EvaluationResult",
+    "SubScore",
+    "combine",
+    "combine_all",
+    "combine_any",
+    "grade_checks",
+    "named_apart",
+]
+
 
 _CLOSE = 0.01
+"""How far weights and sums may be from what they should be before an author is warned."""
+
+
+class EvaluationResult(BaseModel):
+    """A grade under HUD's name, which may be changed until it is yielded.
+
+    The session reads it as a `Grade`. A result with `isError` gives no reward: the session ends as
+    `grading_failed`. Unknown fields become part of the grade's `info`.
+
+    It warns if the positive weights of its subscores do not sum to 1, or if two share a name. It
+    also warns if their weighted sum is not the reward.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    reward: float = Field(default=0.0, description="1 is full success, 0 none.")
+    done: bool = Field(default=True, description="Whether the episode is over.")
+    content: str | None = Field(default=None, description="One sentence that explains the reward.")
+    info: dict[str, Any] = Field(default_factory=dict, description="Further facts.")
+    isError: bool = Field(  # noqa: N815  # HUD's name, and the wire's
+        default=False,
+        validation_alias=AliasChoices("isError", "is_error"),
+        description="Whether the grading itself failed.",
+    )
+    subscores: list[SubScore] | None = Field(default=None, description="Its parts.")
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the grading itself failed."""
+        return self.isError
+
+    @classmethod
+    def from_float(cls, value: float) -> "EvaluationResult":
+        """A result that has only a reward."""
+        return cls(reward=value)
+
+    @model_validator(mode="after")
+    def _warn(self) -> "EvaluationResult":
+        for text in _doubts(self.reward, self.subscores or ()):
+            warnings.warn(text, stacklevel=2)
+        return self
+
+
+def _doubts(reward: float, parts: "list[SubScore] | tuple[()]") -> list[str]:
+    """What an author may not have meant."""
+    if not parts:
+        return []
+    found: list[str] = []
+    twice = sorted(name for name, count in Counter(p.name for p in parts).items() if count > 1)
+    if twice:
+        found.append(f"Several subscores are named {twice[0]!r}; give each a name of its own.")
+    positive = math.fsum(p.weight for p in parts if p.weight > 0)
+    if abs(positive - 1) > _CLOSE:
+        found.append(f"The positive weights of the subscores sum to {positive:.4g}, not to 1.")
+    total = math.fsum(p.value * p.weight for p in parts)
+    if abs(total - reward) > _CLOSE:
+        found.append(f"The subscores sum to {total:.4g}, and the reward is {reward:.4g}.")
+    return found
+
+
+_ORDER = " (order)"
+
+
+class Before:
+    """The state at the start of a task; reports later differences.
+
+    Args:
+        state: A JSON value, such as a site's state. `changes` reads it again.
+        allowed: Paths that any task may change, such as `mail.open_folder`.
+    """
+
+    def __init__(self, state: Mapping[str, Any], *, allowed: Iterable[str] = ()) -> None:
+        self._state = state
+        self._allowed = tuple(allowed)
+        self._then = _flatten(state)
+
+    def changes(self, *, beside: Iterable[str] = ()) -> list[str]:
+        """The paths that differ now, such as `admin.tickets.T-2009.status`, in order.
+
+        Args:
+            beside: Paths that the task asks to change, with everything below them. The row
+                that holds one may also have another place among its like.
+        """
+        allowed = (*self._allowed, *beside)
+        then, now = self._then, _flatten(self._state)
+        differing = {p for p in then.keys() | now.keys() if then.get(p) != now.get(p)}
+        found = {p for p in differing if not any(_is_below(p, a) for a in allowed)}
+        for path in [p for p in found if p.endswith(_ORDER)]:
+            rows = path.removesuffix(_ORDER)
+            earlier, later = then.get(path, ()), now.get(path, ())
+            moved = {k for k in earlier if any(_is_below(a, f"{rows}.{k}") for a in allowed)}
+            kept = set(earlier) & set(later) - moved
+            if [k for k in earlier if k in kept] == [k for k in later if k in kept]:
+                found.remove(path)
+        return sorted(found)
+
+
+def grade_checks(checks: Mapping[str, bool | float], side_effects: Iterable[str] = ()) -> Grade:
+    """The mean of the checks; half of it if the agent changed something else too.
+
+    Args:
+        checks: Each part of the task, with whether it holds, or to which degree.
+        side_effects: Unwanted differences, as `Before.changes` returns them.
+
+    Raises:
+        ValueError: There is no check, so nothing can be graded.
+    """
+    if not checks:
+        raise ValueError("grade_checks needs one check or more; name each part that was asked for")
+    effects = list(side_effects)
+    share = fmean(float(value) for value in checks.values())
+    parts = [
+        SubScore(name=name, value=float(value), weight=1 / len(checks))
+        for name, value in checks.items()
+    ]
+    if effects:
+        info = {"changed": effects[:20]}
+        parts.append(SubScore(name="side_effects", value=1, weight=-share / 2, info=info))
+    missing = [name for name, value in checks.items() if float(value) < 1]
+    text = f"Not as asked: {', '.join(missing)}" if missing else "Everything is as asked"
+    if effects:
+        text += f"; something else changed too: {', '.join(effects[:3])}"
+    reward = share / 2 if effects else share
+    return Grade(reward=reward, subscores=tuple(parts), content=f"{text}.")
+
+
+def _flatten(value: Any, path: str = "") -> dict[str, Any]:
+    """Every leaf by its path; rows with an `id` or a `number` go by it, their order beside them."""
+    flat: dict[str, Any] = {}
+    rows: dict[str, Any] = {}
+    if isinstance(value, Mapping):
+        rows = {str(k): v for k, v in cast("Mapping[Any, Any]", value).items()}
+    elif isinstance(value, list) and all(_key(row) for row in cast("list[Any]", value)):
+        rows = {str(_key(row)): row for row in cast("list[Any]", value)}
+        flat[f"{path}{_ORDER}"] = tuple(rows)
+    else:
+        return {path: repr(cast("Any", value))}
+    for name, row in rows.items():
+        flat |= _flatten(row, f"{path}.{name}" if path else name)
+    return flat
+
+
+def _key(row: Any) -> Any:
+    if not isinstance(row, Mapping):
+        return None
+    fields = cast("Mapping[str, Any]", row)
+    return fields.get("id") or fields.get("number")
+
+
+def _is_below(path: str, parent: str) -> bool:
+    return path == parent or path.startswith((f"{parent}.", f"{parent}{_ORDER}"))
 
 
 async def combine(

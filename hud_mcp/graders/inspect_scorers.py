@@ -4,15 +4,216 @@ The rules are those of `inspect_ai.scorer` (MIT, github.com/UKGovernmentBEIS/ins
 is odd in them, so that scores can be compared.
 """
 
+import math
 import re
 import string
+import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Literal, get_args
 
 from hud_mcp.environment.function import Function
-from hud_mcp.graders.inspect_numbers import inspect_number
-from hud_mcp.graders.letters import Location, letter_of
 
-__all__ = ["INCLUDES", "choice", "includes", "match"]
+__all__ = [
+    "INCLUDES",
+    "LOCATIONS",
+    "Location",
+    "choice",
+    "includes",
+    "inspect_number",
+    "letter_of",
+    "match",
+]
+
+
+Location = Literal["begin", "end", "any", "exact"]
+LOCATIONS: tuple[Location, ...] = get_args(Location)
+
+_LETTERS = 26
+
+
+def letter_of(index: int) -> str:
+    """What stands before a choice: letters, then numbers from 1."""
+    return chr(ord("A") + index) if index < _LETTERS else str(index - _LETTERS + 1)
+
+
+_EDGES = "!?:;()[]{}'\"`"
+"""What may stand at a number; signs of bounds and of roughness are no part of this."""
+_MINUS, _PLUS = "-\u2212\ufe63\uff0d负負", "+\uff0b\ufe62正"
+_POINTS, _GROUPS = "\u066b\uff0e", ",\uff0c\ufe50、\u066c\u2007\u2008'\u2019\u02bc\uff07"
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+_DIGITS = {
+    sign: value
+    for value, signs in enumerate(
+        (
+            "零〇○",
+            "一壹幺",
+            "二贰貳两兩",
+            "三叁參",
+            "四肆",
+            "五伍",
+            "六陆陸",
+            "七柒",
+            "八捌",
+            "九玖",
+        )
+    )
+    for sign in signs
+}
+_TENS = {"廿": 20, "卅": 30, "卌": 40}
+_UNITS = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1000, "仟": 1000}
+_MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 10**12}
+_POINT_WORDS = "点點"
+_CHINESE = frozenset("".join([*_DIGITS, *_TENS, *_UNITS, *_MYRIADS, _POINT_WORDS, "负負"]))
+
+
+def inspect_number(text: str, *, trim: bool = True) -> float | None:
+    """A finite number, or None.
+
+    Args:
+        text: One word, or a whole answer.
+        trim: Whether punctuation around it is ignored.
+    """
+    text = text.strip(_EDGES) if trim else text
+    for read in (float, _of_signs):
+        try:
+            found = read(text)
+        except (ValueError, OverflowError, ZeroDivisionError, TypeError):
+            continue
+        if math.isfinite(found):
+            return found
+    return None
+
+
+def _of_signs(text: str) -> float:
+    """A number in any script, with its signs, a fraction at its end, and a raised exponent.
+
+    Raises:
+        ValueError: It is none.
+    """
+    text, is_negative = text.strip(), False
+    while text and text[0] in _MINUS + _PLUS:
+        is_negative ^= text[0] in _MINUS
+        text = text[1:].lstrip()
+    sign = -1.0 if is_negative else 1.0
+    if len(text) == 1:
+        return sign * unicodedata.numeric(text)
+    base, exponent = _raised(text)
+    value = sign * _with_fraction(base)
+    # A negative base with a fractional power cannot be: an exponent is whole.
+    return value if exponent is None else float(value**exponent)
+
+
+def _raised(text: str) -> tuple[str, int | None]:
+    """What stands before a raised exponent, and the exponent."""
+    kept = text.rstrip(f" \t\n\u00a0\u202f\u2009{_GROUPS}")
+    base = kept.rstrip("⁰¹²³⁴⁵⁶⁷⁸⁹")
+    if len(base) == len(kept):
+        return text.strip(), None
+    base = base[:-1] if base.endswith(("⁻", "⁺")) else base
+    exponent = kept[len(base) :]
+    if not base.rstrip():
+        return text.strip(), None
+    return base.rstrip(), int(exponent.translate(_RAISED))
+
+
+def _with_fraction(text: str) -> float:
+    places = [i for i, sign in enumerate(text) if 0 < unicodedata.numeric(sign, 0) < 1]
+    if not places:
+        return _without_marks(text)
+    head, tail = text[: places[0]].strip(), text[places[0] + 1 :]
+    if len(places) > 1 or tail.strip().strip(_GROUPS):
+        raise ValueError(text)
+    return (_without_marks(head) if head else 0.0) + unicodedata.numeric(text[places[0]])
+
+
+def _without_marks(text: str) -> float:
+    # Where a Chinese reading fails, its digits may still stand among those of other scripts.
+    readings = [_chinese] if _CHINESE.intersection(text) else []
+    for read in (*readings, _of_any_script):
+        with suppress(ValueError):
+            return read(text)
+    return unicodedata.numeric(text) if len(text) == 1 else math.nan
+
+
+def _of_any_script(text: str) -> float:
+    return float(_ascii(text))
+
+
+def _ascii(text: str) -> str:
+    """Digits of any script as Python reads them; separators of thousands are left out.
+
+    Raises:
+        ValueError: There is another sign among them.
+    """
+    point = "." if "." in text else ""
+    after_comma = text.rpartition(",")[2]
+    if "," in text and (
+        text.rfind(",") > text.rfind(".") >= 0
+        or (not point and 1 <= sum(_digit(sign) is not None for sign in after_comma) <= 3)  # noqa: PLR2004  # Inspect's rule
+    ):
+        point = ","
+    made: list[str] = []
+    for place, sign in enumerate(text):
+        if sign in _POINTS or sign == point:
+            made.append(".")
+        elif sign in "eE":
+            made.append("e")
+        elif sign in _MINUS[:4] + _PLUS[:3] and text[place - 1] in "eE" and place:
+            made.append("-" if sign in _MINUS else "+")
+        elif (digit := _digit(sign)) is not None:
+            made.append(digit)
+        elif not (sign in _GROUPS or sign.isspace() or (point and sign in ",.")):
+            raise ValueError(text)
+    return "".join(made)
+
+
+def _digit(sign: str) -> str | None:
+    value = unicodedata.digit(sign, _DIGITS.get(sign, -1))
+    return None if value < 0 else str(value)
+
+
+def _chinese(text: str) -> float:
+    whole, part = text, ""
+    for point in "点點\uff0e.":
+        if point in text:
+            whole, _, part = text.partition(point)
+            break
+    if any(sign in _UNITS or sign in _MYRIADS or sign in _TENS for sign in whole):
+        value = _chinese_units(whole)
+    else:
+        value = int(_chinese_digits(whole) or "0")
+    base, fraction = 0.1, 0.0
+    for digit in _chinese_digits(part):
+        fraction += int(digit) * base
+        base /= 10.0
+    return float(value) + fraction
+
+
+def _chinese_digits(text: str) -> str:
+    digits = [_digit(sign) for sign in text if not sign.isspace()]
+    if None in digits:
+        raise ValueError(text)
+    return "".join(filter(None, digits))
+
+
+def _chinese_units(text: str) -> int:
+    total = section = number = 0
+    for sign in text:
+        if sign.isspace() or sign in "零〇○":
+            continue
+        if sign in _TENS:
+            section += _TENS[sign]
+        elif sign in _UNITS:
+            section, number = section + (number or 1) * _UNITS[sign], 0
+        elif sign in _MYRIADS:
+            total, section, number = total + (section + number) * _MYRIADS[sign], 0, 0
+        elif (digit := _digit(sign)) is not None:
+            number = int(digit)
+        else:
+            raise ValueError(text)
+    return total + section + number
+
 
 _SIGNS = re.compile(r"[$,£€*_]")
 _ESCAPED = re.compile(r"\\([$,£€*_])")

@@ -13,8 +13,7 @@ import re
 from collections import deque
 from typing import Any
 
-from hud_mcp.graders.markup import unmarked
-from hud_mcp.graders.visible import visible
+from hud_mcp.graders.visible import unmarked, visible
 
 __all__ = ["read_number"]
 

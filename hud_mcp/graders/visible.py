@@ -1,11 +1,13 @@
-"""The part of a text that a reader can see: what nobody tells apart is written in one way.
+"""The visible part of a text: signs that no reader tells apart become one, and markup goes.
 
 The kinds of signs are Unicode's own properties, as the `regex` library has them: the standard
 library knows neither which signs are invisible nor which ones end a sentence. Letters of two
 scripts that look alike stay different, because the tables of them take `1` for `l` too.
 """
 
+import re
 import unicodedata
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,8 @@ from hud_mcp.base import libraries
 if TYPE_CHECKING:
     import regex
 
-__all__ = ["one_line", "trimmed", "visible", "without_stops"]
+__all__ = ["one_line", "trimmed", "unmarked", "visible", "without_stops"]
+
 
 _SINGLE = "`\u00b4\u02b9\u02bb\u02bc\u02bd\u02c8\u055a\u2018-\u201b\u2032\u2035\u2039\u203a"
 """Marks that stand for an apostrophe or a single quote; every other quotation mark is double."""
@@ -110,3 +113,61 @@ class _Signs:
 
 # Made with the first text that is not ASCII: a server's start does not wait for the library.
 _signs = cache(_Signs)
+
+
+def _fraction(found: re.Match[str]) -> str:
+    """A fraction on one line, apart from the number before it."""
+    return f"{found[1]} {found[2]}/{found[3]}" if found[1] else f"{found[2]}/{found[3]}"
+
+
+_SIZES = r"left|right|displaystyle|textstyle|[bB]igg?[lr]?"
+_FACES = r"text(?:bf|it|rm|sf|tt)?|math(?:bf|it|rm|sf)|boxed|fbox|emph|operatorname"
+_SIGNS = {
+    "times|ast": "\u00d7", "cdot": "·", "div": "÷", "pm|mp": "±", "le|leq|lt|ge|geq|gt": "≤",
+    "ne|neq": "≠", "approx|sim|simeq|equiv": "≈", "to|rightarrow|Rightarrow|implies": "→",
+    "quad|qquad|thinspace": " ", "degree": "°",
+}  # fmt: skip
+"""Commands, and the signs that they stand for; for a bound it does not matter which one it is."""
+_PART = r"\s*\{\s*([-+]?[\d.,]+)\s*\}"
+
+_LATEX: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(rf"\\(?:{_SIZES})(?![A-Za-z])"), ""),
+    (re.compile(r"\{([.,'])\}"), r"\1"),
+    (re.compile(r"\\!"), ""),
+    (re.compile(r"\\[,;:> ]"), " "),
+    (re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ)"), "°"),
+    (re.compile(r"\\([$%#&_{}])"), r"\1"),
+    (re.compile(r"\\[()\[\]]"), " "),
+    *((re.compile(rf"\\(?:{names})(?![A-Za-z])"), sign) for names, sign in _SIGNS.items()),
+    (re.compile(rf"(\d)?[ ]?[ ]?\\[dtc]?frac{_PART}{_PART}"), _fraction),
+    (re.compile(r"(\d)?[ ]?[ ]?\\[dtc]?frac\s*(\d)\s*(\d)(?!\d)"), _fraction),
+    *((re.compile(rf"\\(?:{_FACES})\s*\{{([^{{}}]*)\}}"), r" \1 "),) * 3,  # one in the other
+)
+_HTML: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"<sup>\s*([^<>]{1,40}?)\s*</sup>", re.IGNORECASE), r"^{\1}"),
+    (re.compile(r"<sub>", re.IGNORECASE), "_"),
+    (re.compile(r"</?(?:b|i|u|em|strong|p|br|span|div|sub|code|td|tr|li|math)(?: [^<>]*)?/?>",
+                re.IGNORECASE), " "),
+)  # fmt: skip
+_EMPHASIS = re.compile(
+    # Stars that are no sign of a product or a power, and underscores that join nothing.
+    r"(?<!\*)\*{1,3}(?!\*)(?!(?<=[\w)]\*)[\w(])(?!(?<=[\d)]\*\*)[-\d(])"
+    r"(?!(?<=\ \*)\ )(?!(?<=\ \*\*)\ )"
+    r"|(?<![^\W_])_+|_+(?![^\W_])"
+)
+_LONG_DASH = re.compile(r"--+")
+
+
+def unmarked(text: str) -> str:
+    """A text without markup.
+
+    Args:
+        text: What `visible` made of one.
+    """
+    if "\\" in text or "{" in text:
+        for pattern, replacement in _LATEX:
+            text = pattern.sub(replacement, text)
+    if "<" in text:
+        for pattern, replacement in _HTML:
+            text = pattern.sub(replacement, text)
+    return _LONG_DASH.sub("\u2014", _EMPHASIS.sub("", text))

@@ -14,8 +14,8 @@ from tables import each_of
 
 from hud_mcp.errors import BrokenByAgent, EnvironmentFailed, GraderFailed
 from hud_mcp.graders import BashGrader, combine
-from hud_mcp.graders.readers import runs_no_code
-from hud_mcp.graders.shells import RunsCommands
+from hud_mcp.graders.bash import runs_no_code
+from hud_mcp.graders.commands import RunsCommands
 from hud_mcp.sandbox import SandboxLimits
 from hud_mcp.values.grade import SubScore
 from hud_mcp.world import Opening, current_world

@@ -12,7 +12,7 @@ import pytest
 from tables import each_of
 
 from hud_mcp import graders
-from hud_mcp.graders.results import EvaluationResult, SubScore
+from hud_mcp.graders.combination import EvaluationResult, SubScore
 
 RULES = Path(__file__).resolve().parent / "hud_rules.py"
 

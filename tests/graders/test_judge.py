@@ -19,8 +19,7 @@ from waiting import PATIENCE_S
 from hud_mcp.errors import GraderFailed
 from hud_mcp.graders import LLMJudgeGrader, combine
 from hud_mcp.graders.endpoint import Unreadable, find_endpoint
-from hud_mcp.graders.judge import _question, _read_criteria
-from hud_mcp.graders.verdicts import VerdictCache, read_verdict
+from hud_mcp.graders.judge import VerdictCache, _question, _read_criteria, read_verdict
 from hud_mcp.values.grade import SubScore
 
 pytestmark = pytest.mark.anyio

@@ -30,7 +30,7 @@ PLUGIN = Plugin(
         "hud_mcp.adapters": "hud_mcp.values.action",
         "hud_mcp.adapters.common": "hud_mcp.values.action",
         "hud_mcp.adapters.common.types": "hud_mcp.values.action",
-        "hud_mcp.agents.types": "hud_mcp.graders.results",
+        "hud_mcp.agents.types": "hud_mcp.graders.combination",
         "hud_mcp.capabilities": "hud_mcp.plugins.hud.capabilities",
         "hud_mcp.contexts": "hud_mcp.loading.contexts",
         "hud_mcp.credential": "hud_mcp.session.caller",

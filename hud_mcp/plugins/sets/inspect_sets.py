@@ -15,7 +15,7 @@ from typing import Any, Literal, cast, get_args
 from hud_mcp.base.text import read_text_file
 from hud_mcp.environment.task import Task
 from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
-from hud_mcp.graders.letters import Location, letter_of
+from hud_mcp.graders.inspect_scorers import Location, letter_of
 from hud_mcp.plugins.sets.files import keep_bytes, keep_file
 from hud_mcp.plugins.sets.imports import given_file, row, row_id
 

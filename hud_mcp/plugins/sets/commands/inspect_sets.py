@@ -9,7 +9,7 @@ from hud_mcp.cli.help import Command
 from hud_mcp.cli.output import cell, make_console
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError
-from hud_mcp.graders.letters import LOCATIONS
+from hud_mcp.graders.inspect_scorers import LOCATIONS
 from hud_mcp.loading.public import count
 from hud_mcp.plugins.sets.inspect_sets import FIELDS, SCORERS, InspectChoice, read_inspect
 

@@ -1,0 +1,359 @@
+"""The places of a grader's command: a session's shell, a verifier, or a process of the server."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, runtime_checkable
+
+import anyio.to_thread
+
+from hud_mcp.base.reaper import reaped
+from hud_mcp.errors import ActionFailed, BrokenByAgent, GraderFailed
+from hud_mcp.sandbox.process import Excerpt, Output, readable, shell_status
+
+__all__ = [
+    "KEPT_BYTES",
+    "Clean",
+    "CleanEnd",
+    "CommandEnd",
+    "OpensVerifiers",
+    "RunsCommands",
+    "run_in_session",
+    "run_in_verifier",
+    "run_on_server",
+]
+
+
+class CommandEnd(Protocol):
+    """How a command ended in a world."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 for success; 128 and the signal's number where one ended it."""
+        ...
+
+    @property
+    def output(self) -> str:
+        """What it wrote, on both streams."""
+        ...
+
+    @property
+    def stopped(self) -> str | None:
+        """Why it was stopped from outside, or None."""
+        ...
+
+
+@runtime_checkable
+class RunsCommands(Protocol):
+    """A world with a shell, as this grader needs it."""
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: str = "",
+        timeout_s: float | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> CommandEnd:
+        """Run a line of bash to its end.
+
+        Raises:
+            ActionFailed: It cannot run; the text says why.
+        """
+        ...
+
+
+class CleanEnd(Protocol):
+    """How a command ended in a verifier."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 for success; 128 and a signal's number where one ended it."""
+        ...
+
+    @property
+    def stdout(self) -> str:
+        """What it wrote."""
+        ...
+
+    @property
+    def stderr(self) -> str:
+        """What it wrote as errors."""
+        ...
+
+    @property
+    def stopped(self) -> str | None:
+        """Why it was stopped from outside, or None."""
+        ...
+
+
+class Clean(Protocol):
+    """A verifier, as this grader needs it."""
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """Outputs that are not there."""
+        ...
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """What was not copied."""
+        ...
+
+    async def run(
+        self,
+        command: str,
+        *,
+        timeout_s: float | None = None,
+        cwd: str = "",
+        env: Mapping[str, str] | None = None,
+    ) -> CleanEnd:
+        """Run a line of bash to its end."""
+        ...
+
+
+@runtime_checkable
+class OpensVerifiers(Protocol):
+    """A world that offers a clean place for grading; `ShellWorld.verifier` says what it is."""
+
+    def verifier(
+        self,
+        files: str | os.PathLike[str] | None = None,
+        copy: str | Iterable[str] | Mapping[str, str] = (),
+        *,
+        originals: Iterable[str] = (),
+    ) -> AbstractAsyncContextManager[Clean]:
+        """Open one."""
+        ...
+
+
+_SHOWN = 20
+"""Of what was not copied, the record has no more."""
+_WEAK = (
+    "It ran in the agent's own sandbox, by whatever the agent left there: files, programs, "
+    "and what still runs."
+)
+
+
+async def run_in_verifier(
+    clean: Clean,
+    command: str,
+    cwd: str,
+    timeout_s: float,
+    env: Mapping[str, str] | None,
+) -> dict[str, Any]:
+    """Run a line of bash where the agent has not been, and tell how it ended."""
+    started = anyio.current_time()
+    end = await clean.run(command, cwd=cwd, timeout_s=timeout_s, env=env)
+    took_s = anyio.current_time() - started
+    beside = {"missing": _some(clean.missing), "left_out": _some(clean.left_out)}
+    return {
+        **_ended(end.exit_code, end.stopped, timeout_s, took_s),
+        "stdout": _ends_of(end.stdout),
+        "stderr": _ends_of(end.stderr),
+        "ran_in": "verifier",
+        **{name: each for name, each in beside.items() if each},
+    }
+
+
+async def run_in_session(
+    world: RunsCommands, command: str, cwd: str, timeout_s: float, env: Mapping[str, str] | None
+) -> dict[str, Any]:
+    """Run a line of bash in the world, and tell how it ended.
+
+    Raises:
+        GraderFailed: It cannot run there.
+        BrokenByAgent: The agent made that impossible.
+    """
+    started = anyio.current_time()
+    try:
+        end = await world.run(command, cwd=cwd, timeout_s=timeout_s, env=env)
+    except BrokenByAgent:
+        raise
+    except ActionFailed as exc:
+        raise GraderFailed(f"BashGrader cannot run its command: {exc}") from exc
+    took_s = anyio.current_time() - started
+    return {
+        **_ended(end.exit_code, end.stopped, timeout_s, took_s),
+        "stdout": _ends_of(end.output),
+        "stderr": "",
+        "ran_in": "session",
+        "weak": _WEAK,
+    }
+
+
+def _ended(exit_code: int, stopped: str | None, timeout_s: float, took_s: float) -> dict[str, Any]:
+    """What is told of an end in a sandbox."""
+    timed_out = stopped is not None and (took_s >= timeout_s or "took longer" in stopped)
+    return {
+        "exit_code": None if stopped is not None else exit_code,
+        "timed_out": timed_out,
+        **({"stopped": stopped} if stopped is not None else {}),
+        **({"timeout": min(timeout_s, round(took_s, 3))} if timed_out else {}),
+    }
+
+
+def _ends_of(text: str) -> str:
+    """The first half and the last of what the record keeps of a text."""
+    kept = Excerpt(KEPT_BYTES)
+    kept.add(text.encode("utf-8", "replace"))
+    return kept.taken().decode("utf-8", "replace")
+
+
+def _some(reasons: Mapping[str, str]) -> dict[str, str]:
+    return dict(list(reasons.items())[:_SHOWN])
+
+
+KEPT_BYTES = 64 * 1024
+"""Of each stream, the first half and the last."""
+_MOST_BYTES = 64 * 1024 * 1024
+"""What a command may write in all; with more it is stopped."""
+_END_S = 5.0
+"""How long a command that was killed may take to be gone."""
+_PASSED_ON = {
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+}
+"""What a command outside of a sandbox gets of the server's environment, and each `LC_…`."""
+
+
+async def run_on_server(
+    command: str, cwd: str, timeout_s: float, env: Mapping[str, str] | None
+) -> dict[str, Any]:
+    """Run a line of bash beside the server, and end all that it has started.
+
+    Args:
+        command: The line.
+        cwd: A folder of this machine; empty for the server's own.
+        timeout_s: Longer than this it may not take.
+        env: More environment variables.
+
+    Returns:
+        What a `BashGrader` tells of it.
+
+    Raises:
+        GraderFailed: There is no bash, or no such folder.
+
+    If this call is cancelled, it kills the command and its processes.
+    """
+    bash = shutil.which(
+        "bash", path=f"/bin{os.pathsep}/usr/bin{os.pathsep}{os.environ.get('PATH', '')}"
+    )
+    if os.name != "posix" or bash is None:
+        raise GraderFailed(
+            "BashGrader finds no bash on this machine. Install it, or use a shell world."
+        )
+    if cwd and not await anyio.Path(cwd).is_dir():
+        raise GraderFailed(
+            f"BashGrader cannot run its command: {cwd!r} is not a folder here. Name one."
+        )
+    running = _Running(bash, command, cwd or None, env)
+    try:
+        with anyio.move_on_after(timeout_s) as bound:
+            await running.wait()
+        stopped = (
+            f"it took longer than {timeout_s:g} s" if bound.cancelled_caught else running.stopped
+        )
+    finally:
+        running.kill()
+        with anyio.move_on_after(_END_S, shield=True):
+            await running.wait()
+        exit_code = running.exit_code
+        running.close()
+    return {
+        "exit_code": exit_code if stopped is None else None,
+        "stdout": running.out.taken().decode("utf-8", "replace"),
+        "stderr": running.err.taken().decode("utf-8", "replace"),
+        "timed_out": bound.cancelled_caught,
+        "ran_in": "server",
+        **({"stopped": stopped} if stopped is not None else {}),
+        **({"timeout": timeout_s} if bound.cancelled_caught else {}),
+    }
+
+
+class _Running:
+    """A command under way. Started at once: there is no moment at which it could be lost.
+
+    Raises:
+        GraderFailed: It could not be started.
+    """
+
+    def __init__(
+        self, bash: str, command: str, cwd: str | None, env: Mapping[str, str] | None
+    ) -> None:
+        self.stopped: str | None = None
+        out_read, out_write = os.pipe()
+        err_read, err_write = os.pipe()
+        try:
+            self._process = subprocess.Popen(  # noqa: S603  # the author's own command
+                reaped([bash, "--noprofile", "--norc", "-c", command]),
+                stdin=subprocess.DEVNULL,
+                stdout=out_write,
+                stderr=err_write,
+                cwd=cwd,
+                env={**_environment(), **(env or {})},
+                start_new_session=True,
+            )
+        except OSError as exc:
+            os.close(out_read)
+            os.close(err_read)
+            raise GraderFailed(f"BashGrader cannot start {bash}: {exc.strerror}.") from exc
+        finally:
+            os.close(out_write)
+            os.close(err_write)
+        self.out, self.err = self._collect(out_read), self._collect(err_read)
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended, as shells tell it; None while it runs."""
+        code = self._process.poll()
+        return None if code is None else shell_status(code)
+
+    async def wait(self) -> None:
+        """Wait for the end of the command, and of what it left behind, which is killed then."""
+        if self._process.returncode is not None:
+            return
+        if hasattr(os, "pidfd_open"):
+            ending = os.pidfd_open(self._process.pid)
+            try:
+                await readable(ending)
+            finally:
+                os.close(ending)
+            return
+        await anyio.to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
+
+    def kill(self) -> None:
+        """End it, and everything that it has started. What it wrote until now is read."""
+        self._end()
+        self.out.drain()
+        self.err.drain()
+
+    def close(self) -> None:
+        """Let go of what is left of it."""
+        self.out.close()
+        self.err.close()
+
+    def _collect(self, fd: int) -> Output:
+        return Output(fd, kept_bytes=KEPT_BYTES, most_bytes=_MOST_BYTES, on_overflow=self._overflow)
+
+    def _overflow(self) -> None:
+        self.stopped = f"it wrote more than {_MOST_BYTES} bytes"
+        self._end()
+
+    def _end(self) -> None:
+        self._process.terminate()  # the reaper, which kills all the others
+
+
+def _environment() -> dict[str, str]:
+    """What is passed on of the server's own environment."""
+    return {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith("LC_")}

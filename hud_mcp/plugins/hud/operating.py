@@ -197,7 +197,7 @@ async def _graded_by_template(session: Session) -> Measurement:
     if receipt is None:
         given = session.state.answer
         answer = session.life.measuring.final_response or "" if given is None else given
-        with suppress(SessionEnded):  # what it ended with is told below
+        with suppress(SessionEnded):  # its end is reported below
             await session.respond(answer)
         receipt = session.receipt
     if receipt is None or receipt.outcome not in (Outcome.GRADED, Outcome.GRADING_FAILED):

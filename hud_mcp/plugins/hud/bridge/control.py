@@ -322,7 +322,7 @@ def _read_bindings(given: list[Any]) -> tuple[dict[str, dict[str, Any]], list[st
         name, url, params = each.get("name"), each.get("url"), each.get("params")
         try:
             if not isinstance(name, str) or not name:
-                raise ValueError("it has no name")  # noqa: TRY301  # as what urlsplit raises
+                raise ValueError("it has no name")  # noqa: TRY301  # like the errors of urlsplit
             if not isinstance(url, str) or not urlsplit(url).hostname:
                 raise ValueError("it has no address")  # noqa: TRY301  # the same
             _ = urlsplit(url).port

@@ -242,7 +242,7 @@ class DesktopWorld(World):
                     x, y = self._vnc.x, self._vnc.y
                     for step in range(
                         1, _DRAG_STEPS + 1
-                    ):  # what is dropped on wants to see it come
+                    ):  # the target of a drop expects moves on the way
                         part = step / _DRAG_STEPS
                         self._vnc.point(x + (point.x - x) * part, y + (point.y - y) * part)
                         await anyio.sleep(_DRAG_PAUSE_S)

@@ -130,7 +130,7 @@ async def _connect(origin: Origin) -> Control:
     except EnvironmentFailed as exc:
         if not isinstance(exc.__cause__, ChannelFailed):
             raise
-        # Whoever starts a server may know the address; an agent, who is told later, may not.
+        # The person who starts a server may know its address; an agent, which asks later, may not.
         raise EnvironmentFailed(f"The HUD server cannot be reached: {exc.__cause__}") from exc
 
 

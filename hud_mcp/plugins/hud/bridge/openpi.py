@@ -1,8 +1,8 @@
 """The client side of `openpi/0`: MessagePack with arrays, over a WebSocket.
 
 A connection claims one robot, and receives its observation now and after each action. HUD's server
-moves a robot only for an action, and drops a connection that is silent for half a minute. So each
-call has a new connection, and the robot waits between calls.
+moves a robot only for an action, and drops a connection that is silent for half a minute. Therefore
+each call has a new connection, and the robot waits between calls.
 """
 
 import asyncio

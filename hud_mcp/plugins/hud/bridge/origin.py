@@ -304,7 +304,7 @@ class Child:
                 stderr=subprocess.PIPE,
                 # Signals of this terminal pass it by: it ends when its standard input closes.
                 start_new_session=True,
-                # What our own tokens open is none of its business.
+                # It needs no token of ours.
                 env={k: v for k, v in os.environ.items() if not k.startswith("HUD_MCP_")},
             )
         )

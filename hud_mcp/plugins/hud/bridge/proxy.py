@@ -1,7 +1,7 @@
 """MCP servers of capabilities as tools: of a HUD environment, and of environments of ours.
 
-The task that enters a client's task groups must leave them. So each connection has a task that
-owns it, and calls come from others.
+The task that enters a client's task groups must leave them. Therefore each connection has a task
+that owns it, and calls come from others.
 """
 
 import asyncio
@@ -175,7 +175,7 @@ class ToolServer:
                     ready.cancel()
                 else:
                     ready.set_exception(exc)
-                return  # who waits for it is told
+                return  # the future has the error
             if not self._leave.is_set() and not isinstance(exc, asyncio.CancelledError):
                 return  # the next call finds it closed, and connects again
             if not isinstance(exc, Exception):
@@ -289,7 +289,7 @@ async def _connect(
             http_client=await stack.enter_async_context(http),
             max_sse_event_size=_EVENT_BYTES,
         )
-    # What HUD calls mcp is that of 2025-11-25: nothing needs to be found out.
+    # HUD's mcp is that of 2025-11-25: no era needs to be negotiated.
     return await stack.enter_async_context(libraries.Client(transport, mode="legacy"))
 
 

@@ -1,7 +1,7 @@
 """The tasks in a HUD author's file beside its templates: `tasks = [count(word="x")]`.
 
-HUD's server tells only templates. So the interpreter that has `hud` reads the file once more, as
-HUD's own command does.
+HUD's server tells only templates. Therefore the interpreter that has `hud` reads the file once
+more, as HUD's own command does.
 """
 
 import asyncio
@@ -106,7 +106,7 @@ def listed_tasks(
         try:
             if template is None:
                 raise InvalidTask("its template cannot be bridged")  # noqa: TRY301  # one of several
-            if row["verified"]:  # whose grade is the one that counts with HUD
+            if row["verified"]:  # with HUD, the verifier's grade counts
                 raise InvalidTask("it is graded by a verifier of HUD's")  # noqa: TRY301  # the same
             template.arguments.parse(row["args"])
             found.append(

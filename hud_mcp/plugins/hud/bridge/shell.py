@@ -269,7 +269,7 @@ async def _prepare(connection: "asyncssh.SSHClientConnection") -> None:
     """Let the server make its sandbox, which HUD's does for the very first command.
 
     Meanwhile it refuses all others; and if the first command is cut off, it refuses everybody from
-    then on. So nothing may cancel this, and a refused caller asks again.
+    then on. Therefore nothing may cancel this, and a refused caller asks again.
     """
     end = asyncio.get_running_loop().time() + _PREPARE_S
     while True:
@@ -284,7 +284,7 @@ async def _prepare(connection: "asyncssh.SSHClientConnection") -> None:
 async def _leave(preparing: asyncio.Task[None], stack: AsyncExitStack) -> None:
     await asyncio.wait([preparing])
     if not preparing.cancelled():
-        preparing.exception()  # who asked has gone
+        preparing.exception()  # the caller has gone
     await stack.aclose()
 
 

@@ -1,6 +1,6 @@
 """Run HUD's server in the interpreter that has `hud`. It ends with the process that started it.
 
-The pipe on standard input tells that the starter lives; nobody else has its other end. When it
+The pipe on standard input tells that the starter lives; nobody else has its other end. After it
 closes, the server has a while for its shutdown hooks, and then ends with everything that it
 started. The arguments are those of `python -m hud.environment.server`.
 """

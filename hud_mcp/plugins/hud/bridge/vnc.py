@@ -115,7 +115,7 @@ class Vnc(asyncio.Protocol):
         self._check()
         self.x, self.y = round(x), round(y)
         self.buttons = self.buttons if buttons is None else buttons
-        self._client.x, self._client.y = self.x, self.y  # where the library draws the pointer
+        self._client.x, self._client.y = self.x, self.y  # the library draws the pointer there
         self._client.pointerEvent(self.x, self.y, self.buttons)
 
     def key(self, keysym: int, *, down: bool) -> None:
@@ -133,7 +133,7 @@ class Vnc(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    # What follows is called by asyncio.
+    # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:  # noqa: D102
         self._transport = cast("asyncio.Transport", transport)
@@ -142,7 +142,7 @@ class Vnc(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:  # noqa: D102
         try:
             self._client.dataReceived(data)
-        except Exception as exc:  # noqa: BLE001  # of the library: it cannot read on after that
+        except Exception as exc:  # noqa: BLE001  # an error of the library, which cannot read on
             logger.info("a VNC server's message could not be read: %r", exc)
             self._end(f"its messages cannot be read ({type(exc).__name__})")
 

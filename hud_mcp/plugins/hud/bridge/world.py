@@ -371,7 +371,7 @@ class BridgeWorld(World):
         try:
             yield
         except EnvironmentFailed as exc:
-            # Of the capability: the session may go on without it.
+            # An error of the capability: the session may go on without it.
             await self._control.check()
             raise ActionFailed(f"{name}: {exc}") from exc
         except HudMcpError:

@@ -92,7 +92,7 @@ def serve_command(**options: Any) -> None:
     """
     configure_logging(options["log_level"])
     raise_file_limit()
-    # Whoever started this may read the one line and no more; children must not fill its pipe.
+    # The starter may read one line and no more; children must not fill its pipe.
     printed = private_stdout()
     sys.stdout = LineStream(sys.stderr)
     try:

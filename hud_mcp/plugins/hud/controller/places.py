@@ -130,7 +130,7 @@ class Workshop:
         finally:
             await asyncio.wait({feeding}, timeout=1.0)
         printed = _read_now(err_read)
-        self._sandbox.drop_output(err_read)  # what it left behind may write on
+        self._sandbox.drop_output(err_read)  # its background processes may write on
         return answer, printed
 
     async def close(self) -> None:

@@ -90,7 +90,7 @@ _SO_ALREADY = frozenset(
         "Emulation.clearDeviceMetricsOverride",
         "Emulation.setFocusEmulationEnabled",
         "Page.setFontFamilies",
-        # Whoever holds a new page prepares it for the session, and lets it go then.
+        # The holder of a new page prepares it for the session, and then releases it.
         "Runtime.runIfWaitingForDebugger",
     }
 )

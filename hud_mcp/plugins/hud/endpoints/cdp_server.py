@@ -1,8 +1,8 @@
 """A `cdp/1.3` server whose addresses are sessions: each opens its session's pages, and no others.
 
-One Chromium serves all sessions, and its own DevTools port would open all of them to any client. So
-it has none, and this server speaks the protocol instead: only about the targets of one session's
-context (`cdp_connection`), and only with allowed commands (`cdp_rules`).
+One Chromium serves all sessions, and its own DevTools port would open all of them to any client.
+Therefore it has none, and this server speaks the protocol instead: only about the targets of one
+session's context (`cdp_connection`), and only with allowed commands (`cdp_rules`).
 
 An address has a secret in its path, `ws://host:port/devtools/browser/SECRET`, so that it stays
 valid through a tunnel with another host and port. Below it are `/json/version` and `/json/list`,
@@ -339,7 +339,7 @@ class _Client:
                     self._out_chars -= len(text)
             await self._socket.close(1001, self._over)
         except libraries.websockets.ConnectionClosed:
-            return  # whoever reads from it learns it too
+            return  # its reader learns it too
 
 
 _ABOUT = ("/json/version", "/json/list", "/json")

@@ -1,10 +1,11 @@
 """DevTools sessions on a browser's targets, over one session of Playwright.
 
-Playwright drops messages of sessions that it has not opened. So targets are attached to in the
-protocol's older form. In it, a session's messages travel as text inside commands and events of the
-session above (`Target.sendMessageToTarget`), to any depth: page, frame of another process, worker.
-All messages of a target come in one stream of events, in Chromium's order and with its error codes.
-Awaiting replies one by one would lose both. Source: the `Target` domain, `flatten: false`.
+Playwright drops messages of sessions that it has not opened. Therefore targets are attached to in
+the protocol's older form. In it, a session's messages travel as text inside commands and events of
+the session above (`Target.sendMessageToTarget`), to any depth: page, frame of another process,
+worker. All messages of a target come in one stream of events, in Chromium's order and with its
+error codes. Awaiting replies one by one would lose both. Source: the `Target` domain, `flatten:
+false`.
 """
 
 import asyncio
@@ -318,7 +319,7 @@ async def close_pipe(pipe: "CDPSession") -> None:
     try:
         await pipe.detach()
     except libraries.PlaywrightError:
-        return  # what it was for has gone, and it too
+        return  # its target is gone, and it too
 
 
 def parse(raw: str | bytes) -> Mapping[str, Any] | None:

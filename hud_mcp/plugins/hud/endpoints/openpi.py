@@ -279,7 +279,7 @@ def _message(frame: bytes | str) -> dict[str, Any]:
     """
     found: Any = None if isinstance(frame, str) else unpack(frame)
     if not isinstance(found, dict):
-        raise ValueError("a frame is a MessagePack map")  # noqa: TRY004  # of what came, not of ours
+        raise ValueError("a frame is a MessagePack map")  # noqa: TRY004  # the value came from outside
     return cast("dict[str, Any]", found)
 
 

@@ -90,7 +90,7 @@ class Channel(asyncssh.SSHServerProcess[bytes]):
         self._note(_size(height, width))
 
     def _note(self, aside: str | Size) -> None:
-        with contextlib.suppress(asyncio.QueueFull):  # so many at once are meant by nobody
+        with contextlib.suppress(asyncio.QueueFull):  # nobody means this many at the same time
             self.asides.put_nowait(aside)
 
 

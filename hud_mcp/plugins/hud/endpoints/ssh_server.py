@@ -221,7 +221,7 @@ class SshServer:
                         await command.run()
                     finally:
                         use.tell(command.written, exit_code=command.code)
-                command.tell_end()  # only now: what is told has been recorded
+                command.tell_end()  # only now: the record has it
         except (HudMcpError, OSError) as exc:
             with contextlib.suppress(OSError, asyncssh.Error):
                 channel.stderr.write(f"{in_hud_words(str(exc))}\n".encode())

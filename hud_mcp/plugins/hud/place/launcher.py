@@ -31,7 +31,7 @@ def main() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what has ended is gone
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # an ended process is gone
     adopt_orphans()
     for module in json.loads(sys.argv[2]):  # once for all of them
         importlib.import_module(module)

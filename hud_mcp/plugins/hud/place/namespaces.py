@@ -166,7 +166,7 @@ def _end_descendants() -> None:
     """Kill all descendants of this process until none is left."""
     for _attempt in range(400):
         below = _descendants()
-        for number in (signal.SIGSTOP, signal.SIGKILL):  # what is stopped starts no more
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # a stopped process starts nothing
             for pid in below:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)

@@ -77,7 +77,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
         self._closed = False
         self._ended = asyncio.Event()
 
-    # What a generator does.
+    # The methods of a generator.
 
     async def __anext__(self) -> Any:
         """Go on to the next yield."""
@@ -238,7 +238,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write(wire.pack(frame))
 
-    # What it says.
+    # Its frames.
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
         while (frame := await wire.read(reader)) is not None:
@@ -305,7 +305,7 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
         described = f"{self._template.where}: {text}"
         return {"op": "raised", "kind": "ProcessEnded", "described": described, "known": False}
 
-    # What it prints.
+    # Its prints.
 
     def _read_output(self) -> None:
         """Log whole lines; the rest waits for the end of its line, or of the process."""

@@ -1,8 +1,8 @@
 """The program of a template's process: it loads the author's file, and runs one template.
 
 The server decides the times: it sends the answer, the end or the cancellation. It receives the
-prompt, the grade and errors. As in the server's process, the task that owns the generator owns
-nothing else.
+prompt, the grade and errors. The task that owns the generator owns nothing else, as in the server's
+process.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ def run(plan: Mapping[str, Any], control: socket.socket, mounts: Mounts | None) 
     _show_lines()
     try:
         template, root, made = _load(plan, mounts)
-    except BaseException as exc:  # noqa: BLE001  # whatever an author's file does is told
+    except BaseException as exc:  # noqa: BLE001  # every error of an author's file is reported
         wire.send_now(control, _failure(exc, plan["where"]))
         return 1
     if made is not None:

@@ -79,7 +79,7 @@ _inside = False
 
 def note_inside() -> None:
     """Note that this process runs a template of another process."""
-    global _inside  # noqa: PLW0603  # of the whole process
+    global _inside  # noqa: PLW0603  # for the whole process
     _inside = True
 
 
@@ -142,7 +142,7 @@ class OpenedFiles:
 def _is_pipe(path: str) -> bool:
     try:
         return Path(path).is_fifo()
-    except OSError:  # the system tells whoever opens it
+    except OSError:  # the system reports it to the opener
         return False
 
 

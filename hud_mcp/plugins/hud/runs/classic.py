@@ -288,7 +288,7 @@ class ClassicTry:
             with anyio.move_on_after(_CLOSE_S, shield=True) as bound:
                 try:
                     await env.give_up(self._error, by_agent=self._by_agent)
-                except Exception as exc:  # noqa: BLE001  # what was measured stands in the record
+                except Exception as exc:  # noqa: BLE001  # the measurement is in the record
                     self._note("env_close_error", exc)
             if bound.cancelled_caught:
                 self._note("env_close_error", f"it took more than {_CLOSE_S:g} s")

@@ -1,7 +1,7 @@
 """The places where `Taskset.run` runs tasks: this process, a process of ours, or a server.
 
-Each place has the environment on the control channel. So an agent reaches its capabilities in the
-same way everywhere.
+Each place has the environment on the control channel. An agent reaches its capabilities in the same
+way everywhere.
 """
 
 import secrets

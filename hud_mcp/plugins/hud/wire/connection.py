@@ -257,7 +257,7 @@ class Connection:
         except HudMcpError as exc:
             answer = error(FAILED, str(exc))
             answer["error"]["data"] = {"kind": type(exc).__name__}
-        except Exception:  # of this package alone: what an author's code raises is attributed
+        except Exception:  # an error of this package: those of an author's code are attributed
             logger.exception("an operation failed")
             answer = error(INTERNAL, "internal error; the server's log says more")
         await self._send(request_id, answer)
@@ -311,7 +311,7 @@ class Connection:
             by = self._interrupted_by if is_call else None
             text = f"{by} interrupted the task" if by else in_hud_words(str(exc))
             return error(FAILED, text)
-        except Exception:  # of this package alone: what an author's code raises is attributed
+        except Exception:  # an error of this package: those of an author's code are attributed
             logger.exception("a request could not be answered")
             return error(INTERNAL, "internal error; the server's log says more")
 
@@ -427,7 +427,7 @@ class Guest:
         return method != "bye" and not self._writer.is_closing()
 
     async def _result(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        if method == "bye":  # what is held is its runner's
+        if method == "bye":  # the task is its runner's
             return {"goodbye": True}
         if method != "hello":
             raise RpcError(NO_METHOD, f"method not found: {method}")

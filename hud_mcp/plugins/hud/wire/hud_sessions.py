@@ -1,8 +1,8 @@
 """The tasks that the peers of a channel hold, by HUD's session ids.
 
-A HUD session runs one task after the other, and each of our sessions runs one. So a HUD session's
-first task is the session with the same id. Each later task has an id that is derived from it. The
-HUD id alone reaches them all, after a restart too.
+A HUD session runs one task after the other, and each of our sessions runs one. Therefore a HUD
+session's first task is the session with the same id. Each later task has an id that is derived from
+it. The HUD id alone reaches them all, after a restart too.
 """
 
 import time

@@ -289,7 +289,7 @@ class Peer(asyncio.Protocol):
         if len(self._frames) > most and not self._has_ended:
             self._transport.pause_reading()
 
-    # What is refused.
+    # Refusals.
 
     def _refuse(self, exc: BadFrame) -> None:
         """Send the error of a bad frame; after a fatal one, receive nothing more."""

@@ -72,7 +72,7 @@ def fitting(frame: dict[str, Any]) -> bytes:
         return line
     note = f"the reply has {len(line)} bytes, and a frame at most {FRAME_BYTES}"
     result: dict[str, Any] = frame.get("result", {})
-    if "score" in result:  # what was graded is told; the record has the rest
+    if "score" in result:  # the grade is sent; the record has the rest
         kept = {k: result[k] for k in ("score", "done", "trajectory", "graded_at")}
         return encode_frame({**frame, "result": {**kept, "content": f"{note}; the record has it"}})
     return encode_frame({"jsonrpc": "2.0", "id": frame["id"], **error(FAILED, note)})
@@ -230,7 +230,7 @@ _METHODS: Mapping[str, str] = {
 }
 """The method of the wire for each tool that a text may name."""
 
-_PLAIN = "|".join(name for name in _METHODS if name != RESPONSE)  # that one is a word, too
+_PLAIN = "|".join(name for name in _METHODS if name != RESPONSE)  # `response` is a plain word too
 _TOOL = re.compile(
     rf"`({'|'.join(_METHODS)})`"
     rf"|\b({_PLAIN})\b"

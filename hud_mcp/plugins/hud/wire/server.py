@@ -166,7 +166,7 @@ class Channel:
             HudMcpError: The port is not available, or a capability cannot be served here.
             Exception: An initialize hook raised it; nothing listens then.
         """
-        # Before anything is made: what is missing here is told to the person who starts the server.
+        # Before anything is made: the starter learns of a missing requirement.
         self._endpoints.check()
         if self._sessions is None:
             self._sessions = Sessions([self.environment], store=Store(), limits=CHANNEL_LIMITS)

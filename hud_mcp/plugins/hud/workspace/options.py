@@ -55,7 +55,7 @@ DEFAULT_SYSTEM_MOUNTS: tuple[Mount, ...] = (
     Mount("symlink", "usr/sbin", "/sbin"),
     Mount("proc", dst="/proc"),
     Mount("dev", dst="/dev"),
-    Mount("tmpfs", dst="/tmp", mode=0o1777),  # noqa: S108  # of a workspace
+    Mount("tmpfs", dst="/tmp", mode=0o1777),  # noqa: S108  # a workspace's own
 )
 """The parts of the machine in HUD's workspaces. A sandbox here has less of /etc."""
 
@@ -97,7 +97,7 @@ class WorkspaceRoute:
             raise InvalidEnvironment(f"capability={self.capability!r} names no capability.")
         if not self.host or any(sign.isspace() for sign in self.host) or _is_address(self.host):
             raise InvalidEnvironment(f"host={self.host!r} is not a host's name.")
-        if not 1 <= self.port <= 65535:  # noqa: PLR2004  # what TCP has
+        if not 1 <= self.port <= 65535:  # noqa: PLR2004  # the range of TCP
             raise InvalidEnvironment(f"port={self.port!r} is not between 1 and 65535.")
 
     def to_wire(self) -> dict[str, str | int]:

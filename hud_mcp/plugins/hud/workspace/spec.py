@@ -366,7 +366,7 @@ def _why_no_namespaces() -> str | None:
 def _why_not(start: Sequence[str]) -> str | None:
     options = ("--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc")
     try:
-        done = subprocess.run(  # noqa: S603  # what was found above
+        done = subprocess.run(  # noqa: S603  # the reason found above
             [*start, *options, "/bin/true"],
             capture_output=True, text=True, timeout=_PROBE_S, check=False,
         )  # fmt: skip

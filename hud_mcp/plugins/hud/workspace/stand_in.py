@@ -90,7 +90,7 @@ class StandIn:
         """Raise: only agents act."""
         raise ActionFailed(f"A template's own process cannot do {action.type!r}.")
 
-    async def observe(self, look: Look) -> Observation:  # noqa: ARG002  # of the protocol
+    async def observe(self, look: Look) -> Observation:  # noqa: ARG002  # part of the protocol
         """Raise: only agents look."""
         raise ActionFailed("A template's own process reads the folder itself.")
 

@@ -1,7 +1,7 @@
 """The changes of a workspace's files between two looks, as `filetracking/1` tells them.
 
-Files are read inside, beneath the folder and with the agent's rights. So a link of the agent leads
-nowhere else. A file that looks like a secret is never read.
+Files are read inside, beneath the folder and with the agent's rights. Therefore a link of the agent
+leads nowhere else. A file that looks like a secret is never read.
 """
 
 import base64

@@ -33,7 +33,7 @@ def main() -> None:
     sys.path[:0] = call["path"]
     try:
         said = json.dumps({"result": perform(call["function"], call["args"])}, default=plain)
-    except BaseException as exc:  # also SystemExit: it is the controller's, and is told
+    except BaseException as exc:  # also SystemExit: it is the controller's error
         said = json.dumps({"error": f"{type(exc).__name__}: {exc}", "where": where(exc)})
     data = said.encode()
     while data:

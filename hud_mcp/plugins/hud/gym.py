@@ -103,7 +103,6 @@ async def _begin(
     job_id: str | None,
     metadata: dict[str, Any] | None,
 ) -> Environment:
-    """Connect to the place, and start the task."""
     client: Client | None = None
     try:
         current = job or (None if job_id else _current_job())

@@ -153,7 +153,6 @@ async def evaluate(session: Session, calls: Sequence[FunctionConfig] | None = No
 
 
 async def _measure(session: Session, calls: Sequence[FunctionConfig] | None) -> Measurement:
-    """Make `evaluate` calls on the present world, and record their results."""
     life, journal, environment = session.life, session.journal, session.environment
     own = calls is None
     named = session.task.evaluate if calls is None else calls

@@ -179,7 +179,6 @@ class Operations:
         }
 
     async def _set_up(self, params: Mapping[str, Any]) -> Json:
-        """Run the task's `setup`, or `calls` in its place, and look."""
         session = await self._living(params)
         calls = self._read_calls(params.get("calls"), session.environment, Phase.SETUP)
         look = read_look(params, session)
@@ -213,7 +212,6 @@ class Operations:
         return {**self._begun(session), **shown}
 
     async def _urls(self, params: Mapping[str, Any]) -> Json:
-        """Return the addresses of the environment and of the session's live page."""
         found = await self._find(params)
         address = live = None
         if isinstance(found, Session):

@@ -34,6 +34,8 @@ from hud_mcp.worlds.browser.hands import split_chords
 __all__ = ["DESKTOP_ACTIONS", "DesktopWorld", "keysym_of_character", "keysyms"]
 
 
+# pyautogui's names of keys, which agents send, to X11's key symbols, which RFB takes. Source of the
+# numbers: keysymdef.h. A character beyond Latin-1 is its code point with 0x01000000 added.
 _NAMED = {
     "backspace": 0xFF08, "tab": 0xFF09, "\t": 0xFF09, "clear": 0xFF0B, "enter": 0xFF0D,
     "return": 0xFF0D, "\n": 0xFF0D, "\r": 0xFF0D, "pause": 0xFF13, "scrolllock": 0xFF14,
@@ -303,7 +305,6 @@ class DesktopWorld(World):
                     self._vnc.key(keysym, down=False)
 
     async def _wait_until_idle(self) -> None:
-        """Wait until the screen has been still for a moment, within a bound."""
         with anyio.move_on_after(_SETTLE_BOUND_S):
             still = False
             while not still:

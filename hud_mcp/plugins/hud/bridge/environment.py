@@ -326,7 +326,6 @@ class _Capabilities:
             )
 
     def _use_screen(self, uses: Uses) -> str | None:
-        """Let actions work on a screen, if they have none yet."""
         if self._screen is not None:
             return f"actions work on {self._screen.screen!r}, and on one screen only"
         self._screen = uses

@@ -294,7 +294,6 @@ async def _connect(
 
 
 def _observation(result: Any) -> Observation:
-    """Return the texts and the first picture of a tool's result."""
     texts: list[str] = []
     image: Screenshot | None = None
     for block in result.content:

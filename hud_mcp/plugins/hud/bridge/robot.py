@@ -356,7 +356,6 @@ def _values(array: "NDArray[Any]", names: Sequence[str]) -> str:
 
 
 def _picture(cameras: "Mapping[str, NDArray[Any]]", look: Look) -> Screenshot | None:
-    """Return the pictures of all cameras side by side."""
     shots: list[libraries.Image.Image] = []
     for array in cameras.values():
         flat = array[..., 0] if array.shape[-1] == 1 else array

@@ -252,7 +252,6 @@ async def _feed(process: Any, data: bytes) -> None:
 
 
 async def _stop(process: Any) -> None:
-    """Ask a command to end, and leave its channel."""
     if process is None:
         return
     asyncssh = _asyncssh()

@@ -57,7 +57,6 @@ def _relay(reader: int, outside: int) -> None:
 
 
 def _drain() -> None:
-    """Wait a moment until all prints have been passed on."""
     until_s = time.monotonic() + _DRAIN_S
     while _relayed and time.monotonic() < until_s and select.select(_relayed, [], [], 0)[0]:
         time.sleep(_LOOK_S)

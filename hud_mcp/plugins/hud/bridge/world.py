@@ -337,7 +337,6 @@ class BridgeWorld(World):
         opens: Callable[[Control, str, Binding], Awaitable[ServiceT]],
         do: Callable[[ServiceT], Awaitable[T]],
     ) -> T:
-        """Do work with a capability, and connect to it first if needed."""
         self._check_open()
         await self._control.ready()
         async with self._learning_of_end(name):

@@ -330,7 +330,6 @@ def _read(fd: int) -> bytes:
 
 
 def _read_now(fd: int) -> str:
-    """Return the text that is in a pipe now."""
     os.set_blocking(fd, False)
     data = b""
     while True:

@@ -133,7 +133,6 @@ class CdpConnection:
     async def _perform(
         self, name: str, method: str, params: Mapping[str, Any], reply: Reply
     ) -> None:
-        """Perform a command at its receiver."""
         wire = self._wire
         session = self._browser.sessions.get(name)
         attachment = wire.find(name) if wire is not None and session is None else None
@@ -198,7 +197,6 @@ class CdpConnection:
         return reply_first
 
     async def _find_main(self) -> Attachment:
-        """Return the session for commands without a session."""
         if self._main is None:
             if self._pinned is not None:
                 raise DevToolsError("The page is closed. Connect to another one.")

@@ -236,7 +236,6 @@ class CdpServer:
         return None
 
     async def _serve(self, connection: "ServerConnection") -> None:
-        """Serve one client until it or its session's browser leaves."""
         access = self._arrivals.pop(connection)
         if access not in self._accesses:
             return
@@ -346,7 +345,6 @@ _ABOUT = ("/json/version", "/json/list", "/json")
 
 
 async def _about(world: BrowserWorld, what: str, place: str) -> Any:
-    """Return the content of Chromium's HTTP pages about a browser and its pages."""
     if what == "/json/version":
         browser = world.page.context.browser
         version = browser.version if browser is not None else ""

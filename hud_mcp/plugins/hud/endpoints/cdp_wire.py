@@ -238,7 +238,6 @@ class Wire:
         await close_pipe(self._pipe)
 
     def _take(self, via: Attachment | None, method: str, params: dict[str, Any]) -> None:
-        """Note a message of one session."""
         if method == "Target.receivedMessageFromTarget":
             attachment = self._attachments.get(params["sessionId"])
             if attachment is not None:

@@ -113,7 +113,6 @@ class Endpoints:
 
     @property
     def _taken(self) -> set[str]:
-        """The names under which the author publishes other services."""
         return {capability.name for capability in self._environment.capabilities}
 
     async def _open(self) -> bool:

@@ -147,7 +147,6 @@ class _FilesAccess:
             writer.close()
 
     async def _answer(self, asked: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the reply to a request; None for a notification."""
         number, method = asked.get("id"), asked.get("method")
         if not isinstance(number, int):
             return None

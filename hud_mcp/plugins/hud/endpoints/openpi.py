@@ -380,7 +380,6 @@ def _arrays(space: Space) -> "Iterator[tuple[str, str, list[int]]]":
 
 
 def _numbers(seen: Any, space: Space) -> "Iterator[tuple[str, NDArray[Any]]]":
-    """Yield the name and the value of each array of an observation."""
     for name, part, value in _leaves(space, seen):
         form = _form(part)
         if form is not None:

@@ -184,7 +184,6 @@ class SshCommand:
         *,
         on_terminal: bool = False,
     ) -> None:
-        """Carry bytes between a command and its channel until the command has ended."""
         self._process = process
         for fd in (inward, *outward):
             os.set_blocking(fd, False)
@@ -219,7 +218,6 @@ class SshCommand:
                 self._sandbox.drop_output(fd)
 
     async def _feed(self, process: Process, fd: int, *, on_terminal: bool) -> None:
-        """Carry the client's input."""
         try:
             while data := await self._channel.stdin.read(_CHUNK):
                 await write_all(fd, data)
@@ -248,7 +246,6 @@ class SshCommand:
             await self._sandbox.signal(process, int(number))
 
     async def _watch(self, process: Process) -> None:
-        """Kill the command if the client leaves."""
         await self._channel.channel.wait_closed()
         await self._sandbox.kill(process, "the connection was closed")
 

@@ -192,7 +192,6 @@ class SshServer:
         return Channel(self._serve, self._serve_files, self._has_room_for_files)
 
     def _has_room_for_files(self, channel: Channel) -> bool:
-        """Whether one more sftp session may begin."""
         access = self.find(str(channel.channel.get_connection().get_extra_info("username")))
         return access is not None and len(access.sftp_sessions) < _MOST_SFTP
 
@@ -211,7 +210,6 @@ class SshServer:
         return files
 
     async def _serve(self, channel: Channel) -> None:
-        """Run the command of one channel, and report its end."""
         try:
             access = self._access_of(channel.channel.get_connection())
             with access.one_more():

@@ -299,7 +299,6 @@ class Environment:
         return await self.client.call(operation, {"session": self._session, **params})
 
     def _note_start(self, begun: Mapping[str, Any]) -> None:
-        """Note the ids and the prompt of a started session."""
         try:
             self._session = str(begun["session"])
             self.trajectory = str(begun["trajectory"])

@@ -185,7 +185,6 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
         return self._read(outcome)
 
     def _read(self, outcome: Mapping[str, Any]) -> Any:
-        """Return the value of an outcome, or raise its exception."""
         if outcome["op"] == "prompt":
             return wire.PROMPT.validate_python(outcome["prompt"])
         if outcome["op"] == "grade":
@@ -274,7 +273,6 @@ class TemplateProcess(AsyncGenerator[Any, Any]):
             self._early = outcome  # for the driver's next step
 
     async def _call(self, frame: Mapping[str, Any]) -> None:
-        """Perform a call of the process on the world."""
         reply: dict[str, Any] = {"op": "result", "id": frame["id"]}
         try:
             reply["value"] = await self._place.calls[frame["name"]](**frame["arguments"])

@@ -112,7 +112,6 @@ class _Runner:
         self._opened: OpenedFiles | None = None
 
     async def serve(self, control: socket.socket) -> None:
-        """Obey the server until the template has ended or the server is gone."""
         reader, self._writer = await asyncio.open_connection(sock=control)
         self._writer.transport.set_write_buffer_limits(0)
         context = contextvars.Context()
@@ -158,7 +157,6 @@ class _Runner:
             await self._writer.drain()
 
     async def _call(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Call a function of the world in the server's process."""
         number = next(self._numbers)
         answer = self._calls[number] = asyncio.get_running_loop().create_future()
         try:
@@ -274,7 +272,6 @@ class _Runner:
 
     @property
     def _places(self) -> list[Path]:
-        """The folder's names in this process."""
         return [*(Path(place) for place in self._plan["places"]), self._root]
 
     def _hand_over(self) -> None:
@@ -351,7 +348,6 @@ def _give(folder: Path, owner: int) -> None:
 
 
 def _has_links(folder: Path) -> bool:
-    """Whether a folder has links in it."""
     for _path, folders, names, fd in os.fwalk(folder):
         for name in (*folders, *names):
             if _is_link(name, fd):
@@ -368,8 +364,6 @@ def _is_link(name: str, fd: int) -> bool:
 
 
 def _outside(places: list[str], folders: list[Path]) -> list[str]:
-    """Return the import paths that do not lie in some folders."""
-
     def lies_in(place: str) -> bool:
         path = Path(place or ".").resolve()
         return any(path.is_relative_to(folder) for folder in folders)

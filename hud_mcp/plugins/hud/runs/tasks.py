@@ -260,7 +260,6 @@ async def _leave(call: "asyncio.Future[Any]") -> None:
 
 
 def _agent_timeout(agent: Any) -> float | None:
-    """Return `config.timeout_seconds` of an agent, which HUD's agents may have."""
     found = getattr(getattr(agent, "config", None), "timeout_seconds", None)
     return None if found is None else float(found)
 

@@ -280,7 +280,6 @@ class Connection:
             self._interrupted_by = None
 
     async def _make_call(self, request_id: Any, run: Method, params: dict[str, Any]) -> None:
-        """Start or grade a task; both may be interrupted."""
         try:
             answer = await self._answer(run, params, is_call=True)
         except asyncio.CancelledError:
@@ -298,7 +297,6 @@ class Connection:
     async def _answer(
         self, run: Method, params: dict[str, Any], *, is_call: bool = False
     ) -> dict[str, Any]:
-        """Return the reply to a request: its result or its error."""
         try:
             return {"result": await run(params)}
         except RpcError as exc:
@@ -415,7 +413,6 @@ class Guest:
                 return
 
     async def _answer(self, frame: dict[str, Any]) -> bool:
-        """Answer a request, and return whether to go on."""
         method = ""
         try:
             method, params = read_request(frame)

@@ -119,7 +119,6 @@ class HudSessions:
             self._sweep()
 
     def _sweep(self) -> None:
-        """Forget parked sessions whose tasks have ended."""
         ended = [h for h in self._by_id.values() if h.speaker is None and not h.goes_on]
         untold = sorted((h for h in ended if h.is_untold), key=lambda h: h.untold_s)
         kept = {h.id for h in untold[-_UNTOLD:]}

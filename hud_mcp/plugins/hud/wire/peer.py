@@ -278,7 +278,6 @@ class Peer(asyncio.Protocol):
             self.go_on()  # a peer that has sent many at once is not served first
 
     def _note_part(self) -> None:
-        """Note the time when a part of a frame arrived."""
         if self._began_s is None and self._frames.has_begun:
             self._began_s = asyncio.get_running_loop().time()
         self._transport.resume_reading()
@@ -313,7 +312,6 @@ class Peer(asyncio.Protocol):
                 self._tell_refusal()
 
     def _tell_refusal(self) -> None:
-        """Send the error, and end."""
         refusal, self._has_ended = self._refusal, True
         self._frames = Frames(self._bounds.frame_bytes, self._bounds.budget)
         if refusal is not None:
@@ -365,7 +363,6 @@ class Peer(asyncio.Protocol):
             self._transport.abort()
 
     def _forget(self) -> None:
-        """Release the state of an open connection."""
         self._bounds.peers.discard(self)
         self._has_ended = self._is_answering = True
         self._frames.rest()

@@ -185,7 +185,6 @@ class Channel:
         return self._server
 
     def _prepare(self, sessions: Sessions, host: str) -> tuple[Service, PeerBounds]:
-        """Make the state and the bounds that all connections share."""
         limits = sessions.limits
         is_given = "argument_bytes" in limits.model_fields_set
         argument_bytes = limits.argument_bytes if is_given else FRAME_BYTES
@@ -269,7 +268,6 @@ class Channel:
         *,
         guest_of: str | None,
     ) -> None:
-        """Serve an agent of a session, or a tunnel."""
         reader, writer = stream
         frames = FrameReader(reader, limit=bounds.frame_bytes, budget=bounds.budget)
         try:

@@ -99,7 +99,6 @@ class InPlace:
             )
 
     def _pack(self, to: Path) -> list[Skip]:
-        """Pack the folder, and return the entries that could not be packed."""
         skips: list[Skip] = []
         part = to.with_suffix(".part")
         fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

@@ -200,7 +200,6 @@ def read_options(given: Mapping[str, Any], known: Collection[str]) -> WorkspaceO
 
 
 def _allowed(network: Any, hosts: Any) -> tuple[str, ...]:
-    """Return HUD's two options for the network as a list of hosts."""
     if isinstance(hosts, str):
         raise InvalidEnvironment(f"allowed_hosts: expected a set of hosts; write {{{hosts!r}}}.")
     if hosts is not None:

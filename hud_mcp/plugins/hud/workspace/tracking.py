@@ -202,7 +202,6 @@ class FileTracker:
         return _File(size, changed, hashlib.sha256(data).hexdigest(), _lines(data))
 
     async def _capture(self, now: _Look) -> dict[str, Any]:
-        """Return the changed documents and pictures as a whole."""
         changed = {
             path: "modified" if path in self._base.files else "added"
             for path, file in sorted(now.files.items())

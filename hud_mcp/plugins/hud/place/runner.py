@@ -210,7 +210,7 @@ class _Runner:
             cancelled = None
         if message["op"] == "over":
             over = SessionOver(message["text"])
-            await self._resume(lambda: generator.athrow(over), ends=True)
+            await self._resume(lambda: generator.athrow(over), must_end=True)
             return
         begin_grading("" if cancelled is not None else message["raw"])
         if cancelled is not None:
@@ -219,7 +219,7 @@ class _Runner:
             answer = self._template.read_answer(message["raw"])
             graded = await self._resume(lambda: generator.asend(answer))
         if graded and (await self._inbox.get())["op"] == "finish":
-            await self._resume(lambda: anext(generator), ends=True)
+            await self._resume(lambda: anext(generator), must_end=True)
 
     async def _let_go(self) -> dict[str, Any] | None:
         """Wait for the server's next frame after the template was cut off; None at the end."""

@@ -1,1 +1,1 @@
-"""What the runs of a job amount to: rates, means, intervals, gaps."""
+"""The figures of a job's runs: rates, means, intervals, gaps."""

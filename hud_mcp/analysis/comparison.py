@@ -42,9 +42,9 @@ class JobRuns:
     """A job that is compared.
 
     Attributes:
-        tasks: What it is to run, in order.
-        runs: What has begun, in any order.
-        group: How many runs of each task count.
+        tasks: Its tasks, in order.
+        runs: Its runs so far, in any order.
+        group: The number of runs of each task that count.
     """
 
     tasks: Sequence[Task]
@@ -54,17 +54,17 @@ class JobRuns:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What the runs of one task came to in one job.
+    """The results of one task in one job.
 
     Attributes:
-        wanted: How many runs it is to have.
-        scored: How many passed or did not: all but infrastructure's.
-        passed: How many of them passed.
-        graded: How many have a reward that counts.
-        unrewarded: How many of these have a reward of 0, or below, and failed.
-        mean: The mean of these rewards; None where there is none.
+        wanted: The number of runs that it should have.
+        scored: The number of runs that passed or did not: all but infrastructure's.
+        passed: The number of them that passed.
+        graded: The number of runs with a reward that counts.
+        unrewarded: The number of these that failed with a reward of 0 or below.
+        mean: The mean of these rewards, or None.
         in_range: Whether each of them is between 0 and 1.
-        outcomes: How many of the wanted runs ended in each way.
+        outcomes: The number of wanted runs by their class of outcome.
         run: The id of the newest run that did not pass; of the newest one where all passed.
     """
 
@@ -80,7 +80,7 @@ class TaskResult:
 
     @property
     def share(self) -> float | None:
-        """How much of its scored runs passed; None where none is scored."""
+        """The share of its scored runs that passed; None if none is scored."""
         return self.passed / self.scored if self.scored else None
 
 
@@ -90,9 +90,9 @@ class ComparedTask:
 
     Attributes:
         id: The task's id.
-        title: What it is called.
+        title: Its title for people.
         differs: Whether its rows ask for different things under this id, so that it is not paired.
-        results: One for each job; None where the job does not have it.
+        results: One for each job; None if the job does not have it.
     """
 
     id: str
@@ -108,11 +108,11 @@ class Difference:
     Attributes:
         first: In the first job.
         second: In the other one.
-        low: The lower end of the interval of the second less the first; None where there is none.
+        low: The lower end of the interval of the second less the first, or None.
         high: Its upper end.
-        reason: Why there is no interval.
+        reason: The reason why it has no interval.
         tasks: Over how many tasks.
-        clusters: How many of these are independent of each other.
+        clusters: The number of these that are independent of each other.
     """
 
     first: float
@@ -134,11 +134,11 @@ class JobDifference:
     """A job and the first one, over the tasks that both ran.
 
     Attributes:
-        passes: Of the pass rate; None where no task is scored in both.
-        rewards: Of the mean reward; None where no task is graded in both.
+        passes: Of the pass rate; None if no task is scored in both.
+        rewards: Of the mean reward; None if no task is graded in both.
         up: Ids of tasks that pass more often than in the first job.
         down: Ids of tasks that pass less often.
-        alike: How many pass as often.
+        alike: The number of tasks that pass as often.
         chance: That of so uneven a number of ups and downs if both were as likely; None where
             no task flipped.
     """
@@ -217,14 +217,14 @@ def compare_jobs(jobs: Sequence[JobRuns], *, threshold: float = PASS_REWARD) -> 
 
 
 def sign_test(up: int, down: int) -> float | None:
-    """The chance, on both sides, of so uneven a split of changes if up and down were as likely.
+    """Return the two-sided chance of so uneven a split if up and down were as likely.
 
     Args:
-        up: How many went up.
-        down: How many went down.
+        up: The number of those that went up.
+        down: The number of those that went down.
 
     Returns:
-        It; None where nothing changed.
+        The chance; None if nothing changed.
     """
     number = up + down
     if not number:
@@ -238,7 +238,7 @@ def sign_test(up: int, down: int) -> float | None:
 
 
 def _rows_of(job: JobRuns) -> dict[str, Task]:
-    """A job's tasks by their ids, in order; those that only have runs are at the end."""
+    """Return a job's tasks by their ids, in order; those that only have runs are at the end."""
     known = {task.id: task for task in job.tasks}
     for run in counting(job.runs):
         known.setdefault(run.task_id, run.task)
@@ -246,7 +246,7 @@ def _rows_of(job: JobRuns) -> dict[str, Task]:
 
 
 def _content(task: Task) -> tuple[object, ...]:
-    """What a row asks for, whatever it says of itself."""
+    """Return the fields of a row that define its task, without its metadata."""
     return (
         task.env,
         task.template,
@@ -270,7 +270,7 @@ def _results(job: JobRuns, known: dict[str, Task], threshold: float) -> dict[str
 
 
 def _result(runs: Sequence[TimedRun], group: int, threshold: float) -> TaskResult:
-    """What runs came to that count, of which the oldest is first."""
+    """Return the result of the runs that count, the oldest first."""
     ends = [outcome_class(run) for run in runs]
     graded = [
         run.reward
@@ -323,7 +323,7 @@ def _difference(
 
 
 def _beyond(changes: dict[str, float], sign: int) -> Iterator[str]:
-    """What changed in one direction."""
+    """Return the ids of the tasks that changed in the direction of `sign`."""
     return (name for name, change in changes.items() if sign * change > _ROUNDING)
 
 
@@ -334,7 +334,7 @@ def _paired(
     *,
     in_range: bool,
 ) -> Difference | None:
-    """The difference of a figure within tasks that have it in both jobs."""
+    """Return the difference of a figure within tasks that have it in both jobs."""
     sums: dict[str, tuple[float, float, int]] = {}
     for name, one, other in both:
         first, second = figure(one), figure(other)

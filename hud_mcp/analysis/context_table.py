@@ -75,7 +75,7 @@ class Shape:
 
 
 def range_text(low: float, high: float) -> str:
-    """A range of numbers in words; one number where both ends are the same."""
+    """Return a range of numbers in words; one number where both ends are the same."""
     return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
 
 
@@ -85,7 +85,7 @@ def shape_of(feature: str, values: Sequence[Any], trained: Sequence[Any] | None)
     Args:
         feature: Its name.
         values: One for each run.
-        trained: Those of the training runs; None where nothing is held out.
+        trained: Those of the training runs; None if nothing is held out.
     """
     known = None if trained is None else {_key(v) for v in trained}
     if not all(_is_number(v) for v in values):
@@ -96,7 +96,7 @@ def shape_of(feature: str, values: Sequence[Any], trained: Sequence[Any] | None)
 
 
 def _key(value: Any) -> Any:
-    """A value to compare with others: true is not 1."""
+    """Return a value to compare with others: true is not 1."""
     return str(value).lower() if isinstance(value, bool) else value
 
 
@@ -120,7 +120,7 @@ def _shape_choices(name: str, values: Sequence[Any], known: set[Any] | None) -> 
 
 
 def _ranges(numbers: Sequence[float], inside: tuple[float, float] | None) -> list[BinRange]:
-    """Bins of equal width in the train range, and at most half as many on each side of it."""
+    """Return bins of equal width in the train range, and at most half as many beside it."""
     low, high = inside or (numbers[0], numbers[-1])
     below = [n for n in numbers if n < low]
     within = [n for n in numbers if low <= n <= high]
@@ -180,9 +180,9 @@ class CountedRun:
     Attributes:
         task: The task whose runs are not independent of each other.
         split: Its row's.
-        named: What the row's context is called.
+        named: The name of the row's context.
         context: The features that the world had.
-        reward: What it counts as in a mean; None where it is in none.
+        reward: Its reward in a mean; None if it is in none.
         is_given_up: Whether the agent ended it without an answer.
     """
 
@@ -197,11 +197,11 @@ class CountedRun:
 def counted_runs(
     runs: Iterable[ContextualRun], group: int, rows: Iterable[Task]
 ) -> list[CountedRun]:
-    """The runs that count, in short.
+    """Return the runs that count, in short.
 
     Args:
-        runs: What has begun of a job, in any order.
-        group: How many runs of each task count.
+        runs: The runs of a job so far, in any order.
+        group: The number of runs of each task that count.
         rows: The job's rows.
     """
     of_task: dict[str, list[ContextualRun]] = {}
@@ -243,7 +243,7 @@ class ContextTable:
         self._in_range = all(is_in_range(reward) for _, reward in self._counting)
 
     def column(self, wanted: Callable[[CountedRun], bool]) -> Column:
-        """The mean over some runs, by task."""
+        """Return the mean over some runs, by task."""
         sums, weights = [0.0] * len(self._place), [0] * len(self._place)
         for run, reward in self._counting:
             if wanted(run):
@@ -253,6 +253,6 @@ class ContextTable:
         return Column(sums, weights, self._in_range)
 
     def estimate(self, wanted: Callable[[CountedRun], bool]) -> Estimate | None:
-        """That mean, and how sure it is; None where no run is in it."""
+        """Return the mean with its interval; None if no run is in it."""
         column = self.column(wanted)
         return estimate_of(column, int(sum(column.weights)))

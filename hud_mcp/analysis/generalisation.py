@@ -63,7 +63,7 @@ class FeatureRewards(Value):
     left_out: int = Field(default=0, description="Values that were too many to be shown.")
 
     def lines(self, splits: Sequence[str]) -> Iterable[str]:
-        """Its table, a line for each bin.
+        """Return its table, a line for each bin.
 
         Args:
             splits: Those that have a column, in order.
@@ -86,7 +86,7 @@ class SplitRewards(Value):
     """The runs of one split."""
 
     split: str = Field(description="`train`, another name, or empty where rows name none.")
-    mean: Estimate | None = Field(description="None where no run counts.")
+    mean: Estimate | None = Field(description="None if no run counts.")
     given_up: int = Field(description="Runs that the agent gave up, which count as 0 in the mean.")
     ungraded: int = Field(description="Runs without a reward, which are in no mean.")
 
@@ -108,7 +108,7 @@ class Gap(Value):
     """The mean reward of training less that of a split that was held out."""
 
     split: str = Field(description="Which.")
-    value: float | None = Field(description="None where there is none; `reason` says why.")
+    value: float | None = Field(description="None if it has no value; `reason` says why.")
     low: float | None = Field(default=None, description="The interval's lower end, where known.")
     high: float | None = Field(default=None, description="Its upper end.")
     reason: str | None = Field(default=None, description="Why there is no interval, or no gap.")
@@ -161,7 +161,7 @@ class Generalisation(Value):
     unused_count: int = Field(default=0, description="How many those are.")
 
     def __str__(self) -> str:
-        """The splits, the gaps, and a table for each feature, as lines of text."""
+        """Return the splits, the gaps, and a table for each feature, as lines of text."""
         return "\n".join(_text(self))
 
 
@@ -175,13 +175,13 @@ def generalisation(
     """Compute reward by context.
 
     Args:
-        runs: What has begun of a job, in any order.
-        group: How many runs of each task count, as in `job_statistics`.
+        runs: The runs of a job so far, in any order.
+        group: The number of runs of each task that count, as in `job_statistics`.
         tasks: The job's rows; a context that only such of them have as never began is unused.
         unused: The contexts that were given and that no row got.
 
     Returns:
-        None where no feature of the context varies between the runs, all are of one split, and
+        None if no feature of the context varies between the runs, all are of one split, and
         every context was used.
     """
     rows = list(tasks)
@@ -212,7 +212,7 @@ def _unused(
 
 
 def _varying(runs: Sequence[CountedRun]) -> list[str]:
-    """The features that have several values among the runs, in the order in which they came."""
+    """Return the features with several values among the runs, in order."""
     values: dict[str, set[Any]] = {}
     for run in runs:
         for name, value in run.context.items():

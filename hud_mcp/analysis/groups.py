@@ -1,4 +1,4 @@
-"""What a job's runs amount to by what its rows say of themselves: set, difficulty, skill.
+"""The figures of a job's runs by groups of its tasks: set, difficulty, skill.
 
 A group is some tasks of a job. The same runs count as in the job, and intervals are over the same
 clusters. A set and an environment have the figures that a job of them alone would have: what is
@@ -39,7 +39,7 @@ from hud_mcp.values.outcome import NOT_BEGUN, OutcomeClass, outcome_classes
 __all__ = ["DIMENSIONS", "Dimension", "Grouping", "RunGroup", "TimedRun", "group_runs"]
 
 Dimension = Literal["set", "difficulty", "skill", "environment", "template", "split"]
-"""What runs are grouped by: something that their rows say."""
+"""A property of rows by which runs are grouped."""
 
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 
@@ -53,10 +53,10 @@ _FIRST: dict[Dimension, Sequence[str]] = {
     "difficulty": ("easy", "medium", "hard"),
     "split": (TRAIN,),
 }
-"""What comes before the other names, in this order."""
+"""The names that come before the others, in order."""
 
 _ALONE: frozenset[Dimension] = frozenset({"set", "environment"})
-"""What may be run in a job of its own, and has the same figures there."""
+"""The dimensions whose groups have the figures that a job of the group alone would have."""
 
 _MOST_CHARS = 80
 
@@ -86,23 +86,23 @@ class RunGroup(Value):
     unrewarded: int = Field(description="Graded runs with a reward of 0, or below, that fail.")
     mean: Estimate | None = Field(description="The mean reward; None if nothing is graded.")
     pass_rate: Estimate | None = Field(
-        description="pass@1; None where no run is scored, or where it was not asked for."
+        description="pass@1; None if no run is scored, or where it was not asked for."
     )
     outcomes: dict[str, int] = Field(description="How many of the wanted runs, by class.")
     seconds: float = Field(description="What its runs took together, as far as they have ended.")
     use: ModelUse | None = Field(
         default=None,
-        description="What the model used for them, earlier tries too; None where not told.",
+        description="The model's usage for them, earlier tries too; None if unreported.",
     )
 
     @property
     def runs(self) -> int:
-        """How many runs that count have begun."""
+        """The number of counted runs that have begun."""
         return self.wanted - self.outcomes[NOT_BEGUN]
 
     @property
     def ends(self) -> str:
-        """How its runs ended, in words."""
+        """The outcomes of its runs, in words."""
         words = {each.value: each.words for each in outcome_classes()}
         return ", ".join(f"{n} {words[name]}" for name, n in self.outcomes.items() if n)
 
@@ -125,11 +125,11 @@ class Grouping(Value):
         return any(group.name != WITHOUT for group in self.groups)
 
     def title_of(self, group: RunGroup) -> str:
-        """What a group is called; it says what rows do not say."""
+        """Return the title of a group, also of the one whose rows say nothing."""
         return group.name or f"no {self.by}"
 
     def __str__(self) -> str:
-        """A line for each group."""
+        """Return a line for each group."""
         width = max((len(self.title_of(group)) for group in self.groups), default=0)
         lines = [
             f"{self.title_of(group):<{width}}  {estimate_text(group.mean)}"
@@ -142,7 +142,7 @@ class Grouping(Value):
 
 
 def estimate_text(estimate: Estimate | None) -> str:
-    """A figure with its interval, as a line of text has it."""
+    """Return a figure with its interval as a line of text."""
     if estimate is None:
         return "none"
     if estimate.low is None or estimate.high is None:
@@ -161,13 +161,13 @@ def group_runs(
     wanted: Wanted | None = None,
     passes: bool = True,
 ) -> tuple[Grouping, ...]:
-    """Compute what the runs of a job amount to, by groups of its tasks.
+    """Compute the figures of a job's runs by groups of its tasks.
 
     Args:
         tasks: The rows that the job is to run, in order; those that only have runs are added.
-        runs: What has begun of it, in any order.
-        by: What to group by.
-        group: How many runs of each task count, as in `job_statistics`.
+        runs: Its runs so far, in any order.
+        by: The dimensions.
+        group: The number of runs of each task that count, as in `job_statistics`.
         threshold: The lowest reward with which a run passes.
         set_of: The name of a task's set, by the task's id; see `Job.set_of`.
         wanted: Tells by a dimension and the names of its groups whether it is computed; None for
@@ -231,7 +231,7 @@ def _tabulate(
 def _members(
     table: _Table, by: Dimension, set_of: SetOf | None
 ) -> tuple[dict[str, list[_Row]], bool]:
-    """The tasks of each group by its name, and whether some task is in several."""
+    """Return the tasks of each group by its name, and whether some task is in several."""
     members: dict[str, list[_Row]] = {}
     overlapping = False
     shared = len({row.task.env for row in table.rows}) > 1
@@ -254,14 +254,14 @@ def _grouping(
 
 
 def _alone(table: _Table, rows: Sequence[_Row]) -> _Table:
-    """A table of some rows, as if there were no others."""
+    """Return a table of some rows, as if there were no others."""
     clusters = clusters_of(row.task for row in rows)
     in_range = all(is_in_range(reward) for row in rows for reward in row.rewards)
     return replace(table, rows=rows, clusters=clusters, in_range=in_range)
 
 
 def _seconds(runs: Iterable[TimedRun]) -> float:
-    """What runs took together, as far as they have ended."""
+    """Return the seconds of all runs that have ended."""
     return math.fsum(
         (run.ended_at - run.started_at).total_seconds() for run in runs if run.ended_at is not None
     )
@@ -299,11 +299,11 @@ def _run_group(table: _Table, name: str, rows: Sequence[_Row]) -> RunGroup:
 
 
 def _names_of(task: Task, by: Dimension, set_of: SetOf | None, *, shared: bool) -> tuple[str, ...]:
-    """The groups that a task is in; none where its row says nothing.
+    """Return the groups that a task is in; none if its row says nothing.
 
     Args:
         task: The row.
-        by: What is grouped by.
+        by: The dimension.
         set_of: The name of a task's set, where that is known.
         shared: Whether the job has several environments, whose templates may share a name.
     """
@@ -327,14 +327,14 @@ def _names_of(task: Task, by: Dimension, set_of: SetOf | None, *, shared: bool) 
 
 
 def _name(said: Any) -> str:
-    """What a row says, as a name: a text in one line, or a number."""
+    """Return a group's name from a row's value: a text in one line, or a number."""
     if isinstance(said, bool) or not isinstance(said, str | int | float):
         return WITHOUT
     return " ".join(str(said).split())[:_MOST_CHARS]
 
 
 def _in_order(members: Mapping[str, Sequence[_Row]], by: Dimension) -> list[str]:
-    """Names as they are read: from easy to hard, training first, sets as the job has them.
+    """Order names for readers: from easy to hard, training first, sets as the job has them.
 
     Skills are many, and most have few tasks: those with the most come first.
     """

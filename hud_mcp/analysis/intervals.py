@@ -1,4 +1,4 @@
-"""How sure a mean is: confidence intervals over clusters that hold for small samples too.
+"""Confidence intervals of means over clusters, which hold for small samples too.
 
 One method serves all. Of n independent values between 0 and 1, Gaffke's upper bound of the mean
 is a quantile of their average under random weights: n + 1 exponential ones, of which the last
@@ -58,7 +58,7 @@ _EXACT = 100
 """Up to so many different values a chance is integrated; above, it is approximated closely."""
 
 _GRID = 512
-"""Where more values differ, each is shared out between the two nearest of as many steps."""
+"""The most different values; of more, each is shared out between the two nearest steps."""
 
 _STEP = 0.2
 _MOST_POINTS = 400
@@ -85,13 +85,13 @@ class Column:
 
     @property
     def mean(self) -> float | None:
-        """None where nothing has a weight."""
+        """None if nothing has a weight."""
         weight = math.fsum(self.weights)
         return math.fsum(self.sums) / weight if weight else None
 
     @property
     def clusters(self) -> int:
-        """How many have a part in the mean."""
+        """The number of clusters with a part in the mean."""
         return sum(weight > 0 for weight in self.weights)
 
 
@@ -142,7 +142,7 @@ def difference_interval(first: Column, second: Column, confidence: float = CONFI
 
     Args:
         first: A mean.
-        second: What is taken from it, over the same clusters in the same order.
+        second: The column that is taken from it, over the same clusters in the same order.
         confidence: Between 0 and 1.
 
     Returns:
@@ -190,7 +190,7 @@ def _ends(column: Column, confidence: float) -> tuple[float, float]:
 
 
 def _paired(first: Column, second: Column, one: float, other: float, confidence: float) -> Interval:
-    """Of clusters that have a part in both sides: the mean of their differences.
+    """Return the mean difference over the clusters that are on both sides.
 
     With unequal weights a cluster's difference is its influence on that of the means; with
     equal ones it is the difference itself, from -1 to 1.
@@ -215,7 +215,7 @@ def _paired(first: Column, second: Column, one: float, other: float, confidence:
 
 
 def _terms(column: Column) -> _Terms:
-    """The clusters that have a weight, alike ones together, each sum between 0 and its weight."""
+    """Return the weighted clusters, alike ones together, each sum between 0 and its weight."""
     found = Counter(
         (round(min(max(total, 0.0), weight), 12), weight)
         for total, weight in zip(column.sums, column.weights, strict=True)
@@ -235,7 +235,7 @@ def _terms(column: Column) -> _Terms:
 
 
 def _lower(terms: _Terms, tail: float) -> float:
-    """The least mean that such clusters do not contradict: where their chance is `tail`."""
+    """Return the least mean that such clusters do not contradict: their chance of it is `tail`."""
     sums = math.fsum(total * count for total, _, count in terms)
     if not sums:
         return 0.0
@@ -253,7 +253,7 @@ def _lower(terms: _Terms, tail: float) -> float:
 
 
 def _root(function: Callable[[float], float], high: float, guess: float) -> float:
-    """Where a function that grows is 0, between 0 and `high`, where it is above 0."""
+    """Return the zero of a growing function between 0 and `high`, at which it is above 0."""
     low, before, value_before = 0.0, high, function(high)
     at = guess if low < guess < high else high / 2
     for _ in range(_MOST_ROUNDS):
@@ -269,7 +269,7 @@ def _root(function: Callable[[float], float], high: float, guess: float) -> floa
 
 
 def _chance(terms: Sequence[tuple[float, float]]) -> float:
-    """The chance that a weighted sum of independent exponential values is not negative.
+    """Return the chance that a weighted sum of independent exponential values is not negative.
 
     Args:
         terms: Weights, each with how many values have it; the largest is above 0.
@@ -303,7 +303,7 @@ def _chance(terms: Sequence[tuple[float, float]]) -> float:
 
 
 def _saddle(terms: Sequence[tuple[float, float]]) -> float:
-    """Where the derivative of the sum's cumulant function is 0, between 0 and its pole."""
+    """Return the zero of the derivative of the sum's cumulant function, between 0 and its pole."""
     low, high = 0.0, 1 / max(weight for weight, _ in terms)
     at = 0.0
     for _ in range(_MOST_ROUNDS):
@@ -325,21 +325,21 @@ def _approximate(terms: Sequence[tuple[float, float]], saddle: float, curvature:
 
 
 class Estimate(Value):
-    """A figure, how sure it is, and what it is made of."""
+    """A figure with its interval and its denominators."""
 
     value: float
     low: float | None = Field(
         default=None,
-        description="The interval's lower end, over tasks; None where there is none.",
+        description="The interval's lower end, over tasks; None without an interval.",
     )
     high: float | None = Field(default=None, description="Its upper end.")
     reason: str | None = Field(
-        default=None, description="Why there is no interval; None where none was asked for."
+        default=None, description="The reason for no interval; None if none was asked for."
     )
-    runs: int = Field(description="How many runs it is made of.")
-    tasks: int = Field(description="Of how many tasks they are.")
+    runs: int = Field(description="The number of its runs.")
+    tasks: int = Field(description="The number of their tasks.")
     clusters: int = Field(
-        description="How many of these are independent of each other, as the interval takes it: "
+        description="The number of these that are independent of each other for the interval: "
         "tasks that are one task under several contexts are one; in a set of one task, those of "
         "one context."
     )
@@ -348,12 +348,12 @@ class Estimate(Value):
 def estimate_of(
     column: Column, runs: int, *, tasks: int | None = None, intervals: bool = True
 ) -> Estimate | None:
-    """A mean and how sure it is; None where nothing has a weight.
+    """Return a mean with its interval; None if nothing has a weight.
 
     Args:
         column: The values, by cluster.
-        runs: How many runs it is made of.
-        tasks: Of how many tasks; None where each cluster is one.
+        runs: The number of its runs.
+        tasks: The number of their tasks; None if each cluster is one.
         intervals: Whether to compute one.
     """
     if (value := column.mean) is None:
@@ -378,11 +378,11 @@ def mean_over_tasks(
     in_range: bool = True,
     intervals: bool,
 ) -> Estimate | None:
-    """A mean over tasks, and how sure it is; None where nothing has a weight.
+    """Return a mean over tasks with its interval; None if nothing has a weight.
 
     Args:
         parts: Of each task, its cluster's name, its sum and its weight.
-        runs: How many runs they are made of.
+        runs: The number of their runs.
         in_range: Whether each reward lies between 0 and 1.
         intervals: Whether to compute an interval.
     """

@@ -1,4 +1,4 @@
-"""How often an agent passes with k tries, over tasks."""
+"""Pass rates of k tries over tasks."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -26,22 +26,22 @@ _EVERY_K = 8
 
 
 class PassRate(Value):
-    """How often the agent passes with k tries."""
+    """The pass rates of k tries."""
 
     k: int
     pass_at_k: Estimate | None = Field(
-        description="At least one of k passes; None where no task has k scored runs."
+        description="At least one of k passes; None if no task has k scored runs."
     )
     pass_hat_k: Estimate | None = Field(description="Each of k passes (pass^k).")
 
 
 class Scored(NamedTuple):
-    """What the scored runs of one task amount to.
+    """The scored runs of one task.
 
     Attributes:
         cluster: The name of what is independent of others: the task's, or that of several tasks.
-        scored: How many runs passed or did not.
-        passed: How many of them passed.
+        scored: The number of runs that passed or did not.
+        passed: The number of them that passed.
     """
 
     cluster: str
@@ -56,9 +56,9 @@ def pass_at_k(runs: int, passed: int, k: int) -> float:
     equation 1.
 
     Args:
-        runs: How many there were; k or more.
-        passed: How many of them passed.
-        k: How many tries.
+        runs: The number of runs, at least k.
+        passed: The number of them that passed.
+        k: The number of tries.
     """
     return 1 - math.comb(runs - passed, k) / math.comb(runs, k)
 
@@ -70,15 +70,15 @@ def pass_hat_k(runs: int, passed: int, k: int) -> float:
     2024, arXiv 2406.12045.
 
     Args:
-        runs: How many there were; k or more.
-        passed: How many of them passed.
-        k: How many tries.
+        runs: The number of runs, at least k.
+        passed: The number of them that passed.
+        k: The number of tries.
     """
     return math.comb(passed, k) / math.comb(runs, k)
 
 
 def group_sizes(group: int) -> list[int]:
-    """The numbers of tries that have a row, where each task has so many runs."""
+    """Return the numbers of tries that have a row, where each task has so many runs."""
     if group <= _EVERY_K:
         return list(range(1, group + 1))
     powers = [2**i for i in range(group.bit_length()) if 2**i < group]
@@ -86,7 +86,7 @@ def group_sizes(group: int) -> list[int]:
 
 
 def pass_rate(tasks: Sequence[Scored], k: int, *, intervals: bool) -> PassRate:
-    """How often k tries pass, over the tasks that have k scored runs; each counts the same."""
+    """Return the pass rate of k tries over the tasks with k scored runs; each counts the same."""
     having = [task for task in tasks if task.scored >= k]
 
     def mean(estimator: Callable[[int, int, int], float]) -> Estimate | None:

@@ -1,4 +1,4 @@
-"""What the runs of a job took: time, steps, tokens and cost, in all and a run.
+"""The spending of a job's runs: time, steps, tokens and cost, in all and a run.
 
 Every run of the plan counts that has ended, earlier tries too, as they took time and tokens as
 well. A figure is over the runs that tell it, and absent where none does. Nothing here does I/O.
@@ -27,12 +27,12 @@ class Spread:
     Attributes:
         name: `seconds`, `steps`, `turns`, `input`, `output`, `cached`, `cost_usd`, `model_s` or
             `environment_s`.
-        runs: How many runs tell it.
+        runs: The number of runs that have it.
         total: Their sum.
         least: The smallest.
-        low: What a quarter of them does not exceed.
+        low: The lower quartile.
         median: The middle one.
-        high: What three quarters of them do not exceed.
+        high: The upper quartile.
         most: The largest.
         most_run: The id of the run that has it.
     """
@@ -54,8 +54,8 @@ class SlowTask:
 
     Attributes:
         task: Its id.
-        title: What it is called.
-        runs: How many of its runs have ended.
+        title: Its title for people.
+        runs: The number of its runs that have ended.
         median_s: The middle one of their seconds.
         most_s: The seconds of the longest.
         most_run: The id of that run.
@@ -71,18 +71,18 @@ class SlowTask:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What the runs of a job took.
+    """The spending of a job's runs.
 
     Attributes:
-        runs: How many have ended.
-        open: How many go on.
+        runs: The number of runs that have ended.
+        open: The number of runs that go on.
         elapsed_s: From the first one's beginning to the last one's end.
-        at_once: How many ran at once, on average.
+        at_once: The average number of runs at once.
         unpriced: Runs whose model's turns are recorded, but not the cost of each.
-        cost_per_pass: The cost of all runs by the number of those that passed; None where either
+        cost_per_pass: The cost of all runs by the number of those that passed; None if either
             is not known.
-        figures: Those that are told, in the order of `Spread.name`.
-        slowest: The tasks whose runs took longest, the longest first; none where all took as long.
+        figures: The known figures, in the order of `Spread.name`.
+        slowest: The tasks whose runs took longest, the longest first; none if all took as long.
     """
 
     runs: int
@@ -96,7 +96,7 @@ class Spending:
 
 
 def spending_of(runs: Iterable[TimedRun], *, threshold: float = PASS_REWARD) -> Spending | None:
-    """Sum up what runs took; None where none has ended.
+    """Sum up the spending of runs; None if none has ended.
 
     Args:
         runs: Those of a job, in any order; a run may have `step_count` and `use` too.
@@ -129,7 +129,7 @@ def spending_of(runs: Iterable[TimedRun], *, threshold: float = PASS_REWARD) -> 
 
 
 def _seconds(start: datetime, end: datetime) -> float:
-    """The seconds between two times; a clock that was set back makes them 0."""
+    """Return the seconds between two times; 0 if the clock was set back."""
     return max(0.0, (end - start).total_seconds())
 
 
@@ -171,7 +171,7 @@ def _spread(name: str, runs: Sequence[TimedRun], figure: _Figure) -> Spread | No
 
 
 def _quartiles(values: Sequence[float]) -> tuple[float, float, float]:
-    """Of values in order; those of one are all it."""
+    """Return the quartiles of sorted values; one value is all of its quartiles."""
     if len(values) == 1:
         return values[0], values[0], values[0]
     low, middle, high = quantiles(values, n=4, method="inclusive")

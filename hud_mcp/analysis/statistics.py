@@ -1,4 +1,4 @@
-"""What a job's runs amount to: the mean reward, pass rates, and what stands beside them.
+"""The statistics of a job's runs: the mean reward, pass rates, and the counts beside them.
 
 It reads runs in short, so that a job of thousands is quick; nothing here does I/O.
 """
@@ -48,7 +48,7 @@ class Aside(NamedTuple):
         name: Its name in a terminal.
         title: Its name on a page, which has no note.
         number: The count.
-        note: What it means for the figures.
+        note: Its meaning for the figures.
     """
 
     name: str
@@ -94,17 +94,17 @@ class JobStatistics(Value):
 
     @property
     def wanted(self) -> int:
-        """How many runs the job shall have: the denominator of everything."""
+        """The number of runs that the job should have: the denominator of everything."""
         return len(self.tasks) * self.group
 
     @property
     def ended(self) -> int:
-        """How many of them have ended, with any outcome."""
+        """The number of them that have ended, with any outcome."""
         return self.wanted - self.outcomes[UNFINISHED] - self.outcomes[NOT_BEGUN]
 
     @property
     def infrastructure(self) -> int:
-        """How many of them failed because of infrastructure."""
+        """The number of them that failed because of infrastructure."""
         return self._number(
             each
             for each in outcome_classes()
@@ -113,11 +113,11 @@ class JobStatistics(Value):
 
     @property
     def to_resume(self) -> int:
-        """How many of them a resumed job runs again."""
+        """The number of them that a resumed job runs again."""
         return self._number(each for each in outcome_classes() if each.tried_again)
 
     def __str__(self) -> str:
-        """The figures as lines of text, each with its denominator."""
+        """Return the figures as lines of text, each with its denominator."""
         classes = self._classes()
         return "\n".join([*self._figures(), *self._used(), *([""] if classes else []), *classes])
 
@@ -206,7 +206,7 @@ class JobStatistics(Value):
         return f"{estimate.value:.3f} ({self.confidence:.0%}: {interval}{of})"
 
     def _classes(self) -> list[str]:
-        """A line for each class that some run is in; none where every run was graded."""
+        """Return a line for each class that some run is in; none if every run was graded."""
         notes = {each.value: each.note for each in outcome_classes()}
         rows = [(name, number, notes.get(name, "")) for name, number in self.outcomes.items()]
         rows = [row for row in rows if row[1]]
@@ -230,20 +230,20 @@ def job_statistics(
     planned: bool | None = None,
     clusters: Mapping[str, str] | None = None,
 ) -> JobStatistics:
-    """Compute what the runs of a job amount to.
+    """Compute the statistics of a job's runs.
 
     Intervals are over tasks, which are taken to be independent; the runs of one task need not
     be (see `intervals`). A pass rate of one run a task has the one of Clopper and Pearson. The
-    mean has none where a reward lies outside 0 to 1.
+    mean has none if a reward lies outside 0 to 1.
 
     Args:
         task_ids: The tasks that the job is to run, in order; tasks that only have runs are
             added at the end.
-        runs: What has begun, in any order.
-        group: How many runs of each task count.
+        runs: Its runs so far, in any order.
+        group: The number of runs of each task that count.
         threshold: The lowest reward with which a run passes.
         intervals: Whether to compute them, which is most of the time.
-        planned: Whether the job has a plan; None where that was not recorded. What a run says of
+        planned: Whether the job has a plan; None if that was not recorded. What a run says of
             itself decides whether it counts: a `foreign` one is a number beside the others.
         clusters: By a task's id, the name of what is independent of others where that is more
             than the task (see `provenance.clusters_of`).

@@ -52,7 +52,7 @@ class Try(Protocol):
 
     @property
     def cause(self) -> Cause | None:
-        """Who caused its end; None while it runs."""
+        """The cause of its end; None while it runs."""
         ...
 
     @property
@@ -62,7 +62,7 @@ class Try(Protocol):
 
     @property
     def started_at(self) -> datetime:
-        """When it began."""
+        """The time of its start."""
         ...
 
 
@@ -70,12 +70,12 @@ TryT = TypeVar("TryT", bound=Try)
 
 
 def outcome_class(run: Try) -> OutcomeClass:
-    """The class that a run is counted in."""
+    """Return the class that a run is counted in."""
     return class_of(run.outcome, run.cause, run.reward)
 
 
 def counting(runs: Iterable[TryT]) -> list[TryT]:
-    """The runs that count at all: not those that are foreign to the plan, or without a grade left.
+    """Return the runs that count at all: neither foreign to the plan, nor with a pruned grade.
 
     The grades of the latter were pruned.
     """
@@ -98,7 +98,7 @@ def choose_runs(runs: Iterable[TryT], group: int) -> tuple[list[TryT], list[TryT
 
     Args:
         runs: All of one task, in any order.
-        group: How many count at most.
+        group: The largest number that counts.
 
     Returns:
         The runs that count and the earlier tries, each with the oldest first.
@@ -124,8 +124,8 @@ def plan(task_ids: Iterable[str], runs: Iterable[Try], group: int) -> dict[str, 
 
     Args:
         task_ids: The tasks that the job is to run, in order.
-        runs: What has begun so far, of these and of other tasks.
-        group: How many runs each task has.
+        runs: The runs so far, of these and of other tasks.
+        group: The number of runs of each task.
 
     Returns:
         The number by the task's id, in the order of the tasks; tasks that need none are not
@@ -139,7 +139,7 @@ def plan(task_ids: Iterable[str], runs: Iterable[Try], group: int) -> dict[str, 
 
 
 class TaskStatistics(Value):
-    """What the runs of one task amount to."""
+    """The figures of one task's runs."""
 
     task: str
     mean: float | None = Field(description="The mean reward of its graded runs that count.")
@@ -164,7 +164,7 @@ def task_statistics(
         task_id: The task.
         counted: Its runs that count, oldest first.
         earlier: Its earlier tries, which do not.
-        group: How many runs it is to have.
+        group: The number of runs that it should have.
         threshold: The lowest reward with which a run passes.
     """
     counts = [outcome_class(run).counts for run in counted]

@@ -1,1 +1,1 @@
-"""What is kept of a session: its steps, its trajectory, its job."""
+"""The record of a session: its steps, its trajectory, its job."""

@@ -30,7 +30,7 @@ from hud_mcp.values.action import Value
 __all__ = ["IN_PROCESS", "Job", "JobStore", "create_job", "current_job", "load_job", "new_job_id"]
 
 IN_PROCESS = "agent_in_process"
-"""Where a job's metadata says that its agent was an object of the process that ran it."""
+"""The key in a job's metadata of an agent that was an object of the process that ran it."""
 
 
 def new_job_id() -> str:
@@ -129,12 +129,12 @@ class Job(Value):
         """Record a job that begins.
 
         Args:
-            name: What to call it.
+            name: Its name.
             taskset: The name of the taskset, or a taskset, whose tasks the job then has.
             agent: The agent's name.
             metadata: Anything that is JSON.
             tasks: The tasks to run, in order; by default those of the taskset.
-            group: How many runs each task has.
+            group: The number of runs of each task.
             planned: Whether only runs in its plan count. Adding a first run creates a plan in any
                 case.
             store: The store that records it: an open store, which stays open, a path or a URL. None
@@ -187,7 +187,7 @@ class Job(Value):
 
         Returns:
             `task_count`, how many tasks it has; `avg_reward`, the mean of those trajectories that
-            have a reward, None where none has; `success_rate`, the per cent of its trajectories
+            have a reward, None if none has; `success_rate`, the per cent of its trajectories
             that have ended with a reward of 1.
 
         Raises:
@@ -206,7 +206,7 @@ class Job(Value):
         }
 
     def set_of(self, task_id: str) -> str | None:
-        """The name of a task's set; None if it had no set.
+        """Return the name of a task's set; None if it had no set.
 
         A job may run the tasks of several sets. `taskset` names all of them.
         """
@@ -273,7 +273,7 @@ class Job(Value):
         """Compute the statistics of its runs by groups of tasks; printing shows a line for each.
 
         Args:
-            by: What to group by: `set`, `difficulty`, `skill`, `environment`, `template`, `split`.
+            by: The dimension: `set`, `difficulty`, `skill`, `environment`, `template`, `split`.
             threshold: The lowest reward with which a run passes.
 
         Raises:
@@ -325,9 +325,9 @@ class Job(Value):
         """Add a row to `errors`; `save` records it.
 
         Args:
-            task_id: Whose run it was.
+            task_id: The task of the run.
             kind: `setup_error`, `step_error`, `evaluation_error` or `env_close_error`.
-            error: What went wrong.
+            error: The error.
             step: In which step, from 0; None outside of one.
         """
         text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
@@ -388,7 +388,7 @@ async def create_job(
     """Record a job that begins, for `gym.make(…, job=job)`.
 
     Args:
-        name: What to call it.
+        name: Its name.
         gym_id: The gym of its tasks, for the record.
         evalset_id: The name of its taskset, for the record.
         metadata: Anything that is JSON.

@@ -13,7 +13,7 @@ from typing import Any, cast
 __all__ = ["MASK", "masked"]
 
 MASK = "[masked]"
-"""What stands in the place of a key."""
+"""The text in the place of a key."""
 
 _SHAPES = re.compile(
     r"(?<![A-Za-z0-9])(?:"
@@ -88,7 +88,7 @@ def masked(value: Any) -> Any:
 
 
 def _masked_field(name: str, value: Any) -> Any:
-    """A field of an object, whose name may say that it is a key."""
+    """Return a field of an object, masked if its name says that it is a key."""
     if not isinstance(value, str):
         return masked(value)
     if _HEADER_FIELD.fullmatch(name):

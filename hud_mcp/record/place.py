@@ -1,4 +1,4 @@
-"""Where a record is: in a SQLite file, or in a database by its URL."""
+"""The place of a record: a SQLite file, or a database by its URL."""
 
 import os
 import re
@@ -30,21 +30,21 @@ _SQLITE_FILE = re.compile(
 _POSTGRESQL = re.compile(r"^postgres(ql)?://")
 _KINDS = frozenset({"sqlite", "postgresql"})
 _HEAD = b"SQLite format 3\0"
-"""What a SQLite file begins with."""
+"""The first bytes of a SQLite file."""
 
 
 def default_store_file() -> Path:
-    """The file that is used where nothing names a store: in the user's data folder."""
+    """Return the file of the default store, in the user's data folder."""
     return user_data_path("hud-mcp") / "store.sqlite3"
 
 
 def default_store_url() -> str:
-    """The store that is used where none is given: `HUD_MCP_STORE`, else the user's own."""
+    """Return the default store: `HUD_MCP_STORE`, else the user's own."""
     return os.environ.get(STORE_VARIABLE) or str(default_store_file())
 
 
 def read_pictures_place(given: Path | str | None, folder: Path) -> tuple[Path, str | None]:
-    """Where pictures lie: as given, in `HUD_MCP_PICTURES`, or in the folder of a store.
+    """Return the place of pictures: the given one, `HUD_MCP_PICTURES`, or the folder of a store.
 
     Args:
         given: A folder, or the URL of a folder of an object store.
@@ -68,7 +68,7 @@ def is_store_named(given: str | None) -> bool:
 
 
 def read_place(given: str) -> tuple[str, Path | None]:
-    """A store's URL in its usual form, and its file where it is SQLite's."""
+    """Return a store's URL in its usual form, and its file where it is SQLite's."""
     if "://" not in given:
         path = Path(given).expanduser().absolute()
         return f"sqlite:///{path}", path
@@ -80,7 +80,7 @@ def read_place(given: str) -> tuple[str, Path | None]:
 
 
 def shown_url(given: str) -> str:
-    """A store's URL as it may be shown: without a password, and without options."""
+    """Return a store's URL for people: without a password, and without options."""
     url, path = read_place(given)
     if path is not None:
         return f"sqlite:///{path}"
@@ -108,7 +108,7 @@ def check_place(given: str | None) -> None:
     """Refuse what cannot be a store, before anything of it is touched.
 
     Args:
-        given: What a user has named; the default one where it is None.
+        given: The user's store; None for the default one.
 
     Raises:
         StoreFailed: It is a folder, a file of another kind, or a database of another kind. The
@@ -138,6 +138,6 @@ def _is_foreign(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             head = file.read(len(_HEAD))
-    except OSError:  # whoever opens it says why
+    except OSError:  # opening it says why
         return False
     return bool(head) and head != _HEAD

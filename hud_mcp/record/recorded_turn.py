@@ -36,18 +36,18 @@ TURN_BYTES_IN_ALL = 67_108_864
 """Of all turns of one session; later ones are not recorded."""
 
 _MOST_TOKENS, _MOST_USD = 10**12, 10**6
-"""What no reply uses: more is not believed, so that no sum is spoilt by it."""
+"""More tokens than a reply uses. Larger reports are dropped, as they would spoil each sum."""
 
 _CUT = "… [cut: {} more characters]"
 
 RedactedField = Literal["reasoning", "text", "calls", "settings", "error"]
 
 REDACTABLE: tuple[RedactedField, ...] = ("reasoning", "text", "calls", "settings", "error")
-"""What of a turn can be removed; its tokens, cost and times stay."""
+"""The removable fields of a turn; its tokens, cost and times stay."""
 
 
 class Redaction(Value):
-    """What was removed of a turn, and when."""
+    """A removal from a turn: its fields and its time."""
 
     fields: tuple[RedactedField, ...]
     at: datetime
@@ -79,7 +79,7 @@ class RecordedTurn(ModelTurn):
         return tuple((name, each.at) for each in self.redactions for name in each.fields)
 
     def redacted(self, fields: Sequence[RedactedField], at: datetime) -> "RecordedTurn":
-        """The same turn without some fields, and with a marker for those that it had."""
+        """Return the same turn without some fields, and with a marker for those that it had."""
         had: tuple[RedactedField, ...] = ()
         for name in fields:
             had = (*had, name) if getattr(self, name) else had
@@ -92,11 +92,11 @@ class RecordedTurn(ModelTurn):
 
 
 def bounded(turn: ModelTurn, *, most_bytes: int = TURN_BYTES) -> ModelTurn:
-    """A turn as it is written: keys masked, and its texts cut where it is too large.
+    """Return a turn for the record: keys masked, and its texts cut if it is too large.
 
     Args:
-        turn: As it was reported.
-        most_bytes: How large it may be as JSON, in ASCII. Numbers and times stay, but for
+        turn: The reported turn.
+        most_bytes: Its largest size as JSON, in ASCII. Numbers and times stay, but for
             those that cannot be true.
     """
     told: dict[str, Any] = masked(turn.model_dump(mode="json"))
@@ -111,7 +111,7 @@ def bounded(turn: ModelTurn, *, most_bytes: int = TURN_BYTES) -> ModelTurn:
 
 
 def _fitted(told: dict[str, Any], most_bytes: int) -> dict[str, Any]:
-    """The same row with its long fields cut to as much as there is room for."""
+    """Return the same row with its long fields cut to the room."""
     room, kept = most_bytes, told
     while room and _size(kept) > most_bytes:
         room //= 2
@@ -127,7 +127,7 @@ def _size(told: dict[str, Any]) -> int:
 
 
 def _aware(at: datetime) -> datetime:
-    """A time; one without a zone is taken to be in UTC."""
+    """Return a time; one without a zone is taken to be in UTC."""
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
@@ -143,7 +143,7 @@ def _cut_settings(settings: dict[str, Any], most_chars: int) -> dict[str, Any]:
 
 
 def _cut_calls(calls: Sequence[dict[str, Any]], most_chars: int) -> list[dict[str, Any]]:
-    """The first calls, as far as there is room; arguments that are too long become cut text."""
+    """Return the first calls that fit; arguments that are too long become cut text."""
     kept: list[dict[str, Any]] = []
     for call in calls:
         given = call["arguments"]
@@ -178,7 +178,7 @@ class ModelUse(Value):
 
     @classmethod
     def sum_of(cls, uses: "Iterable[ModelUse | None]") -> "ModelUse | None":
-        """The sum of several; None where there is none."""
+        """Return the sum of several, or None for no usage at all."""
         told = [use for use in uses if use is not None]
         if not told:
             return None
@@ -194,7 +194,7 @@ class ModelUse(Value):
         )
 
     def per(self, tasks: int) -> str:
-        """The means over so many tasks in one line."""
+        """Return the means over so many tasks in one line."""
         parts = [f"{self.turns / tasks:.1f} turns"]
         if self.input is not None or self.output is not None:
             means = [None if n is None else round(n / tasks) for n in (self.input, self.output)]
@@ -207,7 +207,7 @@ class ModelUse(Value):
         return "; ".join([*parts, times])
 
     def __str__(self) -> str:
-        """The figures in one line."""
+        """Return the figures in one line."""
         turns = f"{self.turns} turn" if self.turns == 1 else f"{self.turns} turns"
         parts = [turns]
         if self.input is not None or self.output is not None:
@@ -228,7 +228,7 @@ class ModelUse(Value):
 
 
 def sum_told(values: "Iterable[NumberT | None]") -> NumberT | None:
-    """The sum of those that are told; None where none is."""
+    """Return the sum of the known values; None if none is known."""
     told = [value for value in values if value is not None]
     return sum(told[1:], told[0]) if told else None
 

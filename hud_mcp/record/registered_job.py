@@ -22,7 +22,7 @@ def register_job(
     Each call of the function records a new job, which is `current_job` inside.
 
     Args:
-        name: What to call the jobs.
+        name: The name of the jobs.
         metadata: Anything that is JSON.
         store: As for `Job.create`.
 

@@ -16,11 +16,11 @@ class RunStep:
     """One event of a run.
 
     Attributes:
-        source: Whose it is: `task`, `user`, `agent`, `tool`, `system`.
-        messages: What was said.
-        task_call: What the task was asked: its `phase`, `name`, `arguments` and `result`.
-        error: What went wrong, or None.
-        started_at: When it began, in ISO 8601.
+        source: Its source: `task`, `user`, `agent`, `tool`, `system`.
+        messages: Its messages.
+        task_call: A call of the task: its `phase`, `name`, `arguments` and `result`.
+        error: The error, or None.
+        started_at: The time of its start, in ISO 8601.
         step_id: Its number in the trace, from 1.
         extra: Anything else.
     """
@@ -42,7 +42,7 @@ class Trace:
         content: Its answer, which is graded.
         steps: The steps in order; the agent may add more.
         status: `completed`, `error` or `cancelled`; None while it runs.
-        stop_reason: Why the agent stopped, if known: `done`, `timeout`, ….
+        stop_reason: The reason why the agent stopped, if known: `done`, `timeout`, ….
         extra: Anything else.
         trace_id: Its own id.
     """
@@ -79,8 +79,8 @@ class RunGrade:
     Attributes:
         reward: The number; 0.0 where there is no grade, which `is_error` then says.
         done: Whether the task is over.
-        content: What the grader said, or None.
-        info: What else it said.
+        content: The grader's sentence, or None.
+        info: The grader's other facts.
         is_error: Whether there is no grade.
         raw: The whole frame.
     """
@@ -140,7 +140,7 @@ class Run:
         prompt: The prompt: a text, or a list of messages.
         client: A connection to the environment, while the agent works. It lists the published
             capabilities, and connects to them. It starts and grades nothing.
-        trace: What the agent did; it leaves its answer in `trace.content`.
+        trace: The actions of the agent, which leaves its answer in `trace.content`.
         grade: The grade; reading it before grading raises an error.
         runtime: The place where it runs.
         trajectory: The id of its record, once it has ended; None if this process has no record.
@@ -187,7 +187,7 @@ class Run:
 
     @property
     def bindings(self) -> dict[str, Any]:
-        """What the task published for single capabilities of this run, by their names."""
+        """The values that the task published for capabilities of this run, by name."""
         found: Any = self.started.get("bindings")
         return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 

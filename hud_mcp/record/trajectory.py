@@ -38,17 +38,17 @@ __all__ = [
 
 
 def live_url(base: str, token: str) -> str:
-    """The address of a session's live page.
+    """Return the address of a session's live page.
 
     Args:
-        base: Where live pages are served, such as `http://127.0.0.1:8000`.
+        base: The address of live pages, such as `http://127.0.0.1:8000`.
         token: The session's live token.
     """
     return f"{base.rstrip('/')}/live/{token}"
 
 
 class TrajectorySummary(Value):
-    """What a list shows of one session: everything but its prompt, its steps and its log."""
+    """A session in a list: everything but its prompt, its steps and its log."""
 
     id: str
     job_id: str | None = None
@@ -89,7 +89,7 @@ class TrajectorySummary(Value):
 
     @property
     def cause(self) -> Cause | None:
-        """Who caused its end; None while it runs."""
+        """The cause of its end; None while it runs."""
         return cause_of(self.receipt.outcome, self.receipt.cause) if self.receipt else None
 
     @property
@@ -99,7 +99,7 @@ class TrajectorySummary(Value):
 
     @property
     def overloaded(self) -> int:
-        """How many of its calls the overloaded machine refused."""
+        """The number of its calls that the overloaded machine refused."""
         return self.receipt.overloaded if self.receipt else 0
 
     @property
@@ -143,7 +143,7 @@ class Trajectory(Record):
 
 
 def _notebook_display() -> Callable[..., Any] | None:
-    """IPython's `display` where this runs in IPython, else None."""
+    """Return IPython's `display` where this runs in IPython, else None."""
     try:
         in_notebook = libraries.get_ipython() is not None
     except ImportError:

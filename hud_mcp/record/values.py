@@ -1,4 +1,4 @@
-"""What is recorded of one session: its steps, its pictures, its receipt.
+"""The values of a session's record: its steps, its pictures, its receipt.
 
 This module owns the plain values; `trajectory` adds how a person looks at them. The HUD
 SDK's names are kept where it has one.
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class Pruning(Value):
-    """What was removed, when, and by which rule."""
+    """A removal after the end, with its time and its rule."""
 
     at: datetime
     rule: str = Field(description="As it was given, such as `older than 90d`.")
@@ -46,7 +46,7 @@ class Pruning(Value):
     )
 
     def after(self, earlier: "Pruning | None") -> "Pruning":
-        """The same with what an earlier one had removed."""
+        """Return the same with what an earlier one had removed."""
         if earlier is None:
             return self
         return self.model_copy(
@@ -59,7 +59,7 @@ class Pruning(Value):
         )
 
     def __str__(self) -> str:
-        """What was removed, in a sentence."""
+        """Return the removal in a sentence."""
         counts = [(self.steps, "step"), (self.turns, "turn"), (self.lines, "line of log")]
         parts = [_count(number, noun) for number, noun in counts if number]
         if self.runs:
@@ -93,12 +93,12 @@ UNDONE = "hud-mcp/undone"
 
 
 def utc_now() -> datetime:
-    """The current time, aware, in UTC."""
+    """Return the current time, aware, in UTC."""
     return datetime.now(UTC)
 
 
 class ScreenshotRecord(Value):
-    """Where a recorded picture is, and what it was."""
+    """The place and the facts of a recorded picture."""
 
     sha256: str
     extension: Literal["png", "jpg"]
@@ -108,7 +108,7 @@ class ScreenshotRecord(Value):
 
     @classmethod
     def of(cls, shot: Screenshot) -> "ScreenshotRecord":
-        """The record of a picture."""
+        """Return the record of a picture."""
         return cls(
             sha256=shot.sha256,
             extension="png" if shot.mime_type == "image/png" else "jpg",
@@ -195,12 +195,12 @@ class TrajectoryStep(Value):
 
     @property
     def start_timestamp(self) -> str:
-        """When it began, as ISO 8601 in UTC."""
+        """The time of its start, as ISO 8601 in UTC."""
         return self.started_at.isoformat()
 
     @property
     def end_timestamp(self) -> str:
-        """When its observation was taken, as ISO 8601 in UTC."""
+        """The time of its observation, as ISO 8601 in UTC."""
         return self.ended_at.isoformat()
 
 
@@ -263,7 +263,7 @@ class Receipt(Value):
 
     @property
     def said_cause(self) -> str:
-        """Who caused the end, in words; empty if the outcome says so already."""
+        """The cause of the end, in words; empty if the outcome says it already."""
         if self.is_by_agent:
             return "by the agent's doing"
         cause = cause_of(self.outcome, self.cause)
@@ -334,7 +334,7 @@ class Record(Value):
 
     @property
     def cause(self) -> Cause | None:
-        """Who caused its end; None while it runs."""
+        """The cause of its end; None while it runs."""
         return cause_of(self.receipt.outcome, self.receipt.cause) if self.receipt else None
 
     @property
@@ -344,10 +344,10 @@ class Record(Value):
 
     @property
     def overloaded(self) -> int:
-        """How many of its calls the overloaded machine refused."""
+        """The number of its calls that the overloaded machine refused."""
         return self.receipt.overloaded if self.receipt else 0
 
     @property
     def error(self) -> str | None:
-        """Why there is no grade, or None."""
+        """The reason for no grade, or None."""
         return self.receipt.error if self.receipt else None

@@ -31,7 +31,7 @@ class Line(NamedTuple):
     """One line of a transcript.
 
     Attributes:
-        style: What it is.
+        style: The kind of line.
         text: Without control characters.
     """
 
@@ -51,12 +51,12 @@ def visible(text: str) -> str:
 
 
 def visible_line(text: str) -> str:
-    """The same in one line, for a cell of a table."""
+    """Return the same in one line, for a cell of a table."""
     return visible(text).replace("\n", " ").replace("\t", " ")
 
 
 def labelled(name: str, value: str, *, indent: str = "") -> Iterator[Line]:
-    """A name and what it is."""
+    """Yield a name and its value."""
     first, *rest = visible(value).split("\n")
     yield Line("error" if name == "error" else "label", f"{indent}{name.ljust(11)}  {first}")
     for line in rest:
@@ -66,13 +66,13 @@ def labelled(name: str, value: str, *, indent: str = "") -> Iterator[Line]:
 def block(
     name: str, text: str, *, full: bool, indent: str = "", style: Style = "label"
 ) -> Iterator[Line]:
-    """A heading, and a text below it."""
+    """Yield a heading, and a text below it."""
     yield Line(style, f"{indent}{name}")
     yield from indented(text, full=full, indent=f"{indent}  ")
 
 
 def indented(text: str, *, full: bool, indent: str = "    ") -> Iterator[Line]:
-    """A text, line by line; only its beginning unless `full`."""
+    """Yield a text line by line; only its beginning unless `full`."""
     shown, left = (text, 0) if full else shortened(text)
     for line in visible(shown).rstrip("\n").split("\n"):
         yield Line("text", f"{indent}{line}".rstrip())
@@ -81,7 +81,7 @@ def indented(text: str, *, full: bool, indent: str = "    ") -> Iterator[Line]:
 
 
 def shortened(text: str) -> tuple[str, int]:
-    """The first lines of a text, and how many characters are left out."""
+    """Return the first lines of a text, and how many characters are left out."""
     kept = "\n".join(text[: _SHORT_CHARS + 1].split("\n")[:_SHORT_LINES])
     if len(kept) > _SHORT_CHARS:
         kept = kept[:_SHORT_CHARS]
@@ -90,12 +90,12 @@ def shortened(text: str) -> tuple[str, int]:
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON that people read."""
+    """Return a value as JSON that people read."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def seconds_between(start: datetime, end: datetime) -> str:
-    """How long it is from one time to another."""
+    """Return the time between two moments, in words."""
     return f"{(end - start).total_seconds():.1f} s"
 
 

@@ -1,4 +1,4 @@
-"""What the steps of a record did, in words, as everything that shows a record says it."""
+"""The steps of a record in words, for all that show a record."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _LOOKS = ("screenshot", "step")
 
 
 def read_action(recorded: Mapping[str, Any]) -> Action | None:
-    """An action as it is recorded; None for a tool's call, and for what no class reads any more."""
+    """Read a recorded action; None for a tool's call, and for one that no class reads any more."""
     try:
         return parse_action(recorded, pointed=False)
     except InvalidAction:
@@ -30,7 +30,7 @@ def describe_action(recorded: Mapping[str, Any], names: Mapping[str, str] | None
     Args:
         recorded: An action as it is recorded, or a tool's name and arguments. What is neither is
             shown as it is.
-        names: What refs stand for, such as ``{"e12": 'button "Buy"'}``.
+        names: The elements that refs stand for, such as ``{"e12": 'button "Buy"'}``.
     """
     if isinstance(recorded.get("tool"), str):
         return f"call {recorded['tool']} {clip_json(recorded.get('args')) or ''}".strip()
@@ -41,7 +41,7 @@ def describe_action(recorded: Mapping[str, Any], names: Mapping[str, str] | None
 
 
 def note_of(recorded: Mapping[str, Any]) -> str | None:
-    """What the agent wrote beside an action, or None."""
+    """Return the agent's note beside an action, or None."""
     action = read_action(recorded)
     return None if action is None else action.note
 
@@ -51,14 +51,14 @@ def describe_step(kind: str, actions: Sequence[str]) -> str:
 
     Args:
         kind: The step's.
-        actions: What its actions did, in words.
+        actions: Its actions in words.
     """
     nothing = "look" if kind in _LOOKS else f"{kind} without an action"
     return "; ".join(actions) or nothing
 
 
 class RefNames(Mapping[str, str]):
-    """What the refs of the texts that were read so far stand for, such as `button "Buy"`.
+    """The elements behind the refs of the texts read so far, such as `button "Buy"`.
 
     A text is only looked through when a name is wanted: most are never.
     """
@@ -77,7 +77,7 @@ class RefNames(Mapping[str, str]):
         self._unread.append(text)
 
     def __getitem__(self, ref: str) -> str:
-        """The name of what a ref stands for."""
+        """Return the name of what a ref stands for."""
         return self._read_all()[ref]
 
     def __iter__(self) -> Iterator[str]:

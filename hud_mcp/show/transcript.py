@@ -1,4 +1,4 @@
-"""A record as people read it in a terminal: plain text.
+"""A record as plain text for a terminal.
 
 What pages and models have written is made harmless here: no control character reaches a
 terminal.
@@ -49,7 +49,7 @@ def transcript_text(record: Record, *, full: bool = False) -> str:
     """Write a record as text.
 
     Args:
-        record: What to show; it may still go on, and have no steps.
+        record: The record; it may still go on, and have no steps.
         full: Whether long texts are shown whole.
     """
     return "\n".join(line.text for line in transcript(record, full=full))
@@ -61,7 +61,7 @@ def transcript(record: Record, *, full: bool = False) -> Iterator[Line]:
     Where the model's side was read, each turn stands before the steps that it led to.
 
     Args:
-        record: What to show; it may still go on, and have no steps.
+        record: The record; it may still go on, and have no steps.
         full: Whether long texts are shown whole.
     """
     yield Line("title", f"{visible(record.id)}  {end_text(record)}")
@@ -90,7 +90,7 @@ def transcript(record: Record, *, full: bool = False) -> Iterator[Line]:
 
 
 def end_text(record: Record) -> str:
-    """How a record ended, in a few words, such as `graded 1`."""
+    """Return the end of a record in a few words, such as `graded 1`."""
     if record.receipt is None:
         return UNFINISHED.value
     receipt, reward = record.receipt, record.receipt.reward
@@ -99,7 +99,7 @@ def end_text(record: Record) -> str:
 
 
 def _facts(record: Record) -> list[tuple[str, str]]:
-    """What was run, and when."""
+    """Return the facts of the run: the task, the environment, the times."""
     task = record.task
     version = f" {record.environment_version}" if record.environment_version else ""
     took = f", {seconds_between(record.started_at, record.ended_at)}" if record.ended_at else ""
@@ -175,7 +175,7 @@ def _state(step: TrajectoryStep, number: int) -> str:
 
 
 def _action_line(action: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """What an action does, in one line."""
+    """Return an action in one line."""
     return visible(describe_action(action, names)).replace("\n", r"\n").replace("\t", r"\t")
 
 
@@ -211,13 +211,13 @@ def _subscore_lines(scores: Sequence[SubScore], depth: int = 1) -> Iterator[str]
 
 
 def picture_path(step: TrajectoryStep) -> Path | None:
-    """Where the store has put a step's picture; None where the step was not loaded from one."""
+    """Return the path of a step's picture; None if the step was not loaded from a store."""
     parts = urlsplit(step.observation_url or "")
     return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
 
 
 def placed(record: Record) -> dict[int, list[RecordedTurn]]:
-    """A record's turns by the step before which each one stands; in order."""
+    """Return a record's turns by the step before which each one stands; in order."""
     found: dict[int, list[RecordedTurn]] = {}
     for turn in record.turns:
         found.setdefault(turn.before_step, []).append(turn)
@@ -245,7 +245,7 @@ def turn_lines(turn: RecordedTurn, began: datetime, *, full: bool) -> Iterator[L
 
 
 def turn_facts(turn: RecordedTurn) -> list[tuple[str, str]]:
-    """Which model it was, how it was set, and what it used."""
+    """Return the model, its settings and its usage."""
     facts = [
         ("model", turn.model or ""),
         ("settings", json_text(turn.settings) if turn.settings else ""),
@@ -257,7 +257,7 @@ def turn_facts(turn: RecordedTurn) -> list[tuple[str, str]]:
 
 
 def removed_text(turn: RecordedTurn) -> list[tuple[str, str]]:
-    """What was removed of a turn, and when."""
+    """Return the removals from a turn, with their times."""
     return [
         ("removed", f"{', '.join(each.fields)}, on {each.at:%Y-%m-%d %H:%M:%S} UTC")
         for each in turn.redactions
@@ -265,7 +265,7 @@ def removed_text(turn: RecordedTurn) -> list[tuple[str, str]]:
 
 
 def call_text(call: ModelCall) -> str:
-    """A call as the model made it."""
+    """Return a call as the model made it."""
     given = call.arguments
     arguments = given if isinstance(given, str) else json_text(given)
     return visible(f"{call.name} {arguments}")

@@ -18,19 +18,19 @@ class BriefRun:
     Attributes:
         id: The trajectory's id.
         task: The row that was run; runs of one row share it.
-        environment: What it ran in.
-        started_at: When it began.
-        ended_at: When it ended; None while it goes on.
+        environment: The name of its environment.
+        started_at: The time of its start.
+        ended_at: The time of its end; None while it goes on.
         outcome: Its outcome; None while it runs.
-        cause: Whose doing that was; None while it goes on.
+        cause: The cause of that; None while it goes on.
         reward: None unless it was graded.
-        overloaded: How many calls the overloaded machine refused.
+        overloaded: The number of calls that the overloaded machine refused.
         context: The values of its context.
         foreign: Whether its job has a plan, and it is not in it.
-        step_count: How many steps it has.
+        step_count: The number of its steps.
         erased: Whether its grade was pruned, so that it counts nowhere.
         version: The version of this package that ended it; None while it goes on.
-        use: What its model used; None if not told.
+        use: The usage of its model; None if unreported.
         damaged: Whether something of its row cannot be read; that is absent here.
     """
 
@@ -58,5 +58,5 @@ class BriefRun:
 
     @property
     def seconds(self) -> float | None:
-        """How long it took; None while it goes on."""
+        """Its duration in seconds; None while it goes on."""
         return None if self.ended_at is None else (self.ended_at - self.started_at).total_seconds()

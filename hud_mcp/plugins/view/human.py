@@ -1,4 +1,4 @@
-"""The human agent: what a person does on the page is what the agent does."""
+"""The human agent: a page on loopback shows the task, and takes a person's actions and answer."""
 
 import re
 import secrets
@@ -43,7 +43,7 @@ _SCROLL_PX = 400
 
 
 def action_forms(environment: Environment | None) -> list[Json]:
-    """The forms, each with a `title`, its `fields`, and how an action is made of them.
+    """Return the forms, each with a `title`, its `fields`, and the action that they make.
 
     A form without fields is a button.
     """
@@ -84,7 +84,7 @@ def _typed(kind: str) -> list[Json]:
 
 
 def _steps(schema: Mapping[str, Any]) -> list[Json]:
-    """A button for each action of a small space; else a field for its value."""
+    """Return a button for each action of a small space; else a field for its value."""
     low, high = schema.get("minimum"), schema.get("maximum")
     if isinstance(low, int) and isinstance(high, int) and high - low < _MOST_BUTTONS:
         names = dict(_NAMED.findall(str(schema.get("description", "")).partition(":")[2]))
@@ -135,7 +135,7 @@ def _title(name: str) -> str:
 
 
 _POLL_S = 20.0
-"""How long a page's question for news may wait."""
+"""The longest wait of a page's question for news."""
 _GOODBYE_S = 1.0
 _BODY_BYTES = 1_048_576
 
@@ -144,8 +144,8 @@ class Turn:
     """One task on the desk.
 
     Args:
-        desk: Whose it is.
-        state: What the page shows of it.
+        desk: The desk of the turn.
+        state: The state that the page shows.
     """
 
     def __init__(self, desk: "Desk", state: Json) -> None:
@@ -214,13 +214,13 @@ class Desk:
     async def turn(
         self, task: str, prompt: str, forms: Sequence[Json], *, pointer: Sequence[str] = ()
     ) -> AsyncGenerator[Turn]:
-        """Have the desk to oneself, once the task before is over.
+        """Wait for the end of the task before, and take the desk.
 
         Args:
             task: The task's id.
-            prompt: What it asks.
+            prompt: Its prompt.
             forms: The buttons and forms of its actions.
-            pointer: What its picture takes: `click`, `drag`, `move`.
+            pointer: The actions that its picture accepts: `click`, `drag`, `move`.
         """
         async with self._alone:
             self._count += 1
@@ -237,7 +237,7 @@ class Desk:
                 turn.close()
 
     def change(self) -> None:
-        """Tell whoever waits for news."""
+        """Wake those that wait for news."""
         self.version += 1
         self._changed.set()
         self._changed = anyio.Event()
@@ -250,7 +250,7 @@ class Desk:
             await self._told.wait()
 
     def routes(self) -> list[Any]:
-        """The routes of the page."""
+        """Return the routes of the page."""
         return [
             Route("/", self._page),
             Route("/state", self._state),
@@ -320,7 +320,7 @@ async def open_desk() -> AsyncGenerator[Desk]:
 
 
 _BY_PICTURE = ("click", "drag", "move")
-"""What is done on the picture itself."""
+"""The actions that a person makes on the picture itself."""
 
 
 class HumanAgent:

@@ -1,4 +1,4 @@
-"""A trajectory as a notebook shows it: the pages' player in a frame that needs no network.
+"""Trajectories and jobs in a notebook: the pages' player in a frame, and a table of runs.
 
 A notebook keeps in its own file what it shows, so a frame has a largest size.
 """
@@ -50,7 +50,7 @@ def trajectory_html(trajectory: Trajectory, *, limit_bytes: int = FRAME_LIMIT_BY
     notebook. Where a notebook removes frames, the line stays.
 
     Args:
-        trajectory: What to show; it may still go on, and have no steps.
+        trajectory: The trajectory; it may still go on, and have no steps.
         limit_bytes: Pictures and texts beyond this are left out, and a line says so; the first
             ones stay.
     """
@@ -68,7 +68,7 @@ def trajectory_html(trajectory: Trajectory, *, limit_bytes: int = FRAME_LIMIT_BY
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things in words, such as `1 step` or `1,200 steps`."""
+    """Return a number of things in words, such as `1 step` or `1,200 steps`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -85,12 +85,12 @@ def _framed(trajectory: Trajectory, page: str, left_out: Sequence[str]) -> Itera
 
 
 def _quoted(page: str) -> str:
-    """A page as an attribute between single quotes, for JSON is full of double ones."""
+    """Return a page as an attribute between single quotes, for JSON is full of double ones."""
     return escape(page, quote=False).replace("'", "&#x27;")
 
 
 def _reader(steps: Sequence[TrajectoryStep]) -> ReadPicture:
-    """What reads pictures from where the store has put those of these steps."""
+    """Return a reader of the pictures of these steps, from their paths in the store."""
     paths = {step.screenshot.sha256: picture_path(step) for step in steps if step.screenshot}
 
     def read(record: ScreenshotRecord) -> bytes | None:
@@ -104,7 +104,7 @@ def _reader(steps: Sequence[TrajectoryStep]) -> ReadPicture:
 
 
 def _bounded(trajectory: Trajectory, limit_bytes: int) -> tuple[Json, list[str]]:
-    """What the player shows but for its pictures, and what had to be left out of it."""
+    """Return the data of the player without pictures, and the names of its left out parts."""
     run = whole_run(trajectory)
     left_out: list[str] = []
     if len(encode(run)) > limit_bytes:
@@ -127,7 +127,7 @@ def _bounded(trajectory: Trajectory, limit_bytes: int) -> tuple[Json, list[str]]
 
 
 def _shortened(value: Any) -> Any:
-    """The same JSON value with each of its texts cut to a length."""
+    """Return the same JSON value with each of its texts cut to a length."""
     if isinstance(value, str):
         return clip_and_count(value, _TEXT_CHARS, before="\n")
     if isinstance(value, list):
@@ -165,7 +165,7 @@ def job_html(job: Job) -> str:
 
 
 def _read_now(job: Job) -> tuple[Job, list[Task], list[TrajectorySummary]]:
-    """What is recorded of a job, read on a thread: a notebook's own loop runs while it asks."""
+    """Read a job's record on a thread of its own, as the notebook's loop runs already."""
     place = job.place.url if isinstance(job.place, Store) else job.place
 
     async def read() -> tuple[Job, list[Task], list[TrajectorySummary]]:
@@ -182,7 +182,7 @@ def _figures(figures: JobStatistics) -> str:
 
 
 def _words(outcome: str) -> str:
-    """How people call a way to end; an author's own may have been added since this was loaded."""
+    """Return an outcome's words. Authors add outcomes later, so the list is read each time."""
     return next((each.words for each in outcome_classes() if each.value == outcome), outcome)
 
 

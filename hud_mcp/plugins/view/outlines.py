@@ -27,7 +27,7 @@ class Outlines:
     """The jobs of a store, read in short.
 
     Args:
-        database: Where its rows are.
+        database: The database with its rows.
     """
 
     def __init__(self, database: Database) -> None:

@@ -35,23 +35,23 @@ Context = ServerRequestContext[str, Any]
 End = Callable[[], None]
 
 _PAUSE_S = 0.05
-"""Between two updates of one resource: what changes meanwhile is told by the second."""
+"""The time between two updates of one resource; the second covers all changes meanwhile."""
 _MOST = 256
 """Subscriptions of one connection, and resources of one stream."""
 _MOST_STREAMS = 64
-"""Streams of one caller at once, who is told from others by its name or its connection."""
+"""Streams of one caller at once. Callers differ by their name or their connection."""
 _MOST_STREAMS_IN_ALL = 1024
 
 
 def serve_subscriptions(
     server: Server[Any], sessions: Sessions, resources: Resources
 ) -> Callable[[Iterable[ServerEvent]], None]:
-    """Serve subscriptions in both eras; return what tells every stream of events.
+    """Serve subscriptions in both eras. Return a function that sends events to every stream.
 
     Args:
-        server: Whose clients subscribe.
+        server: The server whose clients subscribe.
         sessions: The registry.
-        resources: Whose addresses they are.
+        resources: The resources by their addresses.
     """
     found = Subscriptions(sessions, resources)
 
@@ -76,11 +76,11 @@ def serve_subscriptions(
 
 
 class Subscriptions:
-    """Who listens to which resources.
+    """The listeners of resources.
 
     Args:
         sessions: The registry.
-        resources: Whose addresses they are.
+        resources: The resources by their addresses.
     """
 
     def __init__(self, sessions: Sessions, resources: Resources) -> None:
@@ -129,7 +129,7 @@ class Subscriptions:
                 bus.tell(event)
 
     async def subscribe(self, ctx: Context, uri: str, caller: Caller) -> types.EmptyResult:
-        """Have a connection told of updates from now on; again is not an error.
+        """Subscribe a connection to the updates of a resource; again is not an error.
 
         An address that is not of this server's kind is taken, and never told of: the conformance
         suite of 2025-11-25 asks that of any server.
@@ -155,12 +155,12 @@ class Subscriptions:
         return types.EmptyResult()
 
     def unsubscribe(self, uri: str, caller: Caller) -> types.EmptyResult:
-        """Tell a connection no more of a resource; one that it was not told of is not an error."""
+        """End a subscription of a connection; one that it does not have is not an error."""
         self._end(caller.connection, uri)
         return types.EmptyResult()
 
     def _admit(self, caller: Caller) -> str | None:
-        """Whose a new stream is; None for who is told from nobody."""
+        """Return the owner of a new stream; None for a caller without a name or connection."""
         whose = caller.principal or caller.connection
         count = Counter(self._streams.values())
         of_all = len(self._streams) >= _MOST_STREAMS_IN_ALL
@@ -170,14 +170,14 @@ class Subscriptions:
         return whose
 
     async def _own(self, uri: str, caller: Caller) -> str | None:
-        """The digest of the id of the caller's session that a resource is of."""
+        """Return the digest of the session id of a resource, if the session is the caller's."""
         try:
             return await self._resources.key_of(uri, caller)
         except (MCPError, HudMcpError):
             return None
 
     def _watch(self, uri: str, key: str, told: "_Due", ended: End | None = None) -> End:
-        """Have a listener told of a resource's changes; `ended` is called after its last one."""
+        """Pass a resource's changes to a listener; `ended` is called after the last one."""
         named = session_of(uri)
         what = None if named is None else named[1]
         last: Any = None
@@ -213,7 +213,7 @@ class Subscriptions:
 
 
 class _Due:
-    """Something that is done at most once in a while, and once more for what came meanwhile."""
+    """A bounded rate: one call in a while, and one more for all that came meanwhile."""
 
     def __init__(self, do: Callable[[], None]) -> None:
         self._do = do
@@ -235,7 +235,7 @@ class _Due:
         self._go_on()
 
     def cancel(self) -> None:
-        """Do it no more."""
+        """Cancel what is due."""
         self._again, self._ended = False, None
         if self._timer is not None:
             self._timer.cancel()
@@ -257,12 +257,12 @@ class _Due:
 
 
 class _Sender(_Due):
-    """Tells a connection of 2025-11-25 of a resource, by one message at a time.
+    """Sends updates of a resource to a connection of 2025-11-25, one message at a time.
 
     Args:
         session: The connection's.
         uri: The resource.
-        gone: Called where the connection cannot be told.
+        gone: Called if the connection cannot be reached.
     """
 
     def __init__(self, session: Any, uri: str, gone: End) -> None:
@@ -273,7 +273,7 @@ class _Sender(_Due):
         self._task: asyncio.Task[None] | None = None
 
     def cancel(self) -> None:
-        """Tell it no more."""
+        """Send no more updates."""
         super().cancel()
         if self._task is not None:
             self._task.cancel()
@@ -290,7 +290,7 @@ class _Sender(_Due):
         try:
             await self._session.send_resource_updated(self._uri)
         except Exception as exc:  # noqa: BLE001  # it is gone, in whatever way
-            logger.debug("%s is told no more of: %s", self._uri, exc)
+            logger.debug("no more updates of %s: %s", self._uri, exc)
             self._task = None
             self._gone()
             return
@@ -299,7 +299,7 @@ class _Sender(_Due):
 
 
 class _Bus:
-    """Brings events to the stream that listens, in the turn of whoever tells them."""
+    """Brings events to the stream that listens, in the turn of the caller."""
 
     def __init__(self) -> None:
         self._listeners: dict[object, Callable[[ServerEvent], None]] = {}

@@ -127,8 +127,8 @@ async def job_page(
     and a browser keeps what it shows.
 
     Args:
-        console: Where the link is printed.
-        store: Where the job is, or will be.
+        console: The console that the link is printed to.
+        store: The store that has the job, or will have it.
         interruption: The signal that ends the page on a terminal.
         wanted: Whether there is a page.
         resumed: The job that goes on; None for a new one.

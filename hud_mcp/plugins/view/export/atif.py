@@ -106,7 +106,7 @@ def _agent(trajectory: Trajectory, job: Job | None) -> Json:
 
 
 def _first(trajectory: Trajectory) -> Json:
-    """What began it: the prompt, or that there was none."""
+    """Return the first step: the prompt, or a note that the task had none."""
     step: Json = {"timestamp": trajectory.started_at.isoformat()}
     if trajectory.prompt is None:
         return {**step, "source": "system", "message": "The task had no prompt yet."}
@@ -114,7 +114,7 @@ def _first(trajectory: Trajectory) -> Json:
 
 
 def _steps(trajectory: Trajectory, pictures: PictureFolder) -> list[Json]:
-    """The agent's steps, each turn of its model before or in the first step that it led to."""
+    """Return the agent's steps, each turn of its model in the first step that it led to."""
     turns, made = placed(trajectory), list[Json]()
     for step in trajectory.steps:
         own = turns.pop(step.index, [])
@@ -129,13 +129,13 @@ def _steps(trajectory: Trajectory, pictures: PictureFolder) -> list[Json]:
 
 
 def _turn_alone(turn: RecordedTurn) -> Json:
-    """A turn that led to no step."""
+    """Return a turn that led to no step."""
     alone: Json = {"timestamp": turn.started_at.isoformat(), "source": "agent", "message": ""}
     return _led_by(turn, alone)
 
 
 def _led_by(turn: RecordedTurn, step: Json) -> Json:
-    """A step with the turn that led to it."""
+    """Return a step with the turn that led to it."""
     usage = turn.usage
     metrics: Json = {
         "prompt_tokens": usage.input,
@@ -157,7 +157,7 @@ def _led_by(turn: RecordedTurn, step: Json) -> Json:
 
 
 def _rest(turn: RecordedTurn) -> Json:
-    """What of a turn ATIF has no field for; its calls as the model made them."""
+    """Return the parts of a turn that ATIF has no field for."""
     rest: Json = {
         "number": turn.number,
         "calls": [call.model_dump(mode="json") for call in turn.calls],
@@ -174,7 +174,6 @@ def _known(fields: Json) -> Json:
 
 
 def _totals(use: ModelUse | None) -> Json:
-    """What its model used in all."""
     if use is None:
         return {}
     totals: Json = {
@@ -216,7 +215,7 @@ def _step(step: TrajectoryStep, pictures: PictureFolder) -> Json:
 
 
 def tool_call(step: TrajectoryStep) -> tuple[str, Json]:
-    """The tool that was called, and its arguments, in the tools' own form."""
+    """Return the called tool and its arguments, in the tools' own form."""
     actions = [{k: v for k, v in a.items() if k != "reasoning"} for a in step.actions]
     first = actions[0] if actions else {}
     if step.kind in ("tool", "direct"):

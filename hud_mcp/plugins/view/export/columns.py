@@ -22,7 +22,7 @@ class Column(NamedTuple):
     Attributes:
         name: Its name.
         type: One of those above.
-        says: What it holds, for people.
+        says: Its contents, for people.
     """
 
     name: str
@@ -123,7 +123,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 
 
 def trajectory_row(trajectory: Trajectory, job: Job | None) -> dict[str, Any]:
-    """A row of `trajectories`."""
+    """Return a row of `trajectories`."""
     receipt, task, use = trajectory.receipt, trajectory.task, trajectory.use
     models = (turn.model for turn in trajectory.turns if turn.model)
     subscores = [s.model_dump(mode="json") for s in receipt.subscores] if receipt else []
@@ -166,12 +166,12 @@ def trajectory_row(trajectory: Trajectory, job: Job | None) -> dict[str, Any]:
 
 
 def step_row(trajectory: Trajectory, step: TrajectoryStep, picture: bytes | None) -> dict[str, Any]:
-    """A row of `steps`.
+    """Return a row of `steps`.
 
     Args:
-        trajectory: Whose step it is.
+        trajectory: The trajectory of the step.
         step: The step.
-        picture: Its screenshot, encoded; None where it has none or its file is missing.
+        picture: Its screenshot, encoded; None if it has none or its file is missing.
     """
     shot = step.screenshot
     actions = [
@@ -211,7 +211,7 @@ def step_row(trajectory: Trajectory, step: TrajectoryStep, picture: bytes | None
 
 
 def turn_row(trajectory: Trajectory, turn: RecordedTurn) -> dict[str, Any]:
-    """A row of `turns`."""
+    """Return a row of `turns`."""
     usage = turn.usage
     return {
         "trajectory_id": trajectory.id,
@@ -239,7 +239,7 @@ def turn_row(trajectory: Trajectory, turn: RecordedTurn) -> dict[str, Any]:
 
 
 def _answer(trajectory: Trajectory) -> str | None:
-    """The text of the last response that was submitted."""
+    """Return the text of the last submitted response."""
     for step in reversed(trajectory.steps):
         for number, action in enumerate(step.actions):
             submitted = is_answer(action) and number < step.performed

@@ -127,7 +127,7 @@ def _beside(path: Path) -> Path:
 
 
 def _close_to_others(folder: Path) -> None:
-    """Have what was written into a folder be its owner's alone, wherever it is moved to."""
+    """Make the files of a folder readable by their owner alone, wherever it is moved to."""
     for root, folders, files in os.walk(folder):
         for names, mode in ((folders, 0o700), (files, 0o600)):
             for name in names:
@@ -178,7 +178,7 @@ def to_json(value: Any) -> str:
 
 
 def clean_text(text: str | None) -> str | None:
-    """A text that UTF-8 can hold: half a surrogate pair becomes a question mark."""
+    """Return a text that UTF-8 can hold: half a surrogate pair becomes a question mark."""
     return None if text is None else text.encode("utf-8", "replace").decode()
 
 

@@ -23,7 +23,7 @@ _BAR, _BAR_INK, _BAR_FAINT = "#111827", "#f9fafb", "#fca5a5"
 _ACT, _MOVE, _REFUSED = "#e11d48", "#2563eb", "#6b7280"
 _BADGES = {"plain": "#334155", "good": "#15803d", "bad": "#b91c1c", "dim": "#475569"}
 COLORS = (_PAPER, _TABLE, _INK, _FAINT, _BAR, _BAR_INK, _BAR_FAINT, _ACT, _MOVE, *_BADGES.values())
-"""What every palette needs."""
+"""The colours that every palette needs."""
 
 _FACES = ("DejaVuSans.ttf", "Arial.ttf", "LiberationSans-Regular.ttf")
 _BOLD_FACES = ("DejaVuSans-Bold.ttf", "Arial Bold.ttf", "LiberationSans-Bold.ttf")
@@ -40,7 +40,7 @@ class Sheet:
     Args:
         width_px: Of a frame.
         picture_height_px: Of the part with the picture.
-        lines: How many lines of words there are room for.
+        lines: The number of lines of words that fit.
     """
 
     def __init__(self, width_px: int, picture_height_px: int, lines: int) -> None:
@@ -56,8 +56,8 @@ class Sheet:
         """Draw one frame.
 
         Args:
-            scene: What it shows.
-            picture: The scene's picture; None where it has none, or it is missing.
+            scene: The scene to draw.
+            picture: The scene's picture; None if it has none, or it is missing.
         """
         paper = _PAPER if picture is None else _TABLE
         frame = Image.new("RGB", (self.width_px, self.height_px), paper)
@@ -69,12 +69,12 @@ class Sheet:
         return frame
 
     def caption_lines(self, scene: Scene) -> int:
-        """How many lines its words and its note would take."""
+        """Return the number of lines of the scene's words and note."""
         lines = _wrap(scene.words, self._font, self._room(scene), 2)
         return len(lines) + (1 if scene.note else 0)
 
     def text_height_px(self, scene: Scene) -> float:
-        """How high the part with its text would be."""
+        """Return the height of the part with the scene's text."""
         room = self.width_px - 4 * self.font_px
         lines = len(_wrap_lines(scene.text, self._font, room, _MOST_LINES))
         return self.font_px * 4 + self._line_px * (lines + 2)
@@ -147,7 +147,7 @@ class Sheet:
             y += self._line_px
 
     def _room(self, scene: Scene) -> float:
-        """How wide the words beside the badge may be."""
+        """Return the width left for words beside the badge."""
         badge = self._bold.getlength(_printable(scene.badge)) + 2 * self._margin
         return self.width_px - badge - 3 * self._margin
 
@@ -250,7 +250,7 @@ def _wrap(text: str, font: Font, room: float, most: int) -> list[str]:
 
 
 def _fitting(text: str, font: Font, room: float) -> int:
-    """How many characters fit; at least one."""
+    """Return the number of characters that fit, at least one."""
     low, high = 1, len(text)
     while low < high:
         middle = (low + high + 1) // 2
@@ -346,7 +346,7 @@ def _open(record: ScreenshotRecord, pictures: Pictures) -> Image.Image | None:
 
 
 def _palette(scenes: Sequence[Scene], sheet: Sheet, pictures: Pictures) -> Image.Image:
-    """The colours that the film needs most, and those of the marks."""
+    """Return the colours that the film needs most, and those of the marks."""
     chosen = choose(scenes, _SAMPLES)
     height = max(1, round(sheet.height_px * _SAMPLE_PX / sheet.width_px))
     montage = Image.new("RGB", (_SAMPLE_PX * len(chosen), height + len(COLORS)))

@@ -1,4 +1,4 @@
-"""What exports use: Pillow, pyarrow, data frames and OpenTelemetry, each when first used."""
+"""Pillow, pyarrow, data frames and OpenTelemetry; each loads when it is first used."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -184,11 +184,11 @@ class _Trace:
         self._tracer = provider.get_tracer("hud-mcp", __version__)
 
     def generate_trace_id(self) -> int:
-        """The trace's id."""
+        """Return the trace's id."""
         return _number(self._id, 16)
 
     def generate_span_id(self) -> int:
-        """The id of the span that is started."""
+        """Return the id of the span that is started."""
         return _number(f"{self._id} {self._next}", 8)
 
     def is_trace_id_random(self) -> bool:
@@ -218,7 +218,7 @@ class _Trace:
 
 
 def _collector(spans: list[Any]) -> Any:
-    """What takes spans as they end."""
+    """Return a processor that collects spans as they end."""
 
     class Collector(libraries.SpanProcessor):
         def on_end(self, span: Any) -> None:
@@ -277,14 +277,14 @@ def _turn(turn: RecordedTurn, trajectory: Trajectory, *, content: bool) -> dict[
 
 
 def _number_of(value: Any) -> int | float | None:
-    """A number that a span can hold; what agents report may be any."""
+    """Return a number that a span can hold; what agents report may be any."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if abs(value) < 2**63 else None
 
 
 def _message(turn: RecordedTurn) -> dict[str, Any]:
-    """What the model gave back, in the conventions' form."""
+    """Return the model's reply in the form of the conventions."""
     said = [("reasoning", turn.reasoning), ("text", turn.text)]
     parts: list[dict[str, Any]] = [
         {"type": kind, "content": text} for kind, text in said if text is not None
@@ -314,7 +314,7 @@ def _step(
 
 
 def _provider(turn: RecordedTurn) -> str:
-    """Who answers, by the conventions' name where they have one."""
+    """Return the provider, by the conventions' name if they have one."""
     named, has, _ = (turn.model or "").partition(":")
     return (clean_text(_PROVIDERS.get(named, named)) if has else None) or "unknown"
 
@@ -329,5 +329,5 @@ def _nanoseconds(at: datetime) -> int:
 
 
 def _number(text: str, size: int) -> int:
-    """A number of so many bytes that is made from a text; never 0, which is no id."""
+    """Derive an id of `size` bytes from a text. It is never 0, which OpenTelemetry forbids."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:size]) or 1

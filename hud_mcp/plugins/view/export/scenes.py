@@ -1,4 +1,4 @@
-"""What the frames of a moving picture show, before anything is drawn: a plan from the record."""
+"""The plan of a moving picture: the contents of each frame, from the record."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,16 +21,16 @@ _FULL = 1 - 1e-6
 
 @dataclass(frozen=True)
 class Spot:
-    """What is drawn of one action.
+    """The marks of one action.
 
     Attributes:
         kind: The action's type.
         points: In pixels of the scene's picture; several are a way. None of them of a scroll
             without a place.
         performed: Whether it was performed.
-        number: Which of the step's actions it is, from 1; 0 where it is the only one.
-        scroll: How far a scroll went, in CSS pixels; None for anything else.
-        clicks: How often it clicked.
+        number: Its number among the step's actions, from 1; 0 if it is the only one.
+        scroll: The distance of a scroll, in CSS pixels; None for anything else.
+        clicks: The number of clicks.
         presses: Whether it pressed something there.
     """
 
@@ -48,15 +48,15 @@ class Scene:
     """One frame.
 
     Attributes:
-        picture: What the agent saw; None where there is only text.
-        text: What it read, for a frame without a picture.
+        picture: The agent's picture; None if it saw only text.
+        text: The agent's text, for a frame without a picture.
         heading: A line above that text, or None.
         badge: The step's number, or how it ended.
-        words: What was done.
-        note: What went wrong, or None.
-        marks: What is drawn on the picture.
-        tone: How the badge looks.
-        hold_ms: How long it is shown.
+        words: The actions in words.
+        note: The error, or None.
+        marks: The marks on the picture.
+        tone: The style of the badge.
+        hold_ms: The time that it stays, in milliseconds.
     """
 
     picture: ScreenshotRecord | None
@@ -148,7 +148,7 @@ def _end_scene(trajectory: Trajectory, picture: ScreenshotRecord | None, seen: s
 
 
 def _marks(step: TrajectoryStep, picture: ScreenshotRecord) -> tuple[Spot, ...]:
-    """Where the actions were, in pixels of the picture before them."""
+    """Return the marks of the actions, in pixels of the picture before them."""
     found: list[Spot] = []
     for number, raw in enumerate(step.actions):
         reached = step.places[number] if number < len(step.places) else None
@@ -162,7 +162,7 @@ def _marks(step: TrajectoryStep, picture: ScreenshotRecord) -> tuple[Spot, ...]:
 def _spot(
     raw: Mapping[str, Any], scale: float, reached: Point | None, picture_scale: float
 ) -> Spot | None:
-    """What is drawn of an action; None for nothing, as of a tool's call."""
+    """Return the marks of an action; None for one without a place, such as a tool's call."""
     action = read_action(raw)
     if action is None or action.mark is None:
         return None

@@ -30,7 +30,7 @@ ROW_GROUP_BYTES = 16_000_000
 ROW_GROUP_ROWS = 1000
 
 _IMAGE_FEATURE = '{"info": {"features": {"screenshot": {"_type": "Image"}}}}'
-"""What Hugging Face `datasets` reads from a schema's metadata, to decode the column."""
+"""The metadata of a schema that has Hugging Face `datasets` decode the column."""
 
 
 @asynccontextmanager
@@ -65,7 +65,7 @@ export_parquet = Export("parquet", "three tables for training.", "folder", _writ
 
 
 def _load_arrow() -> Any:
-    """The pyarrow package, as untyped as it is.
+    """Return the pyarrow package.
 
     Raises:
         NotInstalled: It is not there.
@@ -124,7 +124,7 @@ class _Table:
 
 
 def _types(arrow: Any) -> dict[str, Any]:
-    """What each of the columns' types is called by pyarrow."""
+    """Return pyarrow's types by the names of ours."""
     text, whole = arrow.string(), arrow.int32()
     action = [("type", text), ("performed", arrow.bool_()), ("json", text)]
     return {
@@ -148,7 +148,7 @@ def _size(row: dict[str, Any]) -> int:
 
 
 def _card(selection: Selection) -> str:
-    """What is in the folder, in the form of a Hugging Face dataset card."""
+    """Return a Hugging Face dataset card of the folder."""
     configs = "\n".join(
         f"- config_name: {name}\n  data_files: {name}.parquet"
         for name in ("steps", "trajectories", "turns")

@@ -1,4 +1,4 @@
-"""How far all jobs of a store are, and their rewards. Each function takes an open connection."""
+"""The progress and rewards of all jobs of a store. Each function takes an open connection."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,16 +16,16 @@ __all__ = ["JobProgress", "count_progress", "count_rewards"]
 
 @dataclass(frozen=True)
 class JobProgress:
-    """How far a job is.
+    """The progress of a job.
 
     Attributes:
-        tasks: How many tasks it is to run; 0 where that was not recorded.
-        ended: How many runs have ended, earlier tries too.
-        running: How many go on, on a server that is alive.
-        failed: How many ended without a grade.
-        begun_at: When the last one began.
-        ended_at: When the last one ended.
-        cost_usd: The cost of its models in US dollars; None where no price is recorded.
+        tasks: The number of its tasks; 0 if they were not recorded.
+        ended: The number of runs that have ended, earlier tries too.
+        running: The number of runs that go on, on a server that is alive.
+        failed: The number of runs that ended without a grade.
+        begun_at: The start of the last run.
+        ended_at: The end of the last run.
+        cost_usd: The cost of its models in US dollars; None if no price is recorded.
     """
 
     tasks: int
@@ -38,7 +38,7 @@ class JobProgress:
 
 
 def count_rewards(connection: Connection) -> dict[str | None, tuple[int, int, float | None]]:
-    """Of each job, and of the sessions without one: how many, how many graded, the mean reward.
+    """Return the counts of runs and graded runs, and the mean reward, by job; None has no job.
 
     What is foreign to a job's plan is in none of them, nor what has no grade left.
     """
@@ -59,7 +59,7 @@ def count_rewards(connection: Connection) -> dict[str | None, tuple[int, int, fl
 
 
 def count_progress(connection: Connection, alive_since: datetime) -> dict[str, JobProgress]:
-    """How far each job is; what is foreign to its plan is in no number.
+    """Return the progress of each job. Sessions outside its plan are in no number.
 
     Args:
         connection: An open one.
@@ -89,11 +89,11 @@ def count_progress(connection: Connection, alive_since: datetime) -> dict[str, J
 
 
 def _job_costs(connection: Connection, of: ColumnElement[bool]) -> dict[str, float]:
-    """The cost of each job's models in US dollars; none where no price is recorded.
+    """Return the cost of each job's models in US dollars; none if no price is recorded.
 
     Args:
         connection: An open one.
-        of: Which sessions count, as a condition on their table; each is of a job.
+        of: A condition on the table of sessions that selects those of jobs.
     """
     query = (
         select(sessions.c.job_id, func.sum(turns.c.cost_usd).label("cost_usd"))

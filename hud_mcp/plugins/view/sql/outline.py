@@ -32,13 +32,13 @@ _AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class RunPlace:
-    """Where a run is among the runs of its job, in the order in which they began.
+    """The place of a run among the runs of its job, in the order of their starts.
 
     Attributes:
-        job_id: Its job; None where it has none.
+        job_id: Its job; None if it has none.
         previous: The id of the one before; None of the first.
         next: The id of the one after; None of the last.
-        live_token: What opens its live page; None where it has none, or has ended.
+        live_token: The token of its live page; None without one, or after its end.
     """
 
     job_id: str | None
@@ -48,12 +48,12 @@ class RunPlace:
 
 
 def of_job(job_id: str | None) -> ColumnElement[bool]:
-    """Which sessions are of a job, or of none."""
+    """Return the condition that selects the sessions of a job, or those without one."""
     return sessions.c.job_id.is_(None) if job_id is None else sessions.c.job_id == job_id
 
 
 def load_outline(connection: Connection, job_id: str | None) -> list[BriefRun]:
-    """All runs of a job, or of none, in the order in which they began.
+    """Return all runs of a job, or of none, in the order in which they began.
 
     Of a row that a hand has damaged, what can be read is there.
     """
@@ -76,7 +76,7 @@ def load_outline(connection: Connection, job_id: str | None) -> list[BriefRun]:
 
 
 def stamp_of(connection: Connection, job_id: str | None) -> tuple[int, str]:
-    """How many runs a job has, and what changes with them: ends, steps, models' turns, prunings."""
+    """Return the number of a job's runs, and a text that changes with ends, steps and turns."""
     mine = of_job(job_id)
     counts = connection.execute(
         select(
@@ -102,7 +102,7 @@ def stamp_of(connection: Connection, job_id: str | None) -> tuple[int, str]:
 
 
 def find_runs(connection: Connection, job_id: str | None, text: str) -> Iterator[str]:
-    """The ids of a job's runs that have a text in what tables show of them.
+    """Return the ids of a job's runs with a text in their table row.
 
     Small letters and capitals of ASCII are alike.
     """
@@ -119,7 +119,7 @@ def find_runs(connection: Connection, job_id: str | None, text: str) -> Iterator
 
 
 def find_place(connection: Connection, trajectory_id: str) -> RunPlace | None:
-    """Where a run is among those of its job; None where there is no such run."""
+    """Return the place of a run in its job; None if there is no such run."""
     table = sessions.c
     row = connection.execute(
         select(table.job_id, table.started_at, table.ended_at, table.live_token).where(
@@ -178,7 +178,7 @@ def _run(row: Any, known: dict[str | bytes, Task], used: dict[str, ModelUse]) ->
 
 
 def _task(row: Any, known: dict[str | bytes, Task]) -> Task | None:
-    """The row that was run, which runs of one row share; None where it is damaged."""
+    """Return the row of a run, shared by runs of one row; None if it is damaged."""
     found = known.get(row.task)
     if found is None:
         try:
@@ -189,7 +189,7 @@ def _task(row: Any, known: dict[str | bytes, Task]) -> Task | None:
 
 
 def _read(text: str | bytes | None) -> Any:
-    """JSON; None where it is none."""
+    """JSON; None if it is none."""
     if text is None:
         return None
     readers: tuple[Callable[[str | bytes], Any], ...] = (orjson.loads, json.loads)

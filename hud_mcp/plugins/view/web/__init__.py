@@ -1,1 +1,1 @@
-"""What people look at: the report of a job."""
+"""The pages: their data, their addresses, and the report of a job as one file."""

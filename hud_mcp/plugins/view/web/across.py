@@ -1,6 +1,6 @@
 """Tasks by jobs: what a page shows of several jobs at once, a part of the tasks at a time.
 
-A page that follows running jobs gives the stamp that it has, and is told whether that is still so.
+A page that follows running jobs sends the stamp that it has; the reply says whether it holds.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ _KEPT = 4
 """Comparisons that are kept as they were last made."""
 
 _PAUSE = 9
-"""How many times as long as a comparison took it is shown as it is, while a job runs."""
+"""The life of a comparison of running jobs, in multiples of the time that it took."""
 
 
 @dataclass
@@ -53,9 +53,9 @@ class _Made:
     """A comparison, and what its jobs were when it was made.
 
     Attributes:
-        stamps: What changes with the jobs.
+        stamps: Texts that change with the jobs.
         jobs: Them, in order.
-        found: What they come to.
+        found: Their comparison.
         flips: By a task's id, in which direction each job differs from the first: 1, -1 or 0.
         fresh_until_s: Until when it is not made again for a page that has it.
     """
@@ -68,7 +68,7 @@ class _Made:
 
     @property
     def stamp(self) -> str:
-        """What it is known by."""
+        """The text that pages know it by."""
         return hashlib.sha256("\n".join(self.stamps).encode()).hexdigest()[:16]
 
     @property
@@ -79,10 +79,10 @@ class _Made:
 
 
 class Across:
-    """What a page of several jobs asks for.
+    """The data of a page of several jobs.
 
     Args:
-        store: Where they are recorded.
+        store: The store that records them.
     """
 
     def __init__(self, store: Store) -> None:
@@ -115,7 +115,7 @@ class Across:
         return json_answer({**data, "others": others})
 
     async def _compare(self, ids: tuple[str, ...], known: str) -> _Made | str:
-        """The comparison of jobs, made anew where one has changed; or why there is none."""
+        """Return the comparison of jobs, made anew if one has changed; or the reason for none."""
         before = self._made.get(ids)
         if before and known == before.stamp and monotonic() < before.fresh_until_s:
             return before
@@ -171,11 +171,11 @@ _WANTED: dict[str, _Wanted] = {
     "unsolved": lambda task, _flips: not any(each and each.passed for each in task.results),
     "missing": lambda task, _flips: any(each is None for each in task.results),
 }
-"""Which tasks can be asked for."""
+"""The filters of tasks, by name."""
 
 
 def _part(made: _Made, only: str, find: str, start: int) -> Json:
-    """The head of the page, and the tasks that are wanted, from one on."""
+    """Return the head of the page, and the wanted tasks from `start` on."""
     tasks, none = made.found.tasks, [0] * len(made.jobs)
     sought = find.casefold()
     matching = [task for task in tasks if sought in f"{task.id}\n{task.title}".casefold()]
@@ -211,7 +211,7 @@ def _job(job: Job) -> Json:
 
 
 def _side(made: _Made, place: int) -> Json:
-    """A job, what it came to alone, and how it differs from the first."""
+    """Return a job with its own figures, and its difference to the first."""
     job = made.jobs[place]
     rate, scored = made.found.pass_rate(place)
     return {

@@ -1,4 +1,4 @@
-"""What a server answers of one job's page: its head, its runs, and where a run is among them.
+"""The replies about one job's page: its head, its runs, and the place of a run among them.
 
 A page has all runs of a short job, and is then sent what has changed. Of a long job it has a few
 lines at a time: the search is the database's, and what decides the order is kept here in short.
@@ -45,7 +45,7 @@ _ASKED = 8
 """Failed runs of a folded task that are asked why, until one says it."""
 
 _PAUSE = 9
-"""How many times as long as a long job took to read it is shown as it is, while it runs."""
+"""The life of a long running job's data, in multiples of the time that reading it took."""
 
 _KEPT = 8
 _KEPT_RUNS = 60_000
@@ -53,7 +53,7 @@ _KEPT_RUNS = 60_000
 
 
 def number_of(request: Request, name: str) -> int | None:
-    """A number of a request, if it is one."""
+    """Return a number of a request, if it is one."""
     text = request.query_params.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None  # noqa: PLR2004  # more than any record has
 
@@ -61,7 +61,7 @@ def number_of(request: Request, name: str) -> int | None:
 def table_row(
     summary: TrajectorySummary, expected: Mapping[str, float | None] | None = None
 ) -> Json:
-    """What a table shows of a run, with the address of its live page while it goes on."""
+    """Return the row of a run, with the address of its live page while it goes on."""
     row = trajectory_row(summary, summary.step_count, expected)
     return {**row, "live": summary.live_token if summary.ended_at is None else None}
 
@@ -71,13 +71,13 @@ class _Page:
     """A job as it was when it was last read.
 
     Attributes:
-        stamp: What changes with the job.
+        stamp: A text that changes with the job.
         name: Chosen anew where a page cannot be told what has changed.
-        number: How often it has changed since then.
+        number: The number of changes since then.
         head: The head of the page.
         runs: Its runs as they are sorted and filtered.
-        expected: The reward that each task should get; None where any will do.
-        rows: What the table shows of each; None of a long job.
+        expected: The reward that each task should get; None if any will do.
+        rows: The table's rows; None of a long job.
         changed: At which number each row has changed last.
         fresh_until_s: Until when a running job is not read again for a page that has it.
         search: The text that was searched last, and the ids that have it.
@@ -96,20 +96,20 @@ class _Page:
 
     @property
     def revision(self) -> str:
-        """What it is known by."""
+        """The text that pages know it by."""
         return f"{self.name}-{self.number}"
 
     def since(self, known: str) -> int | None:
-        """The number of an earlier revision that a page has; None where it has another."""
+        """Return the number of a page's earlier revision; None if it is of another name."""
         name, _, number = known.rpartition("-")
         return int(number) if name == self.name and number.isdecimal() else None
 
 
 class JobPages:
-    """What a server answers of jobs.
+    """The server's replies about jobs.
 
     Args:
-        store: Where they are.
+        store: The store that has them.
         coming: The id of a job that is about to begin.
     """
 
@@ -120,11 +120,11 @@ class JobPages:
         self._reading = anyio.Lock()  # one at a time, so that the memory that it takes is bounded
 
     def endpoints(self) -> dict[str, Callable[[Request], Awaitable[Response]]]:
-        """What answers, by path."""
+        """Return the handlers by path."""
         return {"/api/job": self._job, "/api/rows": self._rows, "/api/place": self._place}
 
     async def _job(self, request: Request) -> Response:
-        """A job's head and its first rows, or what has changed since a page asked."""
+        """Return a job's head and its first rows, or what has changed since a page asked."""
         job_id, known = (request.query_params.get(name, "") for name in ("id", "known"))
         try:
             page = await self._read(job_id, known=known)
@@ -145,7 +145,7 @@ class JobPages:
         return json_answer({**told, "since": known, "changed": changed})
 
     async def _rows(self, request: Request) -> Response:
-        """Lines of a job's table: the rest of a short one, or what is looked at of a long one."""
+        """Return lines of a job's table: the rest of a short one, or a part of a long one."""
         job_id, revision = (request.query_params.get(name) for name in ("id", "revision"))
         page = self._pages.get(job_id or "")
         if revision is not None and (page is None or page.revision != revision):
@@ -170,7 +170,7 @@ class JobPages:
         return json_answer({**told, "start": start, "rows": lines})
 
     async def _place(self, request: Request) -> Response:
-        """The job of a run, and the runs before and after it."""
+        """Return the job of a run, and the runs before and after it."""
         place, job = await self._outlines.find_place(request.query_params.get("id", ""))
         near = {
             name: found and {"id": found}
@@ -184,7 +184,7 @@ class JobPages:
     # ---- Reading a job
 
     async def _read(self, job_id: str, *, known: str = "") -> _Page:
-        """A job as it is now; a page that has a long one waits for what is new.
+        """Read a job as it is now. A page that has a long one waits for news.
 
         Raises:
             SourceNotFound: There is no such job.
@@ -243,7 +243,7 @@ class JobPages:
         )
 
     async def _lines(self, page: _Page, lines: Sequence[ListedRun | tuple[int, int]]) -> list[Json]:
-        """What is shown of runs and of groups; a run that is gone is left out."""
+        """Return the rows of runs and groups, without runs that are gone."""
         wanted = {line.id for line in lines if isinstance(line, ListedRun)}
         known = await self._known(page, wanted)
         return [
@@ -253,14 +253,14 @@ class JobPages:
         ]
 
     async def _known(self, page: _Page, wanted: Iterable[str]) -> dict[str, Json]:
-        """Rows of runs, by their ids."""
+        """Return rows of runs, by their ids."""
         if page.rows is not None:
             return {row["id"]: row for row in page.rows}
         found = await self._outlines.load_rows(sorted(wanted))
         return {each.id: _row(each, page.expected, page.runs) for each in found}
 
     async def _reasons(self, page: _Page, query: RowQuery, places: Iterable[int]) -> dict[int, str]:
-        """Why the first run of each folded task failed that says why, by the task's place."""
+        """Return the reason of the first failure of each folded task, by the task's place."""
         if query.by != REPEATED:
             return {}
         folded = (place for place in places if not query.opens(place))
@@ -276,19 +276,19 @@ class JobPages:
         return reasons
 
     async def _latest(self, page: _Page) -> Json:
-        """Which runs failed last, while a long job runs."""
+        """Return the last failures while a long job runs."""
         running = page.head["outcomes"].get("unfinished")
         return {"latest": await self._lines(page, page.runs.latest_failures() if running else ())}
 
 
 def _places(text: str) -> frozenset[int]:
-    """The places of groups that a question names."""
+    """Return the places of groups that a question names."""
     return frozenset(map(int, re.findall(r"\b[0-9]{1,6}\b", text)))
 
 
 @contextmanager
 def _without_collector() -> Generator[None]:
-    """Have the garbage collector wait: of a long job it would look through all runs, many times."""
+    """Pause the garbage collector, which would look through all runs of a long job many times."""
     runs = gc.isenabled()
     gc.disable()
     try:
@@ -310,7 +310,7 @@ class _Read:
 
 
 def _make(read: _Read, before: _Page | None) -> _Page:
-    """A page of what was read; rows that are as before keep the number at which they changed."""
+    """Make a page. Unchanged rows keep the number at which they changed last."""
     expected = expected_rewards(read.job, read.tasks) if read.job else None
     figures = figure_job(read.job, read.tasks, read.runs)
     listed = list_runs(read.runs, figures, expected)
@@ -335,7 +335,7 @@ def _make(read: _Read, before: _Page | None) -> _Page:
 def _row(
     summary: TrajectorySummary, expected: dict[str, float | None] | None, runs: RunList
 ) -> dict[str, Any]:
-    """A row of the table, with what the other runs say of it."""
+    """Return a row of the table, with what the other runs say of it."""
     row, run = table_row(summary, expected), runs.by_id.get(summary.id)
     if run is None:  # it was not there when the figures were computed
         return row

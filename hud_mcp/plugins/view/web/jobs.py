@@ -1,4 +1,4 @@
-"""What a job's page shows of it: its head, its figures, its outcomes."""
+"""The data of a job's page and of the list of jobs: heads, figures, groups, progress."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -44,10 +44,10 @@ __all__ = [
 
 
 def expected_rewards(job: Job, tasks: Iterable[Task]) -> dict[str, float | None] | None:
-    """The rewards that a built-in agent should get; None for any other agent's job.
+    """Return the rewards that a built-in agent should get; None for any other agent's job.
 
     Args:
-        job: What was run.
+        job: The job.
         tasks: Its rows, whose validation says it.
     """
     if job.agent not in ("oracle", "nop"):
@@ -62,11 +62,11 @@ def job_data(
     found: Sequence[Trajectory | TrajectorySummary],
     rows: Sequence[Json],
 ) -> Json:
-    """The head of a job's page; each row is marked with what the others say of it.
+    """Return the head of a job's page, and mark each row by the other runs.
 
     Args:
-        job: What was run; None for sessions that belong to no job, which are all counted.
-        tasks: What it is to run; none where that was not recorded.
+        job: The job; None for the sessions without a job, which all count.
+        tasks: Its tasks; empty if they were not recorded.
         found: Its trajectories.
         rows: The same, as `trajectory_row` gives them.
     """
@@ -79,11 +79,11 @@ def job_data(
 
 @dataclass(frozen=True)
 class JobFigures:
-    """What a job's runs amount to, and what that says of each of them.
+    """The figures of a job's page, and the marks of each of its runs.
 
     Attributes:
         head: The head of the job's page.
-        counted: The ids of the runs that count; None where all do.
+        counted: The ids of the runs that count; None if all do.
         places: By what runs are grouped by and by a task's id, its groups' places in the list.
     """
 
@@ -92,7 +92,7 @@ class JobFigures:
     places: Mapping[str, Mapping[str, Sequence[int]]]
 
     def marks(self, run_id: str, task_id: str, *, left_out: bool) -> Json:
-        """What a row is told of the others."""
+        """Return the marks of a row that depend on other runs."""
         told: Json = {"earlier": self.is_earlier(run_id, left_out=left_out)}
         return told if self.counted is None else {**told, "groups": self.groups_of(task_id)}
 
@@ -101,7 +101,7 @@ class JobFigures:
         return self.counted is not None and run_id not in self.counted and not left_out
 
     def groups_of(self, task_id: str) -> dict[str, Sequence[int]]:
-        """The places of a task's groups, by what runs are grouped by."""
+        """Return the places of a task's groups, by what runs are grouped by."""
         return {by: of_task.get(task_id, ()) for by, of_task in self.places.items()}
 
 
@@ -109,8 +109,8 @@ def figure_job(job: Job | None, tasks: Iterable[Task], runs: "Sequence[FiguredRu
     """Compute what the head of a job's page shows.
 
     Args:
-        job: What was run; None for sessions that belong to no job, which are all counted.
-        tasks: What it is to run; none where that was not recorded.
+        job: The job; None for the sessions without a job, which all count.
+        tasks: Its tasks; empty if they were not recorded.
         runs: Its trajectories in short.
     """
     head = {
@@ -137,7 +137,7 @@ def figure_job(job: Job | None, tasks: Iterable[Task], runs: "Sequence[FiguredRu
 
 
 def _loose(runs: "Sequence[FiguredRun]") -> Json:
-    """The figures of sessions that belong to no job."""
+    """Return the figures of sessions that belong to no job."""
     rewards = [reward for run in runs if (reward := finite(run.reward)) is not None]
     outcomes = Counter(shown_outcome(run.outcome, run.cause, run.reward).value for run in runs)
     return {
@@ -199,7 +199,7 @@ def _job(job: Job | None) -> Json:
 
 
 def _shown_outcomes(counts: Mapping[str, int]) -> dict[str, int]:
-    """How many runs ended in each way; what is rare stands there where it happened."""
+    """Return the number of runs by outcome, with rare outcomes only if they happened."""
     return {
         each.value: counts.get(each, 0)
         for each in outcome_classes()
@@ -241,7 +241,7 @@ REPEATED = "task"
 
 
 def _repeated(report: JobReport) -> Json:
-    """Each task with what its repeated runs came to."""
+    """Return each task with the results of its repeated runs."""
     seconds: dict[str, float] = {}
     for run in report.runs:
         if run.ended_at is not None:
@@ -287,7 +287,7 @@ def _is_shown(by: Dimension, names: Collection[str]) -> bool:
 
 
 def _places(grouping: Grouping) -> dict[str, list[int]]:
-    """The places of a task's groups, by its id."""
+    """Return the places of a task's groups, by its id."""
     found: dict[str, list[int]] = {}
     for place, group in enumerate(grouping.groups):
         for task_id in group.tasks:
@@ -327,7 +327,7 @@ _PAUSE = timedelta(seconds=60)
 
 
 async def jobs_data(store: Store) -> Json:
-    """All jobs, the newest first, and the sessions that belong to none."""
+    """Return all jobs, the newest first, and the sessions that belong to none."""
     now = utc_now()
     outlines = Outlines(store.database)
     progress = await outlines.count_progress(now - timedelta(seconds=2 * LEASE_S))

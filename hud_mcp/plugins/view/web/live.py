@@ -41,25 +41,25 @@ __all__ = ["live_routes", "live_url"]
 logger = logging.getLogger(__name__)
 
 POLL_S = 0.3
-"""How often the record of a watched session is looked at, however many watch it."""
+"""The time between two looks at the record of a session, whatever the number of watchers."""
 
 TROUBLE_S = 2.0
-"""How long to wait after the record could not be read."""
+"""The wait after the record could not be read."""
 
 BEAT_S = 15.0
-"""How often a watcher is sent something, so that what is between does not hang up."""
+"""The longest silence of a stream: proxies close idle connections."""
 
 SEND_S = 10.0
-"""How long a watcher may not read before it is dropped."""
+"""The time after which a watcher that does not read is dropped."""
 
 WATCHERS = 100
 """Of one session, at once."""
 
 FIRST_STEPS = 200
-"""How many steps a new watcher is sent; the viewer shows the others."""
+"""The steps that a new watcher gets; the viewer shows the others."""
 
 FIRST_LINES = 1000
-"""How many lines of the log."""
+"""The lines of the log that a new watcher gets."""
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 _ID_DIGITS = 10
@@ -69,14 +69,14 @@ _TEXT_CHARS = 20_000
 def live_routes(
     store: Store, *, hosts: Hosts, log: bool = False, reader: Reader | None = None
 ) -> list[BaseRoute]:
-    """The routes of live pages, `/live/TOKEN`, and of the files that they need, `/assets/`.
+    """Return the routes of live pages, `/live/TOKEN`, and of the files that they need, `/assets/`.
 
     Args:
-        store: Where the sessions are recorded.
+        store: The store that records the sessions.
         hosts: The names by which the server may be addressed.
         log: Whether to show sessions' logs. What a template prints may give answers away,
             and agents know their addresses.
-        reader: Who is also shown what the model said and used; nobody by default, as agents
+        reader: The readers who also see the model's texts and usage; none by default, as agents
             know the addresses.
     """
     feeds = _Feeds(store, log=log, reader=reader)
@@ -94,7 +94,7 @@ def live_routes(
 
 
 class _Feed:
-    """What is known of one session, for all who watch it.
+    """One watched session, shared by all of its watchers.
 
     Whoever waits for news looks at the record for all others too: there is no task that
     would outlive the last watcher.
@@ -102,12 +102,12 @@ class _Feed:
     Attributes:
         summary: The record in short, as it was last read.
         mark: Grows with each change.
-        head: What the page says above the picture; empty until the record was read.
+        head: The head of the page; empty until the record was read.
         steps: Encoded, in order.
         turns_left: Turns of its model that have led to no step yet, for operators alone.
         lines: Of the log.
-        end: How it ended, or None while it goes on.
-        watchers: How many there are.
+        end: Its end, or None while it goes on.
+        watchers: The number of watchers.
     """
 
     def __init__(self, store: Store, summary: TrajectorySummary, *, log: bool, model: bool) -> None:
@@ -198,12 +198,12 @@ class _Feeds:
         self._feeds: dict[tuple[str, bool], _Feed] = {}
 
     async def page(self, request: Request) -> Response:
-        """The page itself, which is the same for every session."""
+        """Return the page itself, which is the same for every session."""
         found = await self._find(request)
         return not_found() if found is None else html_answer(live_page())
 
     async def events(self, request: Request) -> Response:
-        """What happens, as server-sent events."""
+        """Stream the session as server-sent events."""
         summary = await self._find(request)
         if summary is None:
             return not_found()
@@ -218,7 +218,7 @@ class _Feeds:
         return _Events(self._watch(summary, after, model=model))
 
     async def picture(self, request: Request) -> Response:
-        """A picture that this session's steps have."""
+        """Return a picture that this session's steps have."""
         summary = await self._find(request)
         if summary is None:
             return not_found()
@@ -238,7 +238,7 @@ class _Feeds:
 
     @asynccontextmanager
     async def _feed_of(self, summary: TrajectorySummary, *, model: bool) -> AsyncGenerator[_Feed]:
-        """What is known of a session; it is forgotten with its last watcher."""
+        """Share a watched session; it is forgotten with its last watcher."""
         key = (summary.id, model)
         feed = self._feeds.get(key)
         if feed is None:
@@ -255,7 +255,7 @@ class _Feeds:
     async def _watch(
         self, summary: TrajectorySummary, after: int | None, *, model: bool
     ) -> AsyncGenerator[bytes]:
-        """What one watcher is sent, who may have seen the steps up to a number already."""
+        """Yield the events of one watcher, after the steps that it has seen already."""
         async with self._feed_of(summary, model=model) as feed:
             await feed.begin()
             known = len(feed.steps)
@@ -341,7 +341,7 @@ def _event(kind: str, data: bytes, *, number: int | None = None) -> bytes:
 
 
 def _head(summary: TrajectorySummary, prompt: str | None, steps: int) -> Json:
-    """What an agent may know of its own session."""
+    """Return the facts that an agent may know of its own session."""
     state = "running" if prompt is not None else "starting"
     if summary.answered:
         state = "grading"
@@ -359,7 +359,7 @@ def _head(summary: TrajectorySummary, prompt: str | None, steps: int) -> Json:
 
 
 def _end(summary: TrajectorySummary) -> Json:
-    """How it ended; why it failed is for those who have the record."""
+    """Return the end of a session. The reason of a failure is for readers of the record alone."""
     receipt = summary.receipt
     end: Json = {"outcome": outcome_class(summary)}
     if summary.ended_at is not None:

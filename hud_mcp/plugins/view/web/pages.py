@@ -48,7 +48,7 @@ ASSETS = {
         "text/javascript; charset=utf-8",
     ),
 }  # fmt: skip
-"""What a server sends beside its pages, and as what; nothing else is read from the folder."""
+"""The files that a server sends beside its pages, by media type; it reads no others."""
 
 _IMPORT = re.compile(r"^import [^;]*? from '\./([a-z]+\.js)';\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=const |function |async function |class )", re.MULTILINE)
@@ -61,7 +61,7 @@ def read_asset(name: str) -> str:
 
 
 def viewer_page() -> str:
-    """The page of `hud-mcp view`."""
+    """Return the page of `hud-mcp view`."""
     return Template(read_asset("viewer.html")).substitute(
         jobs=read_asset("jobs.html") + read_asset("across.html"),
         pages=_pages(),
@@ -70,32 +70,32 @@ def viewer_page() -> str:
 
 
 def live_page() -> str:
-    """The page of a running session; it knows which by its own address."""
+    """Return the page of a running session; it knows which by its own address."""
     return Template(read_asset("live.html")).substitute(
         player=read_asset("player.html"), outcomes=_outcomes()
     )
 
 
 def desk_page() -> str:
-    """The page on which a person works on a task."""
+    """Return the page on which a person works on a task."""
     return read_asset("desk.html")
 
 
 def report_page(data: Mapping[str, Any], pictures: Iterable[str]) -> str:
-    """The viewer's page of one job as one file.
+    """Return the viewer's page of one job as one file.
 
     Args:
-        data: What it shows, as JSON values.
+        data: The data that it shows, as JSON values.
         pictures: The elements that hold its pictures.
     """
     return _single_file("report", "inline.js", ("style", "job", "trajectory"), data, pictures)
 
 
 def notebook_page(data: Mapping[str, Any], pictures: Iterable[str]) -> str:
-    """The player of one trajectory as one file, for a frame.
+    """Return the player of one trajectory as one file, for a frame.
 
     Args:
-        data: What it shows, as JSON values.
+        data: The data that it shows, as JSON values.
         pictures: The elements that hold its pictures.
     """
     return _single_file("notebook", "notebook.js", ("style", "trajectory"), data, pictures)
@@ -125,7 +125,7 @@ def _single_file(
 
 
 def modules_of(entry: str) -> list[str]:
-    """The modules that one needs, each after those that it imports, itself last."""
+    """Return the modules that one needs, each after its own imports, itself last."""
     order: list[str] = []
 
     def visit(name: str) -> None:
@@ -141,7 +141,7 @@ def modules_of(entry: str) -> list[str]:
 
 @cache
 def joined(entry: str) -> str:
-    """A module and all that it imports as one script, which runs where it stands."""
+    """Return a module and all that it imports as one script, which runs where it stands."""
     parts = [_EXPORT.sub("", _IMPORT.sub("", read_asset(name))) for name in modules_of(entry)]
     return "'use strict';\n(() => {\n" + "\n".join(parts) + "})();\n"
 
@@ -151,7 +151,7 @@ def _pages() -> str:
 
 
 def _outcomes() -> str:
-    """What the pages know of each way to end, in the order in which they show them."""
+    """Return the outcomes for the pages, in the order in which they show them."""
     return _inert(
         [
             {"name": each.value, "words": each.words, "letter": each.letter, "tone": each.tone}

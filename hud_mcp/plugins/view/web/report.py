@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 ReadPicture = Callable[[ScreenshotRecord], bytes | None]
-"""Reads a picture's file; None where there is none."""
+"""Reads a picture's file; gives None if it is gone."""
 
 PICTURE_LIMIT_BYTES = 150_000_000
 """Of all pictures together, before base64; a browser reads such a file in a few seconds."""
@@ -50,11 +50,11 @@ async def write_report(
     """Write the report of a job.
 
     Args:
-        store: Where the job is recorded.
+        store: The store that records the job.
         job_id: The job's id.
         path: The file to write; its folder is made. What was there stays until the new
             report is whole.
-        expected: The reward that each task should get, by its id; None where any will do.
+        expected: The reward that each task should get, by its id; None if any will do.
 
     Returns:
         The path.
@@ -100,12 +100,12 @@ def render_report(
     """Render the report of a job as one HTML document.
 
     Args:
-        job: What was run.
+        job: The job.
         trajectories: Its records, in the order to number them in; in short where the rest
             is damaged.
-        picture: Reads a picture's file; None where there is none. It is asked once per hash.
-        tasks: What it is to run; those of the trajectories where that was not recorded.
-        expected: The reward that each task should get, by its id; None where any will do.
+        picture: Reads a picture's file, once per hash; gives None if it is gone.
+        tasks: Its tasks; those of the trajectories if they were not recorded.
+        expected: The reward that each task should get, by its id; None if any will do.
         picture_limit_bytes: Pictures beyond this sum are left out, and the page says so;
             the first ones of every trajectory come first.
     """
@@ -125,11 +125,11 @@ def report_data(
     """Return what the page shows, without the pictures, as JSON values.
 
     Args:
-        job: What was run.
+        job: The job.
         trajectories: Its records, in the order to number them in; in short where the rest
             is damaged.
-        tasks: What it is to run; those of the trajectories where that was not recorded.
-        expected: The reward that each task should get, by its id; None where any will do.
+        tasks: Its tasks; those of the trajectories if they were not recorded.
+        expected: The reward that each task should get, by its id; None if any will do.
     """
     rows = [whole_run(trajectory, expected) for trajectory in trajectories]
     head = job_data(job, tasks, trajectories, rows)
@@ -137,7 +137,7 @@ def report_data(
 
 
 async def _load(store: Store, run: TrajectorySummary) -> Trajectory | TrajectorySummary:
-    """A record; in short where it is damaged, with what is wrong."""
+    """Load a record, or the summary of a damaged one."""
     try:
         return await store.load_trajectory(run.id, turns=True)
     except DamagedRecord as exc:
@@ -148,11 +148,11 @@ def whole_run(
     trajectory: Trajectory | TrajectorySummary,
     expected: Mapping[str, float | None] | None = None,
 ) -> Json:
-    """What the page of one run shows: its row, its steps, and the turns of its model.
+    """Return the data of one run's page: its row, its steps, and the turns of its model.
 
     Args:
         trajectory: Its record; in short where the rest is damaged.
-        expected: The reward that each task should get, by its id; None where any will do.
+        expected: The reward that each task should get, by its id; None if any will do.
     """
     if isinstance(trajectory, TrajectorySummary):
         return {**damaged_detail(trajectory, expected), "steps": [], "turns": [], "spans": []}
@@ -180,8 +180,8 @@ def embed_pictures(
     """Read each picture once; return what is known of each, and the elements that hold them.
 
     Args:
-        trajectories: Whose pictures.
-        picture: Reads a picture's file; None where there is none. It is asked once per hash.
+        trajectories: The trajectories with the pictures.
+        picture: Reads a picture's file, once per hash; gives None if it is gone.
         limit_bytes: Pictures beyond this sum are left out, the first ones of each stay.
     """
     shots = [[s.screenshot for s in t.steps if s.screenshot] for t in trajectories]
@@ -203,7 +203,7 @@ def embed_pictures(
 
 
 def _checked(record: ScreenshotRecord, picture: ReadPicture) -> tuple[bytes | None, str | None]:
-    """A picture's bytes, or what is wrong with its file."""
+    """Return a picture's bytes, or what is wrong with its file."""
     data = picture(record) if is_hash(record.sha256) else None
     if data is None:
         return None, "is missing"

@@ -1,4 +1,4 @@
-"""What the viewer and the live pages both send: pages, their parts, and recorded pictures."""
+"""The replies of all pages: JSON, HTML, assets, and recorded pictures."""
 
 import hashlib
 import json
@@ -37,17 +37,17 @@ _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 
 
 def json_answer(value: Any, status: int = 200) -> Response:
-    """A value as JSON."""
+    """Return a value as JSON."""
     return Response(encode(value), status, media_type="application/json")
 
 
 def html_answer(page: str) -> Response:
-    """A page."""
+    """Return a page."""
     return Response(page, media_type="text/html")
 
 
 def not_found() -> Response:
-    """The same for everything that is not there."""
+    """Return one reply for everything that is missing."""
     return PlainTextResponse("Not found.", 404)
 
 
@@ -69,12 +69,12 @@ asset_route = Route("/{name}", _asset)
 async def picture_answer(
     store: Store, known: Mapping[str, ScreenshotRecord], sha256: str
 ) -> Response:
-    """A recorded picture.
+    """Return a recorded picture.
 
     Args:
-        store: Where it is.
+        store: The store that has it.
         known: The pictures that may be asked for, by their hashes.
-        sha256: Which is asked for.
+        sha256: The hash of the picture.
     """
     record = known.get(sha256)
     if record is None:
@@ -92,7 +92,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def encode(value: Any) -> bytes:
-    """A value as JSON, whatever text is in it."""
+    """Return a value as JSON, whatever text is in it."""
     try:
         return orjson.dumps(value)
     except TypeError:  # half of a surrogate pair, or an integer beyond 64 bits
@@ -105,15 +105,15 @@ def is_hash(text: str) -> bool:
 
 
 def finite(value: float | None) -> float | None:
-    """A number that JSON can have; None for any other."""
+    """Return a number that JSON can have; None for any other."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def seconds(start: datetime, end: datetime) -> float:
-    """The seconds between two times, to a millisecond."""
+    """Return the seconds between two times, to a millisecond."""
     return round((end - start).total_seconds(), 3)
 
 
 def iso(at: datetime) -> str:
-    """A time in UTC, to a second."""
+    """Return a time in UTC, to a second."""
     return at.astimezone(UTC).isoformat(timespec="seconds")

@@ -38,12 +38,12 @@ class ListedRun:
         number: Its place in the job, from 1.
         id: The trajectory's id.
         task: The task's id.
-        environment: What it ran in.
-        outcome: How it ended, as tables show it.
+        environment: The name of its environment.
+        outcome: Its outcome, as tables show it.
         reward: None unless it was graded.
-        seconds: How long it took; None while it goes on.
-        step_count: How many steps it has.
-        expected: The reward that it should get; None where any will do.
+        seconds: Its duration; None while it goes on.
+        step_count: The number of its steps.
+        expected: The reward that it should get; None if any will do.
         surprise: Whether it got another one.
         earlier: Whether a later try stands in for it.
         foreign: Whether it is not in the job's plan.
@@ -68,7 +68,7 @@ class ListedRun:
 
     @property
     def title(self) -> str:
-        """What it is called."""
+        """Its name."""
         return self.task or self.id
 
     @property
@@ -114,17 +114,17 @@ SortKey = str
 
 @dataclass(frozen=True)
 class RowQuery:
-    """Which runs are listed, and in which order.
+    """A query of a table: its filters and its order.
 
     Attributes:
-        found: The ids of those that a search has found; None where nothing is searched.
-        find: What was searched, as outcomes are searched by their words here.
-        outcome: How they ended; empty for any.
+        found: The ids of those that a search has found; None if nothing is searched.
+        find: The searched text; outcomes are searched by their words here.
+        outcome: The wanted outcome; empty for any.
         surprises: Whether only those with another reward than expected.
         pick: A bar of the plot: an interval of rewards such as `[0.1,0.2)`, or an outcome.
         sort: The column.
         descending: Whether the largest value is first. What has no value is last either way.
-        by: What the runs are grouped by; None where they are not.
+        by: The grouping of the runs, or None.
         open: The places of the groups whose runs are listed; None for all but the folded ones.
         folded: The places of these.
         hides_empty: Whether a group that has none of these runs is left out.
@@ -149,10 +149,10 @@ class RowQuery:
 
 @dataclass(frozen=True)
 class Lines:
-    """What a table has: heads of groups, each with how many runs it has, and runs.
+    """The lines of a table: runs, and heads of groups with their number of runs.
 
     Attributes:
-        shown: How many runs pass the filters.
+        shown: The number of runs that pass the filters.
         lines: A run, or the place of a group and how many of its runs pass.
     """
 
@@ -174,11 +174,11 @@ class RunList:
         self.by_id = {run.id: run for run in runs}
 
     def __len__(self) -> int:
-        """How many runs there are."""
+        """Return the number of runs."""
         return len(self.runs)
 
     def lines(self, query: RowQuery) -> Lines:
-        """What a table lists.
+        """Return the lines of a table.
 
         Raises:
             ValueError: The column or the bar of the plot is none.
@@ -209,7 +209,7 @@ class RunList:
                 yield from runs
 
     def _in_order(self, by: str, query: RowQuery) -> Iterable[int]:
-        """The places of the groups as they are listed; what the plan has not is last."""
+        """Return the places of the groups as they are listed; what the plan has not is last."""
         groups = self._groups[by]
         value = _TASK_KEYS.get(query.sort) if by == REPEATED else None
         places: Sequence[int] = range(len(groups))
@@ -219,7 +219,7 @@ class RunList:
         return (*places, len(groups))
 
     def failures(self, by: str, places: Iterable[int]) -> dict[int, list[str]]:
-        """The ids of the failed runs of groups, by the place of the group."""
+        """Return the ids of the failed runs of groups, by the place of the group."""
         found: dict[int, list[str]] = {place: [] for place in places}
         for run in self.runs:
             if run.failed:
@@ -233,7 +233,7 @@ class RunList:
         return any(not run.groups.get(by) for run in self.runs)
 
     def tally(self) -> Json:
-        """What the plot shows: how runs ended, and how often each reward was."""
+        """Return the counts of the plot, by outcome and reward."""
         counted = [run for run in self.runs if run.counts]
         rewards = [run.reward for run in counted if run.reward is not None]
         unrewarded = Counter(run.outcome.value for run in counted if run.reward is None)
@@ -255,11 +255,11 @@ class RunList:
         }
 
     def met(self) -> list[str]:
-        """The ways in which runs ended, in the order in which they are shown."""
+        """Return the ways in which runs ended, in the order in which they are shown."""
         return sorted({run.outcome.value for run in self.runs}, key=lambda o: _ORDER.get(o, 0))
 
     def latest_failures(self) -> list[ListedRun]:
-        """The runs that failed last, the newest first."""
+        """Return the runs that failed last, the newest first."""
         failed = (run for run in reversed(self.runs) if run.failed)
         return [run for run, _ in zip(failed, range(LATEST), strict=False)]
 
@@ -267,12 +267,12 @@ class RunList:
 def list_runs(
     runs: Sequence[BriefRun], figures: JobFigures, expected: Mapping[str, float | None] | None
 ) -> RunList:
-    """The list of a job's runs.
+    """Return the list of a job's runs.
 
     Args:
         runs: All of them, in the order in which they began.
-        figures: What they amount to.
-        expected: The reward that each task should get, by its id; None where any will do.
+        figures: Their figures.
+        expected: The reward that each task should get, by its id; None if any will do.
     """
     groups: dict[str, dict[str, Sequence[int]]] = {}  # one object for all runs of a task
     listed: list[ListedRun] = []
@@ -358,7 +358,7 @@ def _sorted(
 
 
 def _bars(rewards: Sequence[float]) -> list[Json]:
-    """Ranges of rewards and how many are in each; exactly 0 and 1 stand alone where they can."""
+    """Return ranges of rewards with their counts. Exactly 0 and 1 stand alone if they can."""
     low, high = min(0.0, *rewards, 0.0), max(1.0, *rewards, 1.0)
     unit = (low, high) == (0.0, 1.0)
     width = (high - low) / _BINS

@@ -1,4 +1,4 @@
-"""What the pages show of a trajectory's steps, in order."""
+"""The steps of a trajectory as the pages show them, with the turns of its model."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,11 @@ _CHARS = 20_000
 
 
 def turn_row(turn: RecordedTurn, started_at: datetime) -> Json:
-    """A turn as a page draws it.
+    """Return a turn as a page draws it.
 
     Args:
-        turn: As it is recorded.
-        started_at: When its trajectory began.
+        turn: The recorded turn.
+        started_at: The start of its trajectory.
     """
     return {
         "number": turn.number,
@@ -54,14 +54,14 @@ class StepRows:
     steps before it.
 
     Args:
-        started_at: When the trajectory began.
+        started_at: The start of the trajectory.
         raw: Whether each has its record too, which is for operators alone.
 
     Attributes:
-        rows: What the pages show of each.
+        rows: The data of each step.
         pictures: The pictures that its steps have, by hash.
-        turn_count: How many turns of its model were taken.
-        spans: When each of them was, and how long it took, in seconds.
+        turn_count: The number of turns of its model.
+        spans: The start and duration of each of them, in seconds.
     """
 
     def __init__(self, started_at: datetime, *, raw: bool = False) -> None:
@@ -161,14 +161,14 @@ def _state(step: TrajectoryStep, number: int) -> str:
 
 
 def _reached(step: TrajectoryStep, number: int) -> Point | None:
-    """Where what an action named was."""
+    """Return the place of the element that an action named."""
     return step.places[number] if number < len(step.places) else None
 
 
 def _action(
     raw: Mapping[str, Any], names: Mapping[str, str], scale: float, reached: Point | None
 ) -> Json:
-    """What is drawn of an action, in CSS pixels, and what is said of it."""
+    """Return the marks of an action, in CSS pixels, with its words."""
     drawn: Json = {"words": describe_action(raw, names)}
     action = read_action(raw)
     if action is None:

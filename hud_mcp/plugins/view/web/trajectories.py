@@ -1,4 +1,4 @@
-"""What a trajectory's page shows of it but for its steps, and its row in a table."""
+"""The data of a trajectory's page without its steps, and its row in a table."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -30,12 +30,12 @@ def trajectory_row(
     step_count: int,
     expected: Mapping[str, float | None] | None = None,
 ) -> Json:
-    """What a table shows of one trajectory.
+    """Return the row of one trajectory in a table.
 
     Args:
         found: Its record, whole or in short.
-        step_count: How many steps it has.
-        expected: The reward that each task should get, by its id; None where any will do.
+        step_count: The number of its steps.
+        expected: The reward that each task should get, by its id; None if any will do.
     """
     task, ended = found.task, found.ended_at
     reward = finite(found.reward)
@@ -68,17 +68,17 @@ def trajectory_row(
 def shown_outcome(
     outcome: Outcome | None, cause: Cause | None, reward: float | None
 ) -> OutcomeClass:
-    """How a run ended, as the filter of outcomes has it."""
+    """Return a run's outcome as the filter of outcomes has it."""
     shown = class_of(outcome, cause, reward)
     return shown if outcome is None or shown is INTERRUPTED else outcome
 
 
 def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None = None) -> Json:
-    """What a trajectory's own page shows, but for its steps.
+    """Return the data of a trajectory's page without its steps.
 
     Args:
         trajectory: Its record.
-        expected: The reward that each task should get, by its id; None where any will do.
+        expected: The reward that each task should get, by its id; None if any will do.
     """
     receipt = trajectory.receipt
     return {
@@ -97,7 +97,7 @@ def detail(trajectory: Trajectory, expected: Mapping[str, float | None] | None =
 
 
 def _answer(steps: Sequence[TrajectoryStep]) -> str | None:
-    """The last answer that the agent gave; None where it gave none, or it was removed."""
+    """Return the agent's last answer; None if it gave no answer, or its answer was removed."""
     given = [
         str(action["text"])
         for step in steps
@@ -108,14 +108,14 @@ def _answer(steps: Sequence[TrajectoryStep]) -> str | None:
 
 
 def _step_count(trajectory: Trajectory) -> int:
-    """How many steps it has, or had until they were pruned."""
+    """Return the number of its steps, pruned ones too."""
     return trajectory.pruned.steps if trajectory.pruned else len(trajectory.steps)
 
 
 def damaged_detail(
     found: TrajectorySummary, expected: Mapping[str, float | None] | None = None
 ) -> Json:
-    """The same of a trajectory whose record is damaged: what is wrong stands in for its log."""
+    """Return the same of a damaged record. The damage stands in for its log."""
     return {
         **trajectory_row(found, found.step_count, expected),
         "job": found.job_id,
@@ -132,7 +132,7 @@ def damaged_detail(
 
 
 def _why(receipt: Receipt | None, reward: float | None) -> str | None:
-    """Why a run has no reward, or not the whole one, in a line; None where nothing says it."""
+    """Return the reason for a missing or partial reward in one line, if the record has one."""
     if receipt is None or (reward is not None and reward >= PASS_REWARD):
         return None
     said = receipt.error or (None if reward is None else receipt.content or _missed(receipt))
@@ -140,7 +140,7 @@ def _why(receipt: Receipt | None, reward: float | None) -> str | None:
 
 
 def _missed(receipt: Receipt) -> str | None:
-    """The parts of a grade that took from it, where it has parts."""
+    """Return the parts of a grade that took from it, where it has parts."""
     names = [
         score.name
         for score in receipt.subscores

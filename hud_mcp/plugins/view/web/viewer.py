@@ -64,13 +64,13 @@ def viewer_app(
     live_log: bool = False,
     coming: str | None = None,
 ) -> ASGIApp:
-    """The app that shows what a store holds. It writes nothing.
+    """Return the app that shows what a store holds. It writes nothing.
 
     Args:
-        store: What it shows.
+        store: The store to show.
         host: The address that it is served on.
         allowed_hosts: More values of the Host header that are answered.
-        token: What opens it; None where whoever reaches it may read everything.
+        token: The token of readers; None lets everybody who reaches it read everything.
         live_log: Whether live pages show the log.
         coming: The id of a job that is about to begin: its page waits for it.
     """
@@ -113,7 +113,7 @@ class _Viewer:
         return Response(data, media_type="application/json")
 
     async def _runs(self, request: Request) -> Response:
-        """Runs of a task in other jobs too, newest first."""
+        """Return runs of a task in other jobs too, newest first."""
         found = await self._store.list_trajectories(
             task_id=request.query_params.get("task", ""), limit=100
         )
@@ -131,7 +131,7 @@ class _Viewer:
         return json_answer({"steps": rows[start : min(stop, start + PAGE_STEPS)]})
 
     async def _rows_of(self, request: Request) -> StepRows:
-        """The steps of a trajectory, which are mostly here since its page was opened."""
+        """Return the steps of a trajectory; mostly they are here since its page was opened."""
         trajectory_id = request.query_params.get("id", "")
         rows = self._steps.get(trajectory_id)
         stop = number_of(request, "stop") or 0
@@ -158,7 +158,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def _told(endpoint: Endpoint) -> Endpoint:
-    """An endpoint whose failures are told in words."""
+    """Wrap an endpoint: its failures become replies with the error's text."""
 
     @wraps(endpoint)
     async def answer(request: Request) -> Response:
@@ -180,7 +180,7 @@ def _keep(cache: "OrderedDict[str, Any]", key: str, value: Any) -> None:
 
 
 def _detail(trajectory: Trajectory) -> tuple[StepRows, bytes]:
-    """A trajectory's page: everything but its steps, and each of those in a line."""
+    """Return a trajectory's page: everything but its steps, and each of those in a line."""
     rows = StepRows(trajectory.started_at, raw=True)
     rows.take_turns(trajectory.turns)
     rows.extend(trajectory.steps)
@@ -196,7 +196,7 @@ def _detail(trajectory: Trajectory) -> tuple[StepRows, bytes]:
 
 
 def _line(row: Json) -> list[Any]:
-    """What the list of all steps, the film and the time axis show of one."""
+    """Return the data of one step for the list of steps, the film and the time axis."""
     failed = row["error"] is not None
     # The picture that the stage shows at first: the one that the step acted on.
     shot = (row["before"] if row["actions"] else None) or row["after"]

@@ -187,14 +187,9 @@ async def run_agent(
     try:
         try:
             process = await anyio.open_process(
-                reaped(shell),
-                stdin=stdin,
-                stdout=write_end,
-                stderr=write_end,
-                cwd=folder,
-                env=environment,
-                start_new_session=True,
-            )
+                reaped(shell), stdin=stdin, stdout=write_end, stderr=write_end, cwd=folder,
+                env=environment, start_new_session=True,
+            )  # fmt: skip
         finally:
             os.close(write_end)
         async with ended_in_order(process, within_s=_END_S):

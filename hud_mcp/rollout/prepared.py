@@ -123,16 +123,8 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
     unused: UnusedContexts | None = None
     if how.contexts is not None:
         chosen, unused = _spread(chosen, how, how.contexts)
-    metadata: dict[str, Any] = {"options": how.model_dump(mode="json", exclude_none=True)}
-    if how.agent_object is not None:
-        metadata[IN_PROCESS] = True
-    if unused is not None:
-        metadata[UNUSED] = unused.model_dump(mode="json")
-    if left_out:
-        metadata[LEFT_OUT] = [each.model_dump(mode="json") for each in left_out]
+    metadata = _metadata(how, unused, left_out, protocol)
     metadata |= told_sets(chosen, tasks.set_of, tasks.name)
-    if protocol is not None:
-        metadata[PROTOCOL] = protocol.model_dump(mode="json")
     agent = agent_name(how)
     job = Job(
         id=request.job_id or new_job_id(),
@@ -146,6 +138,25 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
     await store.add_job(job, list(chosen))
     planned = plan_runs(list(chosen), [], group=job.group, seed=how.seed)
     return Prepared(job, list(chosen), planned, how)
+
+
+def _metadata(
+    how: RunOptions,
+    unused: UnusedContexts | None,
+    left_out: Sequence[LeftOut],
+    protocol: ProtocolRecord | None,
+) -> dict[str, Any]:
+    """Return the record of a new job's options, and of everything that it does not run."""
+    metadata: dict[str, Any] = {"options": how.model_dump(mode="json", exclude_none=True)}
+    if how.agent_object is not None:
+        metadata[IN_PROCESS] = True
+    if unused is not None:
+        metadata[UNUSED] = unused.model_dump(mode="json")
+    if left_out:
+        metadata[LEFT_OUT] = [each.model_dump(mode="json") for each in left_out]
+    if protocol is not None:
+        metadata[PROTOCOL] = protocol.model_dump(mode="json")
+    return metadata
 
 
 def check_in_process(how: RunOptions) -> None:

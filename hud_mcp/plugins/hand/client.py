@@ -239,20 +239,18 @@ async def ask(
         async with opened as client:
             if name == "tools/list":
                 return (await client.list_tools()).tools
-            request = types.CallToolRequest(
-                params=types.CallToolRequestParams.model_validate(
-                    {"name": name, "arguments": dict(arguments), "_meta": dict(meta or {})}
-                )
-            )
+            params = {"name": name, "arguments": dict(arguments), "_meta": dict(meta or {})}
             return await client.session.send_request(
-                request, TypeAdapter(types.CallToolResult), progress_callback=tell
+                types.CallToolRequest(params=types.CallToolRequestParams.model_validate(params)),
+                TypeAdapter(types.CallToolResult),
+                progress_callback=tell,
             )
     except libraries.MCPError as exc:
         raise Asked(exc.error.message) from exc
     except (
         OSError, TimeoutError, EnvironmentFailed, libraries.httpx2.HTTPError, ExceptionGroup
     ) as exc:  # fmt: skip
-        cause = sole_cause(exc)
+        cause = sole_cause(exc.__cause__ or exc)  # of a connection that could not be made, too
         if isinstance(cause, libraries.MCPError):
             raise Asked(cause.error.message) from exc
         raise HudMcpError(

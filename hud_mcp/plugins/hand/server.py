@@ -60,18 +60,11 @@ async def serve_by_hand(
         place.write_notes(replace(notes, holds=await _holds(sessions, place)))
         await sessions.close()
 
-    web = WebServer(
-        http_app(
-            build_server(sessions, image="png"),
-            host="localhost",
-            port=0,
-            tokens={place.token(): USER},
-            max_body_bytes=4 * sessions.limits.argument_bytes,
-        ),
-        on_ready=on_ready,
-        on_stop=stop,
-        lifespan=True,
-    )
+    app = http_app(
+        build_server(sessions, image="png"), host="localhost", port=0,
+        tokens={place.token(): USER}, max_body_bytes=4 * sessions.limits.argument_bytes,
+    )  # fmt: skip
+    web = WebServer(app, on_ready=on_ready, on_stop=stop, lifespan=True)
     try:
         place.write_notes(notes)
         async with anyio.create_task_group() as group:

@@ -340,14 +340,14 @@ def find_leaks(
     """Search all texts that an agent saw for values that it must not find.
 
     Args:
-        found: The values, with what is known of each.
+        found: The values.
         seen: The texts, with their places.
-        prompt: The task's; what it tells is told.
+        prompt: The task's prompt, which may tell values.
         listed: Choices that a schema lists: one of them among others is only a note.
-        trail: The oracle's; a file that it names is part of the task.
+        trail: The oracle's way. A file that it names is part of the task.
 
     Returns:
-        A leak for each value that is somewhere, and for how bad that is.
+        For each found value a leak of the bad places, and one of the others.
     """
     texts = list(seen)
     shown = [prompt, *(each.text for each in texts if each.kind == "observation")]
@@ -368,24 +368,28 @@ def find_leaks(
                 continue
             if each.kind in UNSEEN:
                 fails = None if in_prompt else exposure.fails(candidate, each)
-                if fails is None:
-                    continue
             else:
                 fails = each.kind in _BAD and not in_prompt
                 fails = fails and not (shown_to and each.place.startswith("the live page"))
                 fails = fails and _is_bad(candidate, each, listed)
+            if fails is None:
+                continue
             if fails:
                 advice.setdefault(ADVICE.get(each.kind, ""))
             (bad if fails else noted)[each.place] = None
-        for places, fails in ((bad, True), (noted, False)):
-            if places:
-                leaks.append(
-                    Leak(
-                        value=candidate.text, origin=candidate.origin, places=tuple(places),
-                        fails=fails, advice=" ".join(filter(None, advice)) if fails else "",
-                    )
-                )  # fmt: skip
+        leaks += _leaks_of(candidate, bad, noted, " ".join(filter(None, advice)))
     return leaks
+
+
+def _leaks_of(
+    candidate: Candidate, bad: Iterable[str], noted: Iterable[str], advice: str
+) -> Iterator[Leak]:
+    for places, fails in ((tuple(bad), True), (tuple(noted), False)):
+        if places:
+            yield Leak(
+                value=candidate.text, origin=candidate.origin, places=places,
+                fails=fails, advice=advice if fails else "",
+            )  # fmt: skip
 
 
 def _each_once(found: Sequence[Candidate]) -> list[Candidate]:

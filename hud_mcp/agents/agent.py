@@ -35,7 +35,7 @@ __all__ = [
 class BoundReached(HudMcpError):
     """The agent has reached a bound, which the text names: ``at $0.50 (--max-cost)``.
 
-    That is its result. An answer that it has given counts.
+    This is its result. An answer that it has given counts.
     """
 
 

@@ -54,7 +54,7 @@ def command_name(command: str, folder: Path) -> str:
 
     Args:
         command: The text for the shell.
-        folder: Where it runs.
+        folder: Its working folder.
     """
     try:
         words = shlex.split(command)

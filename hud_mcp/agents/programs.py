@@ -161,7 +161,7 @@ class ProgramAgent:
 
     Args:
         name: `claude-code`, `codex` or `gemini`; after a colon, the model that it uses.
-        url: Where the server listens.
+        url: The address of the server.
         token: The run's bearer token. A program gets the token of its own session, made from it.
     """
 

@@ -163,7 +163,7 @@ class Attempt:
             Whether it was recorded as lost now.
 
         Raises:
-            HudMcpError: That cannot be recorded, or a living server runs it.
+            HudMcpError: The end cannot be recorded, or a living server runs the session.
         """
         receipt = await self.conversation.find_receipt()  # this also finds its record
         await self._keep_lines()

@@ -48,9 +48,9 @@ class JobProgress:
     A `note` informs a person, such as about the address of the page of `human`.
 
     Attributes:
-        event: What has happened.
-        ended: How many of this call's runs have ended.
-        total: How many runs this call has.
+        event: The kind of the event.
+        ended: The number of this call's runs that have ended.
+        total: The number of this call's runs.
         run: The run; None if the server died.
         rollout: The result of the run; None while it continues.
         text: One line for people.
@@ -247,7 +247,7 @@ def _check_place() -> None:
     """Check that no file calls this while it is only loaded.
 
     Raises:
-        HudMcpError: A file does: the server of the evaluation would evaluate in its turn.
+        HudMcpError: A file does so. The server of the evaluation would evaluate in its turn.
     """
     if (file := file_being_loaded()) is not None:
         raise HudMcpError(

@@ -142,7 +142,7 @@ class Link:
 
     Attributes:
         died: Set when the server has died.
-        find_ended: As of the wire.
+        find_ended: The wire's function.
     """
 
     def __init__(self, wire: Wire, *, dies_with_connection: bool) -> None:

@@ -149,7 +149,7 @@ class Try(Protocol):
             Whether it was recorded as lost now.
 
         Raises:
-            HudMcpError: That cannot be recorded, or a living server runs it.
+            HudMcpError: The end cannot be recorded, or a living server runs the session.
         """
         ...
 

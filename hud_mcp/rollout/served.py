@@ -31,8 +31,8 @@ async def place_workers(given: int | None, cluster: str | None) -> int | None:
     """Return the number of a job's workers: as given, or one for each node of its cluster.
 
     Args:
-        given: As `read_workers` returns it.
-        cluster: As `read_cluster` returns it.
+        given: The result of `read_workers`.
+        cluster: The result of `read_cluster`.
 
     Raises:
         NotInstalled, HudMcpError: The cluster cannot be reached. Nothing ran.

@@ -1,6 +1,6 @@
 """Ray, which loads when a job runs on a cluster.
 
-Where it is not installed, its first use raises `ImportError`.
+If it is not installed, its first use raises `ImportError`.
 """
 
 from typing import TYPE_CHECKING, Any

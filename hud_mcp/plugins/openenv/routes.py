@@ -74,7 +74,7 @@ def openenv_routes(
     """The routes of OpenEnv's wire.
 
     Args:
-        sessions: What is served.
+        sessions: The served sessions.
         hosts: The names by which the server may be addressed.
         tokens: Principals by the secret tokens of MCP's clients.
         image: The format of pictures.

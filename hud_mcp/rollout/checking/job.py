@@ -195,7 +195,7 @@ class Proof:
         job: The recorded job.
         probes: The tasks of all probes, in order.
         planned: The probes that are still to be played.
-        how: How.
+        how: The options.
         store: The store of the record.
         environments: The environments that load.
         answers: The known answers of oracles, by the task's id.

@@ -41,8 +41,8 @@ class HtmlSource(HTMLParser):
         place: Its place, for people.
 
     Attributes:
-        parts: What no person sees: each text with its place.
-        visible: What is shown, or may be.
+        parts: Texts that no person sees, with their places.
+        visible: Texts that a person sees, or may see.
         addresses: The addresses that elements name, as they are written.
     """
 

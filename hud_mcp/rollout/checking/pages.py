@@ -44,12 +44,12 @@ _BOUND_S = 120.0
 
 @dataclass
 class PageReading:
-    """What was read of a task's pages.
+    """The result of reading a task's pages.
 
     Attributes:
         seen: Texts that hold one of the values that were looked for.
         changing: Addresses of which a GET changed the state of the site, in order.
-        failed: Why it was not read to the end; or None.
+        failed: The reason why the reading stopped, or None.
     """
 
     seen: list[Seen] = field(default_factory=list[Seen])
@@ -78,7 +78,7 @@ class PageReader:
         Args:
             task: It, as it is in its set.
             environment: Its own.
-            values: What is looked for.
+            values: The values to look for.
         """
         key = task.id, tuple(values)
         async with self._turn:
@@ -152,8 +152,8 @@ class _Crawl:
     """Asks for the addresses that pages name, one after the other.
 
     Args:
-        world: Whose pages.
-        values: What is looked for.
+        world: The world whose pages are read.
+        values: The values to look for.
         files: The addresses of the site's files.
         found: Takes what is found.
     """

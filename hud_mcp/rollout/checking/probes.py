@@ -1,4 +1,4 @@
-"""What is played on a task to prove it, each as a task of its own that a job can record."""
+"""The probes of a task's proof, each as a task of its own that a job can record."""
 
 import hashlib
 import re
@@ -98,7 +98,7 @@ class Probe(Value):
         return self.name if self.place == 0 else f"{self.name} again"
 
     def missed(self, reward: float) -> str | None:
-        """What reward was expected, in words, where this is another; None where it may be this."""
+        """Return the expected reward in words if this is another one; else None."""
         if self.exactly is not None and abs(reward - self.exactly) > _TOLERANCE:
             return f"{self.exactly:g} was expected"
         if self.kind == "value":  # of which none is a fault: full marks tell that it is an answer
@@ -116,7 +116,7 @@ def plan_probes(
     Args:
         task: It fits its environment.
         environment: Its own.
-        repeat: How often the oracle and the nop play, with one seed.
+        repeat: The plays of the oracle and the nop with one seed.
         whole: Whether its look for leaks includes what the environment offers to anybody.
     """
     return [(probe, _derived(task, probe)) for probe in _probes(task, environment, repeat, whole)]

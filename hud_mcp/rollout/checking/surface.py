@@ -119,7 +119,7 @@ async def look_at_session(
     Args:
         server: The server.
         agent: The session's.
-        task: What it works on.
+        task: The task of the session.
         environment: The task's.
     """
     found: list[Seen] = []

@@ -91,10 +91,10 @@ def judge(
         task: It.
         environment: Its own.
         probes: The tasks that were recorded for its probes.
-        records: What is recorded of each, by that task's id.
-        shared: What its environment shows to anybody.
+        records: The records of the probes, by their tasks' ids.
+        shared: The texts that the environment shows to anybody.
         listed: The choices that the server's schemas list; see `choices`.
-        refused: Why one could not even be started, by that task's id, as far as that is known.
+        refused: The known reasons why probes could not start, by their tasks' ids.
     """
     played = [_Played(read_probe(each), records.get(each.id)) for each in probes]
     for each, derived in zip(played, probes, strict=True):
@@ -154,7 +154,7 @@ class _Fault:
 
     Attributes:
         what: The probe in words.
-        text: What is wrong with that, with `{}` where it stands.
+        text: The fault, with `{}` for the probe's name.
         record: The record's id, or None.
     """
 

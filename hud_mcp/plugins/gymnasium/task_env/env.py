@@ -65,7 +65,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         source: The source of an environment, as `hud-mcp serve` takes it; a new server serves it.
             By default `gym:ID` draws pictures only for `render`.
         url: Or the address of a running server, with its `/mcp`.
-        token: What that server requires.
+        token: The token that the server requires.
         environment: The environment's name, if the server has several.
         task: The id of a task that the server lists.
         template: Or a template; the environment's first by default.

@@ -1,4 +1,4 @@
-"""How the commands of `hud-mcp task` reach sessions that a server in the background holds."""
+"""The way of `hud-mcp task` to the sessions that the background server holds."""
 
 import base64
 import re
@@ -59,8 +59,8 @@ def call(
         arguments: Its arguments. With `session` among the options, that is added: the only one
             that is held where none is named.
         starts: Whether a server is started where none has held anything.
-        sources: What that serves.
-        tasksets: What it offers by id beside that.
+        sources: The sources that the server serves.
+        tasksets: The tasksets that it offers by id beside those.
         meta: Goes with the call.
 
     Raises:
@@ -152,7 +152,7 @@ def in_commands(text: str) -> str:
 
 
 def text_of(result: Any) -> str:
-    """What a reply says in words."""
+    """Return the text of a reply."""
     return "\n".join(part.text for part in result.content if part.type == "text")
 
 

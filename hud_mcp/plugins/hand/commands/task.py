@@ -237,7 +237,7 @@ async def _ask(options: dict[str, Any], ask: Ask) -> Any:
 
 
 def _listed(sources: tuple[str, ...]) -> list[dict[str, Any]]:
-    """What can be started of some sources: tasks, then templates with their arguments."""
+    """Return the tasks of sources, then their templates with arguments."""
     environments, tasksets = load(sources, [])
     rows: list[dict[str, Any]] = [
         {"id": task.id, "description": task.title, "environment": task.env}

@@ -26,8 +26,8 @@ from hud_mcp.rollout.options import (
 from hud_mcp.rollout.plan import PlannedRun, Rollout
 from hud_mcp.rollout.prepared import JobRequest, Prepared, begin_job, resume_job
 from hud_mcp.rollout.run import Watch
-from hud_mcp.rollout.runs import recorded_runs
 from hud_mcp.rollout.served import with_workers
+from hud_mcp.rollout.trusted import recorded_runs
 from hud_mcp.store import opened_store
 from hud_mcp.store.files import make_private_file, make_private_folder
 from hud_mcp.store.store import Place

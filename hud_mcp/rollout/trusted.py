@@ -9,12 +9,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from hud_mcp.analysis.tries import counting
+from hud_mcp.analysis.tries import choose_runs, counting
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidAgent, InvalidTask, sole_cause
 from hud_mcp.loading.provenance import told_sets
 from hud_mcp.record.job import IN_PROCESS, Job
+from hud_mcp.record.run import Run, RunGrade
 from hud_mcp.record.trajectory import TrajectorySummary
 from hud_mcp.rollout.options import RunOptions
 from hud_mcp.rollout.plan import PlannedRun, plan_runs
@@ -23,7 +24,7 @@ from hud_mcp.session.receipts import receipt_of_stored
 from hud_mcp.session.session_end import SessionEnd
 from hud_mcp.store import Store, opened_store
 from hud_mcp.store.store import Place
-from hud_mcp.values.outcome import Outcome
+from hud_mcp.values.outcome import Counts, Outcome, class_of
 
 __all__ = [
     "LEFT",
@@ -33,6 +34,7 @@ __all__ = [
     "end_left_runs",
     "load_resumable",
     "plan_trusted",
+    "recorded_runs",
     "resume_trusted",
 ]
 
@@ -233,3 +235,42 @@ def called(agent: Any) -> str:
     """Return an agent's name for the record: a function or a class has its own."""
     name = getattr(agent, "__name__", None)
     return name if isinstance(name, str) else type(agent).__name__
+
+
+async def recorded_runs(store: Store, job_id: str) -> list[Run]:
+    """Read the runs of a job that count, in the tasks' order.
+
+    Args:
+        store: The job's store.
+        job_id: The job's id.
+
+    Raises:
+        SourceNotFound: There is no such job.
+        StoreFailed: The store cannot be read.
+    """
+    job, tasks, every = await store.load_job_summary(job_id)
+    by_task: dict[str, list[TrajectorySummary]] = {}
+    for run in counting(every):
+        by_task.setdefault(run.task_id, []).append(run)
+    order = dict.fromkeys([*(task.id for task in tasks), *by_task])
+    return [
+        _run(found)
+        for task_id in order
+        for found in choose_runs(by_task.get(task_id, []), job.group)[0]
+    ]
+
+
+def _run(found: TrajectorySummary) -> Run:
+    run = Run(found.task)
+    run.trace.trace_id = run.trajectory = found.id
+    receipt = found.receipt
+    if receipt is None:
+        return run
+    counts = class_of(receipt.outcome, found.cause, receipt.reward).counts is Counts.MEAN
+    run.trace.status = "completed" if counts else "error"
+    if receipt.reward is not None:
+        run.grade = RunGrade(reward=receipt.reward, content=receipt.content)
+    else:
+        error = receipt.error or str(receipt.outcome)
+        run.grade = RunGrade(is_error=True, content=error)
+    return run

@@ -27,8 +27,13 @@ from hud_mcp.record.run import Run, RunGrade, RunStep
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.rollout.plan import PlannedRun, Rollout, plan_runs
 from hud_mcp.rollout.run import FirstSigns
-from hud_mcp.rollout.runs import recorded_runs
-from hud_mcp.rollout.trusted import TrustedJob, end_as_lost, plan_trusted, resume_trusted
+from hud_mcp.rollout.trusted import (
+    TrustedJob,
+    end_as_lost,
+    plan_trusted,
+    recorded_runs,
+    resume_trusted,
+)
 from hud_mcp.session.receipts import digest
 from hud_mcp.store import Store
 from hud_mcp.values.outcome import INTERRUPTED, NOT_BEGUN, Cause, Outcome, OutcomeClass

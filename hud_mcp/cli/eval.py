@@ -30,7 +30,7 @@ from hud_mcp.record.job import Job
 from hud_mcp.record.place import check_place
 from hud_mcp.registry import service
 from hud_mcp.rollout.agents import agent_options, check_command
-from hud_mcp.rollout.evaluation import Evaluation, report_folder
+from hud_mcp.rollout.evaluation import Evaluation, report_folder, with_workers
 from hud_mcp.rollout.options import (
     JobOptions,
     read_job_options,
@@ -38,7 +38,6 @@ from hud_mcp.rollout.options import (
 )
 from hud_mcp.rollout.prepared import JobRequest, Prepared, begin_job, resume_job
 from hud_mcp.rollout.run import Watch
-from hud_mcp.rollout.served import with_workers
 from hud_mcp.session.log import configure_logging
 from hud_mcp.store import Store
 from hud_mcp.store.files import make_private_file, make_private_folder

@@ -16,7 +16,7 @@ from hud_mcp.errors import HudMcpError, InvalidAgent, JobStopped, sole_cause
 from hud_mcp.loading.sets import find_sets
 from hud_mcp.record.job import Job
 from hud_mcp.rollout.agents import agent_name, check_command, options_of_agent
-from hud_mcp.rollout.evaluation import Evaluation, report_folder
+from hud_mcp.rollout.evaluation import Evaluation, report_folder, with_workers
 from hud_mcp.rollout.options import (
     JobKeywords,
     JobOptions,
@@ -26,7 +26,6 @@ from hud_mcp.rollout.options import (
 from hud_mcp.rollout.plan import PlannedRun, Rollout
 from hud_mcp.rollout.prepared import JobRequest, Prepared, begin_job, resume_job
 from hud_mcp.rollout.run import Watch
-from hud_mcp.rollout.served import with_workers
 from hud_mcp.rollout.trusted import recorded_runs
 from hud_mcp.store import opened_store
 from hud_mcp.store.files import make_private_file, make_private_folder

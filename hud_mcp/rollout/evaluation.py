@@ -1,27 +1,225 @@
 """A job while it runs: its servers, its agent, its runs, and the ends that are left to record."""
 
 import tempfile
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from hud_mcp.agents.kind import Solver, Workplace
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.loading.source import Source, load_environments
 from hud_mcp.record.job import Job
+from hud_mcp.registry import service
 from hud_mcp.rollout.agents import open_agent, tools_of
 from hud_mcp.rollout.attempt import Attempt, Bounds
 from hud_mcp.rollout.conversation import SessionIds
-from hud_mcp.rollout.link import Address
-from hud_mcp.rollout.options import RunOptions
-from hud_mcp.rollout.pool import Pool, Worker
+from hud_mcp.rollout.link import Address, ServerCommand
+from hud_mcp.rollout.options import EACH, JobOptions, RunOptions
+from hud_mcp.rollout.pool import AnyOf, Anywhere, Moves, Pool, Worker
 from hud_mcp.rollout.prepared import Prepared
 from hud_mcp.rollout.run import Runs, Watch
-from hud_mcp.rollout.served import Served, served
+from hud_mcp.rollout.server import AnyServer, RunServer, local_server, run_server
+from hud_mcp.session.limits import Limits
+from hud_mcp.session.registry import Sessions
 from hud_mcp.store import Store
 from hud_mcp.values.needs import Needs
 
-__all__ = ["Evaluation", "report_folder"]
+__all__ = [
+    "ROWS",
+    "Evaluation",
+    "Served",
+    "ServedJob",
+    "place_workers",
+    "report_folder",
+    "served",
+    "told_of",
+    "with_workers",
+]
+
+
+ROWS = "tasks.jsonl"
+"""The file of a job's tasks, in the folder that its servers read."""
+
+
+async def place_workers(given: int | None, cluster: str | None) -> int | None:
+    """Return the number of a job's workers: as given, or one for each node of its cluster.
+
+    Args:
+        given: The result of `read_workers`.
+        cluster: The result of `read_cluster`.
+
+    Raises:
+        NotInstalled, HudMcpError: The cluster cannot be reached. Nothing ran.
+    """
+    if given is not None or cluster is None:
+        return given
+    return await service("count nodes")(cluster)
+
+
+async def with_workers(options: JobOptions, *, resumed: bool) -> JobOptions:
+    """Return the options with the number of workers, and as many runs at once as those take.
+
+    A resumed job keeps the number of runs at once of its record.
+
+    Raises:
+        NotInstalled, HudMcpError: The cluster cannot be reached. Nothing ran.
+    """
+    count = await place_workers(options.workers, options.ray)
+    if count is None:
+        return options
+    more = {"workers": count}
+    if not resumed and "max_concurrent" not in options.model_fields_set:
+        more["max_concurrent"] = EACH * count
+    return options.model_copy(update=more)
+
+
+@dataclass(frozen=True)
+class Served:
+    """The servers of a job while they run.
+
+    Attributes:
+        servers: The servers; at least one.
+        offers: The needs that each server meets; empty if they are all alike.
+        moves: The rules of moving runs; None if each run stays with its server.
+    """
+
+    servers: Sequence[AnyServer]
+    offers: Sequence[Needs] = field(default_factory=list[Needs])
+    moves: Moves | None = None
+
+    @property
+    def any_server(self) -> AnyServer:
+        """Any server, for requests that each of them answers alike."""
+        listed = [server for server in self.servers if isinstance(server, RunServer)]
+        if self.moves is None or not listed:
+            return self.servers[0]
+        return Anywhere(listed[0], AnyOf(listed), None)
+
+
+@dataclass(frozen=True)
+class ServedJob:
+    """The parts that all servers of a job start with."""
+
+    prepared: Prepared
+    store: Store
+    folder: Path
+    log: TextIO
+    watch: Watch
+
+    @property
+    def how(self) -> RunOptions:
+        """The options of the job."""
+        return self.prepared.how
+
+    @property
+    def options(self) -> list[str]:
+        """Options of `serve` on any machine."""
+        how = self.how
+        return [
+            *("--image", how.image, *_room(how.max_concurrent)),
+            *(text for host in how.allow for text in ("--allow", host)),
+        ]
+
+
+@asynccontextmanager
+async def served(
+    prepared: Prepared,
+    store: Store,
+    *,
+    folder: Path,
+    log: TextIO,
+    watch: Watch,
+) -> AsyncGenerator[Served]:
+    """Serve the environments of a job while the block runs.
+
+    Args:
+        prepared: The job.
+        store: The job's store.
+        folder: An empty folder for files of the job.
+        log: The log of its servers.
+        watch: Called as servers die.
+
+    Raises:
+        EnvironmentFailed: A server does not start; the text has the end of its log.
+        HudMcpError: A cluster cannot run the job.
+    """
+    job = ServedJob(prepared, store, folder, log, watch)
+    if prepared.how.in_process:
+        kind = _in_process(job)
+    elif prepared.how.ray is not None:
+        kind = service("serve on nodes")(job, prepared.how.ray)
+    else:
+        kind = _beside(job)
+    async with kind as found:
+        yield found
+
+
+@asynccontextmanager
+async def _in_process(job: ServedJob) -> AsyncGenerator[Served]:
+    how = job.how
+    environments = load_environments(how.sources)
+    sessions = Sessions(
+        environments,
+        store=job.store,
+        tasksets=[Taskset(job.prepared.tasks, "tasks")],
+        limits=_limits(how.max_concurrent),
+        job_id=job.prepared.job.id,
+        local_hosts=how.allow,
+    )
+    async with local_server(
+        sessions, environments, image=how.image, answers_requests=how.lists_tools
+    ) as local:
+        yield Served([local])
+
+
+@asynccontextmanager
+async def _beside(job: ServedJob) -> AsyncGenerator[Served]:
+    """Serve the job by processes of this machine."""
+    how, rows = job.how, job.folder / ROWS
+    Taskset(job.prepared.tasks).save(rows)  # the rows of this job alone
+    command = ServerCommand(
+        how.sources, rows, job.store.url, job.prepared.job.id, job.log, job.options
+    )
+    count = how.workers or 1
+    async with AsyncExitStack() as stack:
+        servers: list[AnyServer] = []
+        for number in range(1, count + 1):
+            tell = job.watch.on_death if count == 1 else told_of(job.watch, number)
+            kept = run_server(
+                command,
+                http=how.is_remote,
+                answers_requests=how.lists_tools,
+                on_death=tell,
+            )
+            servers.append(await stack.enter_async_context(kept))
+        yield Served(servers)
+
+
+def told_of(watch: Watch, number: int) -> Callable[[str], None]:
+    """Return a watch of one worker's deaths, whose lines name the worker."""
+    return lambda text: watch.on_death(f"Worker {number}: {text}")
+
+
+def _room(max_concurrent: int) -> list[str]:
+    """Return limits for so many sessions at one time. One that has just ended may still count."""
+    limits = _limits(max_concurrent)
+    return [
+        "--limit", f"sessions={limits.sessions}",
+        "--limit", f"sessions_per_caller={limits.sessions_per_caller}",
+    ]  # fmt: skip
+
+
+def _limits(max_concurrent: int) -> Limits:
+    wanted = 2 * max_concurrent
+    default = Limits()
+    return Limits(
+        sessions=max(default.sessions, wanted),
+        sessions_per_caller=max(default.sessions_per_caller, wanted),
+    )
+
 
 _PLANNED = 64
 """The most ids that one commit adds to the plan."""

@@ -14,8 +14,8 @@ import anyio.to_thread
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, NotInstalled
 from hud_mcp.plugins.cluster import libraries
+from hud_mcp.rollout.evaluation import ROWS
 from hud_mcp.rollout.options import AUTO
-from hud_mcp.rollout.served import ROWS
 from hud_mcp.values.needs import Needs
 
 __all__ = ["Cluster", "connected", "count_nodes", "gather_files"]

@@ -24,10 +24,10 @@ from hud_mcp.plugins.cluster import libraries
 from hud_mcp.plugins.cluster.node_server import NodeServer
 from hud_mcp.plugins.cluster.nodes import Cluster, connected, gather_files
 from hud_mcp.record.place import PICTURES_VARIABLE, STORE_VARIABLE
+from hud_mcp.rollout.evaluation import ROWS, Served, ServedJob, told_of
 from hud_mcp.rollout.link import Address, Link, web_link
 from hud_mcp.rollout.options import RunOptions
 from hud_mcp.rollout.pool import Moves
-from hud_mcp.rollout.served import ROWS, Served, ServedJob, told_of
 from hud_mcp.rollout.server import RunServer
 from hud_mcp.store import Store
 from hud_mcp.values.needs import Needs

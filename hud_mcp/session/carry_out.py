@@ -72,6 +72,7 @@ async def resume_life(session: _NewLife, stored: StoredSession) -> None:
         if session.post(Staged(number)).is_driven:
             await _repeat_record(session, stored, began_s)
     except (StoreFailed, SessionTaken) as exc:
+        # The record could not be used. It waits there as it was, for another try.
         session.failure = exc
         session.post(NotBack(number, SessionEnd.left_to_record()))
     except DiedAgain as exc:
@@ -92,6 +93,7 @@ async def _repeat_record(session: _NewLife, stored: StoredSession, began_s: floa
         return
     if stored.trajectory.prompt is None:  # nobody was told of it yet
         await journal.save_prompt(prompt.text)
+    # Another prompt would ask for something else than the agent was told.
     elif storable(prompt.text) != stored.trajectory.prompt:
         raise WorldLost("its template now yields another prompt")
     session.prompt = prompt
@@ -107,6 +109,7 @@ async def _repeat_record(session: _NewLife, stored: StoredSession, began_s: floa
     answer = submitted_answer(steps)
     if answer is not None:
         if not session.state.is_coming_back:
+            # Counted, because a grading that ends its server again and again must end itself.
             journal.mark(lost_gradings=stored.facts.lost_gradings + 1)
             journal.log("its answer is graded again, as its server ended before it had a grade")
         # Before: it is how gradings that end it are counted, and whose it is to grade.
@@ -196,6 +199,7 @@ def _stop_calls(task: HeldTask, _: ev.StopCommands) -> Rest | None:
 
 def _close_world(task: HeldTask, _: ev.CloseWorld) -> Rest | None:
     world = task.life.world
+    # Nothing is open, so no task is made to close it.
     if world.drop():
         return None
     return partial(in_patience, world.close, "closing the world", task.journal.log)
@@ -212,6 +216,7 @@ async def _look_whether_dead(task: HeldTask, reason: str | None) -> None:
         if await life.world.is_dead():
             died = life.world.died or reason or "It cannot be used."
     finally:
+        # In any case: without this event the session would stay in its examination.
         task.post(
             ev.Examined(
                 life.number,
@@ -251,6 +256,7 @@ async def _record_end(task: HeldTask, effect: ev.Record) -> None:
         if not end.parked:
             receipt = await _write_end(task, end)
     finally:
+        # Callers have the receipt already; the record gets it as soon as it can be written.
         if task.journal.owes:
             _retry_later(task)
         task.post(ev.Recorded(receipt, taken=task.journal.taken))
@@ -311,6 +317,7 @@ async def _flush_again(task: HeldTask) -> None:
 
 
 def _write_log(task: HeldTask, effect: ev.WriteLog) -> Rest | None:
+    # Nothing is left to write, so no task is made for it.
     if task.journal.is_written and not effect.release:
         _has_closed(task)
         return None
@@ -343,6 +350,7 @@ def _has_closed(task: HeldTask) -> None:
 def _tell(task: HeldTask, _: ev.Tell) -> None:
     task.tell_change()
     task.on_over(task)
+    # A timer would wake an idle server for nothing.
     if task.expiry is not None:
         task.expiry.cancel()
     receipt = task.state.receipt
@@ -364,7 +372,7 @@ async def _resume_life(task: HeldTask) -> None:
     number = task.state.life
     try:
         if number > task.life.number:
-            await task.journal.flush()  # what is owed is in what is read next
+            await task.journal.flush()  # the next read must have everything pending
             task.stored = await task.store.load_session(task.spec.trajectory_id)
             task.life = task.new_life(number)
     except HudMcpError as exc:

@@ -131,6 +131,7 @@ class Driver:
         A template that never waits, on a world that opens nothing, has asked when this returns.
         Each order resumes it in the turn of the caller, without a task.
         """
+        # Without a task, the start and the grade take no turn of the event loop.
         if self._template.never_waits and self._world.opens_nothing:
             self._context.run(self._prompt_now, opening)
             return
@@ -143,6 +144,7 @@ class Driver:
 
     async def wait_for_prompt(self) -> Prompt | None:
         """Return the template's question, once it asks; None if it ended before."""
+        # Shielded: a caller that leaves must not cancel the future that others wait for.
         return self.prompt.result() if self.prompt.done() else await asyncio.shield(self.prompt)
 
     def submit(self, raw: str) -> None:
@@ -183,9 +185,11 @@ class Driver:
 
     def _resume_now(self, play: Play, order: _Order) -> None:
         """Run a template that never waits to its end."""
+        # Its next value is the last, so an order after this one finds nothing to resume.
         self._play = None
         try:
             end = done_now(order(play, None))
+        # `done_now` raises this if the template waits after all.
         except RuntimeError as exc:
             end = ungraded(f"{self._where}: {exc}")
         self._finish(end)
@@ -203,6 +207,7 @@ class Driver:
             self.dismiss(end)
         if task is None or not self._runs or task.done():
             return
+        # Within the driver's own task, `_converse` sees the abort itself.
         if task is not asyncio.current_task():
             task.cancel()
         asyncio.get_running_loop().call_later(_ABORT_S, self.abandon)
@@ -275,6 +280,7 @@ class Driver:
         self, play: Play, overdue: asyncio.CancelledError | None
     ) -> SessionEnd | None:
         begin_grading("")
+        # Into the template, whose own timeout turns its cancellation into a TimeoutError.
         return await self._grade(play, lambda: play.athrow(overdue or asyncio.CancelledError()))
 
     async def _grade(
@@ -292,12 +298,15 @@ class Driver:
                 "after the answer."
             )
         except asyncio.CancelledError:
+            # No bound of ours cancelled it, so a scope of the template's own did.
             if self._aborted is None and self._overran is None:
                 return ungraded(f"{self._where}: a timeout of the template's own ended it.")
             return self._interrupted()
         except (Exception, SystemExit, BaseExceptionGroup) as exc:  # noqa: BLE001  # every failure of the author's code is attributed here
             return None if self._is_cut_short(exc) else self._break_off(exc)
         self._decided = SessionEnd(Outcome.GRADED, grade=grade)
+        # It runs to its end, so that its cleanup runs. The grade stands in any case but a third
+        # value.
         return await self._run_out(play) or self._decided
 
     def _is_cut_short(self, exc: BaseException) -> bool:
@@ -354,6 +363,7 @@ class Driver:
         if self._has_finished:
             return
         self._has_finished = True
+        # A starter must not wait for the prompt of a template that has ended without one.
         if not self.prompt.done():
             self.prompt.set_result(None)
         self._post(Finished(self._life, end))
@@ -376,6 +386,7 @@ class Driver:
             yield
             return
         loop = asyncio.get_running_loop()
+        # The machine's delays are added: a busy machine must not fail a grading.
         left = self._contention.countdown(seconds)
 
         def look() -> None:
@@ -396,6 +407,7 @@ class Driver:
         task = self._task
         if task is None or task.done():
             return
+        # A template can swallow each cancellation. It is left then, so that the session ends.
         if tries == 0:
             self.abandon()
             return

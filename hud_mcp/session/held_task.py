@@ -187,6 +187,7 @@ class HeldTask:
     def post(self, event: ev.Event) -> State:
         """Report an event, and return the state that follows."""
         self._events.append(event)
+        # An effect has posted it: it is decided after the present event, so no decision nests.
         if self._deciding:
             return self.state
         if "sniffio" in sys.modules and asyncio.current_task() is None:  # in a timer's callback
@@ -214,18 +215,21 @@ class HeldTask:
     def _decide(self, event: ev.Event) -> None:
         before = self.state
         self.state, effects = decide(before, event)
+        # All waiting tasks look again, because each waits for a condition of its own.
         if self.state is not before and self._waiting:
             waiting, self._waiting = self._waiting, []
             for future in waiting:
                 if not future.done():
                     future.set_result(None)
         for i, effect in enumerate(effects):
+            # An effect that may wait goes behind those that do; all others overtake them.
             if isinstance(effect, _IN_TURN) and self._task is not None:
                 self._effects.extend(effects[i:])
                 return
             rest = self._begin(effect)
             if rest is not None:
                 self._effects.extend((rest, *effects[i + 1 :]))
+                # A clean context: nothing of the request behind the event stays in the task.
                 self._task = asyncio.get_running_loop().create_task(
                     self._run(),
                     name=f"session {self.spec.name}",
@@ -287,6 +291,7 @@ class HeldTask:
             WorldDied: The call was undone: the world died of it, and is resumed.
             EnvironmentFailed: The world broke, and the session has ended without a grade.
         """
+        # Most calls meet an open world, and need no further look.
         if self.state.phase is not ev.Phase.OPEN:
             await self.back()
             self.refuse_if_over()
@@ -307,6 +312,7 @@ class HeldTask:
             return result
         finally:
             self.touch()
+            # The machine's load may have caused the refusal, which the receipt then says.
             if refused:
                 waited_s = self.waited_at_touch_s - waited_s
                 self.strain.note_refusal(waited_s, self.touched_s - began_s)
@@ -316,6 +322,7 @@ class HeldTask:
         reason, deaths = self.state.died or str(exc), self.journal.deaths
         if self.state.is_coming_back or self.state.life != life:
             was_dead = bool(deaths) and deaths[-1].info.get(UNDONE) == "before"
+            # The reply does not wait for the whole resumption: hosts give up on a silent call.
             with anyio.move_on_after(self.spec.limits.reply_s):
                 await self.back()
             if not (self.state.is_over or self.state.phase is ev.Phase.ENDING):

@@ -86,6 +86,7 @@ class Journal:
         self._steps: list[NewStep] = []
         self._lines: list[tuple[datetime, str]] = []
         self._first_line = stored.lines if stored is not None else 0
+        # The bound counts the lines of earlier servers too.
         self._room = max(0, log_lines - self._first_line)
         self._facts: dict[str, bool | int] = {}
         self._receipt: Receipt | None = None
@@ -135,10 +136,12 @@ class Journal:
         step = draft.step(self.count, self.snapshots.of_step(self.count))
         self._steps.append(NewStep(step, shot, draft.answers, draft.snapshot))
         self._before = (self.changed, self.deaths, self.snapshot_step, self.is_behind)
+        # A step that stands ends the row of deaths, as `trail` reads it from the record.
         self.deaths = [*self.deaths, step] if step.undone else []
         if step.changes_world:
             self.changed = step.index + 1
         if draft.snapshot is not None:
+            # A snapshot after this step has every direct use before it.
             self.snapshot_step, self.is_behind = self.count, False
         self.count += 1
 
@@ -156,6 +159,7 @@ class Journal:
     def give_up(self) -> None:
         """Write nothing more: the unwritten rest is not the truth of the record."""
         self.taken = True
+        # The other server goes on from its record, so nothing more of this one may reach it.
         self._steps.clear()
         self._lines.clear()
         self._facts.clear()
@@ -179,6 +183,7 @@ class Journal:
             StoreFailed: The same, for another reason.
         """
         begun = self._beginning
+        # Once: a second row would count as a second start of the task.
         if begun is None:
             begun = self._beginning = self._store.add_session(
                 spec.begun(prompt),
@@ -191,6 +196,7 @@ class Journal:
                 start_key=spec.start_key,
                 tries=spec.tries,
             )
+        # Shielded: the row is written even if this wait is cancelled, and others wait for it too.
         self.attempt = begun.result() if begun.done() else await asyncio.shield(begun)
 
     async def save_prompt(self, prompt: str) -> None:
@@ -219,8 +225,10 @@ class Journal:
         seen = draft.observation
         has_files = draft.snapshot is None  # else one write has it, and the picture
         if has_files and seen is not None and seen.image is not None:
+            # Shielded, as in `_flush`: the call was performed, so its step must be recorded.
             with anyio.CancelScope(shield=True):
                 has_files = await self._store.save_picture(seen.image)
+        # A small step commits on the event loop's connection, which saves the hop to the thread.
         if has_files and self._commit():
             return
         try:
@@ -250,6 +258,7 @@ class Journal:
 
     def _commit(self) -> bool:
         """Commit the one pending step without waiting; return whether it was done."""
+        # A commit must not overtake pending steps, facts or lines.
         if len(self._steps) != 1 or self._lines or self._facts or self._lock.locked():
             return False
         if self._writing is not None or self.taken:
@@ -267,6 +276,7 @@ class Journal:
         """
         # Shielded: a performed action is recorded even if its request was cancelled.
         with anyio.CancelScope(shield=True):
+            # One writer at a time, so that steps reach the store in their order.
             async with self._lock:
                 while self._steps or self._writing is not None:
                     await asyncio.shield(self._write_steps())
@@ -303,9 +313,11 @@ class Journal:
         """Write the pending facts and log lines."""
         if facts := dict(self._facts):
             await self._store.mark(self._id, facts)
+            # A fact that was set again meanwhile stays for the next write.
             self._facts = {name: v for name, v in self._facts.items() if facts.get(name) != v}
         if lines := list(self._lines):
             await self._store.add_logs(self._id, lines, first=self._first_line)
+            # Only these: more lines may have come meanwhile.
             del self._lines[: len(lines)]
             self._first_line += len(lines)
 
@@ -323,6 +335,7 @@ class Journal:
             StoreFailed: The record was not written, so the access may do nothing.
             SessionTaken: Another server runs the session.
         """
+        # Steps first: the mark means that the world is ahead of all of them.
         await self.flush()
         await self._put_snapshot(BEHIND, b"")
         self.snapshot_step, self.is_behind = None, True
@@ -339,6 +352,7 @@ class Journal:
         try:
             await self._put_snapshot(self.count - 1, snapshot)
         except BaseException:
+            # Nothing was written, so the record is still behind.
             self.is_behind = True
             raise
         self.snapshot_step = self.count - 1
@@ -414,5 +428,6 @@ class Journal:
         Raises:
             StoreFailed: This server still holds the session.
         """
+        # Another server's session must not be released.
         if not self.taken:
             await self._store.release_session(self._id, flushed=self.is_complete)

@@ -79,6 +79,7 @@ class State(NamedTuple):
     @property
     def is_coming_back(self) -> bool:
         """Whether the world is being resumed here, after a death or for a grade: callers wait."""
+        # A failed grading counts too: its world is opened again for the same answer.
         again = self.died is not None or self.failed is not None
         return again and self.phase in (Phase.LAID_DOWN, Phase.RESUMING)
 
@@ -103,6 +104,7 @@ class State(NamedTuple):
     @property
     def shown(self) -> SessionState:
         """The phase's name for callers."""
+        # A resumption for another grading is still a grading to callers; any other one is shown.
         if self.is_graded and (self.phase is not Phase.RESUMING or self.failed is not None):
             return "grading"
         if self.phase is Phase.ENDING and not (self.is_back and self.is_prompted):
@@ -145,6 +147,7 @@ def decide(state: State, event: ev.Event) -> Decision:
     Returns:
         The next state, and the effects in their order.
     """
+    # A late report of an older world must not change the life that has replaced it.
     if getattr(event, "life", state.life) != state.life:
         return state, ()
     if state.is_over:
@@ -166,6 +169,7 @@ def _after_the_end(state: State, event: ev.Event) -> State:
 
 
 def _staged(state: State, _: ev.Staged) -> Decision:
+    # A start that was ended while its world was prepared must not run its template.
     if state.is_driven or state.phase not in (Phase.STARTING, Phase.RESUMING):
         return state, ()
     return state._replace(is_driven=True), (ev.StartDriver(),)
@@ -179,6 +183,7 @@ def _prompted(state: State, _: ev.Prompted) -> Decision:
 
 
 def _claimed(state: State, _: ev.Claimed) -> Decision:
+    # After a death here, `Closed` has begun the resumption already.
     begins = state.phase is Phase.RESUMING and not state.is_driven and state.died is None
     return state, (ev.Resume(),) if begins else ()
 
@@ -188,11 +193,13 @@ def _touched(state: State, _: ev.Touched) -> Decision:
 
 
 def _answered(state: State, event: ev.Answered) -> Decision:
+    # The first answer counts, and a world that is not at its record takes none.
     if state.answer is not None or state.phase in (Phase.STARTING, Phase.RESUMING):
         return state, ()
     state = state._replace(answer=event.answer, answered_at=event.at)
     if state.phase is not Phase.OPEN:  # it came too late, and the record has it
         return state, ()
+    # The grader needs a living world: it is resumed first, and the answer submitted then.
     if event.died is not None and event.can_resume:
         return _lay_down(state, event.died)
     return state._replace(phase=Phase.GRADING), (ev.Submit(event.answer),)
@@ -203,9 +210,11 @@ def _ended_itself(state: State, _: ev.EndedItself) -> Decision:
         case _ if not state.is_driven:
             return state, ()
         case Phase.STARTING:
+            # The prompt may not be durable yet; the template's deadline ends the wait all the same.
             return state._replace(phase=Phase.GRADING, has_ended_wait=True), (ev.Proceed(),)
         case Phase.OPEN:
             state = state._replace(phase=Phase.GRADING, has_ended_wait=True)
+            # No call may act on the world while it is graded.
             return state, (ev.CutOff(), ev.Proceed())
         case Phase.RESUMING:  # it may grade once its world is back
             return state._replace(has_ended_wait=True), ()
@@ -223,8 +232,10 @@ def _end_wanted(state: State, event: ev.EndWanted) -> Decision:
         case Phase.OPEN:
             answer = state.answer if event.answer is None else event.answer
             state = state._replace(phase=Phase.ENDING, end=end, answer=answer)
+            # A waiting template is told of the end and may clean up; an abort cancels it.
             return state, (ev.StopCommands(), *(at_once or (ev.Dismiss(end),)))
         case Phase.GRADING:
+            # The grade may still come first. Then it counts: see `_finished`.
             return state._replace(wanted=state.wanted or end), (ev.CutOff(), *at_once)
         case Phase.LAID_DOWN:
             return state._replace(wanted=state.wanted or end), at_once
@@ -234,11 +245,13 @@ def _end_wanted(state: State, event: ev.EndWanted) -> Decision:
 
 
 def _taken_over(state: State, _: ev.TakenOver) -> Decision:
+    # The other server goes on with the session, so this one must write nothing and end.
     left = ev.EndWanted(SessionEnd.left_to_record(), abort=True)
     return _end_wanted(state._replace(taken=True), left)
 
 
 def _broke(state: State, event: ev.Broke) -> Decision:
+    # In any other phase a grader or the template meets the broken world, and reports it.
     if state.phase is not Phase.OPEN:
         return state, ()
     if event.end is None:
@@ -259,8 +272,10 @@ def _finished(state: State, event: ev.Finished) -> Decision:
         return state, (ev.StopCommands(), *_close_life(state))
     end, graded = event.end, state.phase is Phase.GRADING
     has_grade = end is not None and end.outcome is Outcome.GRADED
+    # An earlier decision stands, whatever the template did while it cleaned up.
     if state.phase is Phase.ENDING and not state.taken:
         end = state.end
+    # The wanted end has waited for the grade, which did not come.
     elif state.wanted is not None and not has_grade:
         end, graded = state.wanted, False
     elif not graded and has_grade:  # nothing was to be graded
@@ -268,6 +283,7 @@ def _finished(state: State, event: ev.Finished) -> Decision:
     end = end or SessionEnd(Outcome.LOST, error="cancelled", told="It was interrupted.")
     end = _as_it_is(state, end)
     after = state._replace(phase=Phase.ENDING, end=end)
+    # A failed grader may have met a dead world, which can be resumed and graded again.
     if graded and end.outcome in (Outcome.ENVIRONMENT_FAILED, Outcome.GRADING_FAILED):
         examine = ev.Examine(end.told)
         after = after._replace(phase=Phase.EXAMINING, end=replace(end, cause=None))
@@ -287,6 +303,7 @@ def _examined(state: State, event: ev.Examined) -> Decision:
             return _grade_again(state, end)
         # Never another run of the agent: what it left may be what its grader cannot look at.
         end = replace(end, outcome=Outcome.GRADING_FAILED)
+    # One death under a grader may be chance; a second one is the agent's, if it has acted.
     elif state.died_in_grading or event.died_before:
         end = died_again(event.died) if event.has_changed else end
     elif can_grade_again:
@@ -304,6 +321,7 @@ def _grade_again(state: State, end: SessionEnd) -> Decision:
     """Grade the same answer once more, in the same world as its record has it."""
     state = state._replace(phase=Phase.LAID_DOWN, failed=end, end=None)
     told = f"its grading failed, and the same answer is graded again: {end.error or end.told}"
+    # Recorded, so that a server that resumes the session makes no third grading.
     notes = (ev.Mark("failed_in_grading"), ev.LogLine(told))
     return state, (*notes, *_close_life(state))
 
@@ -319,6 +337,7 @@ def _recorded(state: State, event: ev.Recorded) -> Decision:
         receipt=None if parked else event.receipt,
         taken=taken,
     )
+    # Callers hear of the end first, because closing a world may take a while.
     return state, (
         ev.Tell(),
         ev.RefuseWaiting(),
@@ -333,6 +352,7 @@ def _closed(state: State, _: ev.Closed) -> Decision:
     if state.wanted is not None:
         end = _as_it_is(state, state.wanted)
         return state._replace(phase=Phase.ENDING, end=end), (_record(state, end),)
+    # A new number, so that late reports of the dead world are ignored.
     state = state._replace(phase=Phase.RESUMING, life=state.life + 1, is_back=False)
     return state._replace(has_ended_wait=False), (ev.Resume(),)
 
@@ -357,6 +377,7 @@ def _resumed(state: State, event: ev.Resumed) -> Decision:
 
 def _lay_down(state: State, reason: str) -> Decision:
     """Have the remains of a dead world closed, before it is resumed."""
+    # Parked, so that the template learns that its session goes on.
     left = ev.Dismiss(SessionEnd.left_to_record())
     after = state._replace(phase=Phase.LAID_DOWN, died=reason)
     return after, (ev.LogLine(f"its world died: {reason}"), ev.StopCommands(), left)
@@ -377,6 +398,7 @@ def _as_it_is(state: State, end: SessionEnd) -> SessionEnd:
     An end of the template's own, while its world is resumed, is the resumption's failure. The end
     of a session that another server has is no end.
     """
+    # The other server decides on the end; one from here would contradict it.
     if state.taken:
         return SessionEnd.left_to_record()
     by_itself = not end.parked and end.cause is None and state.end is None

@@ -115,7 +115,7 @@ async def _submit(life: Life, answer: str, draft: Draft, *, died: bool) -> None:
         done = ""
         if draft.kind != "response":
             draft.fail("the answer was not submitted", interrupted=draft.interrupted)
-            life.journal.owe(draft)
+            life.journal.append(draft)
             done = " What came before it in this call was performed: do not repeat it."
         raise StoreFailed(
             f"The answer was not submitted, because it cannot be recorded. {exc.__cause__}{done}"

@@ -182,7 +182,7 @@ class Leaving:
                 session.stop_timers()
                 if not session.state.is_closed:
                     group.start_soon(_leave, session)
-                elif session.journal.owes:
+                elif session.journal.has_pending_end:
                     group.start_soon(_flush_end, session)
 
 

@@ -102,7 +102,7 @@ async def _repeat_record(session: _NewLife, stored: StoredSession, began_s: floa
     life.turn.open()
     took_s = sum((s.ended_at - s.started_at).total_seconds() for s in steps)
     bound_s = session.spec.limits.setup_s + 2 * max(0.0, took_s)
-    await life.turn.take(partial(_repeat_steps, session, stored), bound_s)
+    await life.turn.call(partial(_repeat_steps, session, stored), bound_s)
     took_s = time.monotonic() - began_s
     journal.log(f"brought back after {len(steps)} steps in {took_s:.1f} s")
     journal.mark(was_stopped=False)
@@ -257,7 +257,7 @@ async def _record_end(task: HeldTask, effect: ev.Record) -> None:
             receipt = await _write_end(task, end)
     finally:
         # Callers have the receipt already; the record gets it as soon as it can be written.
-        if task.journal.owes:
+        if task.journal.has_pending_end:
             _retry_later(task)
         task.post(ev.Recorded(receipt, taken=task.journal.taken))
 
@@ -312,7 +312,7 @@ async def _flush_again(task: HeldTask) -> None:
         await task.flush_end()
     except (StoreFailed, SessionTaken) as exc:
         logger.debug("%s", exc)
-    if task.journal.owes:
+    if task.journal.has_pending_end:
         _retry_later(task)
 
 

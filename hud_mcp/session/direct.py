@@ -195,7 +195,7 @@ class DirectAccess:
                 _QUIET * self._snapshot_s, self._post, Rested(self._life)
             )
 
-    async def take(self) -> bytes | None:
+    async def take_snapshot(self) -> bytes | None:
         """Return a snapshot of the undisturbed world; None if it gives none."""
         if self._open or self._world.replays:
             return None
@@ -208,7 +208,7 @@ class DirectAccess:
 
     async def catch_up(self) -> None:
         """Take the snapshot that the record is behind by."""
-        data = await self.take()
+        data = await self.take_snapshot()
         if data is not None:
             await self._journal.catch_up(data)
 
@@ -233,7 +233,7 @@ class DirectAccess:
         session.direct_world()
         try:
             if self._snapshot_s <= _QUICK_S:
-                one.draft.snapshot = await self.take()
+                one.draft.snapshot = await self.take_snapshot()
         except BaseException:
             await self._journal.keep(one.draft)
             raise

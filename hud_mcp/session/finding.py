@@ -208,7 +208,7 @@ class Finding:
     async def _resume(self, key: str, caller: Caller, wait_s: float | None) -> Session | Receipt:
         try:
             with anyio.fail_after(wait_s):
-                return await self._work.take(
+                return await self._work.result_of(
                     (key, caller.principal), lambda: self._look_up(key, caller)
                 )
         except TimeoutError:

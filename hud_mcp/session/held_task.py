@@ -302,7 +302,7 @@ class HeldTask:
         began_s, waited_s = self.touched_s, self.waited_at_touch_s
         life, refused = self.life, True
         try:
-            result = await life.turn.take(run, limit_s, detached=detached, check=check)
+            result = await life.turn.call(run, limit_s, detached=detached, check=check)
             refused = isinstance(result, Stepped) and result.error is not None
         except CallCutOff:
             raise SessionEnded(over_text(self.state)) from None

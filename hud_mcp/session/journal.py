@@ -101,7 +101,7 @@ class Journal:
         self.taken = False
         self._before = (self.changed, self.deaths, self.snapshot_step, self.is_behind)
 
-    # What is owed.
+    # Pending writes.
 
     @property
     def is_complete(self) -> bool:
@@ -114,7 +114,7 @@ class Journal:
         return not (self._steps or self._lines or self._facts or self._receipt)
 
     @property
-    def owes(self) -> bool:
+    def has_pending_end(self) -> bool:
         """Whether the end is known and not yet written."""
         return self._receipt is not None
 
@@ -130,7 +130,7 @@ class Journal:
         if not self._has_ended:
             self._facts.update(facts)
 
-    def owe(self, draft: Draft) -> None:
+    def append(self, draft: Draft) -> None:
         """Number a step, and keep it to be written with the next one."""
         shot = draft.observation.image if draft.observation else None
         step = draft.step(self.count, self.snapshots.of_step(self.count))
@@ -221,7 +221,7 @@ class Journal:
             StoreFailed: The step was not written. The next write includes it.
             SessionTaken: Another server runs the session; nothing is written here any more.
         """
-        self.owe(draft)
+        self.append(draft)
         seen = draft.observation
         has_files = draft.snapshot is None  # else one write has it, and the picture
         if has_files and seen is not None and seen.image is not None:

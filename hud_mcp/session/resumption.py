@@ -116,7 +116,7 @@ class Resumption:
         if self._stopped and not self._work.is_under_way(trajectory_id):
             raise SessionEnded(stopping)
         try:
-            return await self._work.take(trajectory_id, work)
+            return await self._work.result_of(trajectory_id, work)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if not self._stopped or (task is not None and task.cancelling()):

@@ -46,7 +46,9 @@ class Roster:
     def drop(self, session: Session) -> None:
         """Remove a session that failed to start; it is kept until it is closed."""
         del self._sessions[session.secret_digest]
-        self._failed = {s for s in self._failed if s.journal.owes or not s.state.is_closed}
+        self._failed = {
+            s for s in self._failed if s.journal.has_pending_end or not s.state.is_closed
+        }
         self._failed.add(session)
         self.leave(session)
 
@@ -124,7 +126,7 @@ class Roster:
         ended = [
             key
             for key, session in self._sessions.items()
-            if session.state.is_over and not session.journal.owes
+            if session.state.is_over and not session.journal.has_pending_end
         ]
         for key in ended[: max(0, len(ended) - _REMEMBERED)]:
             del self._sessions[key]

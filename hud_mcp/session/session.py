@@ -196,7 +196,7 @@ class Session(HeldTask):
         if shows and self.screen_size is None:
             life = self.life
             with suppress(HudMcpError):  # it took too long, or the session ended
-                await life.turn.take(life.world.measure_screen, _MEASURE_S)
+                await life.turn.call(life.world.measure_screen, _MEASURE_S)
 
     def explain(self) -> str:
         """The rules of the world, if it tells them before a look; else empty."""
@@ -325,7 +325,7 @@ class Session(HeldTask):
                 await self.over()
         if not self.state.is_over:
             return None
-        if self.journal.owes:
+        if self.journal.has_pending_end:
             await self.flush_end()
         receipt = self.state.receipt
         if receipt is None or receipt.outcome is not Outcome.GRADED:

@@ -53,7 +53,7 @@ class SharedWork(Generic[T]):
         """Whether this work goes on, or a caller has yet to go on with its result."""
         return key in self._lines
 
-    async def take(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def result_of(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Wait for the work of a key, which the first caller begins.
 
         Args:

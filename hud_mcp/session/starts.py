@@ -262,7 +262,7 @@ class Starts:
         if not _CHOSEN_ID.fullmatch(session_id):
             raise InvalidTask(_OTHER_ID)
         same = (session_id, start.caller.principal, start.task.model_dump_json())
-        return await self._work.take(same, lambda: self._begin_once(start, session_id))
+        return await self._work.result_of(same, lambda: self._begin_once(start, session_id))
 
     async def _begin_once(self, start: Start, session_id: str) -> Session:
         here = self._roster.get(digest(session_id))

@@ -170,7 +170,7 @@ async def perform(life: Life, asked: RequestedStep) -> Stepped:
             died = await look_at_answer(life, draft, look, deliver_image=deliver_image)
         else:
             await _look(life, draft, look, deliver_image=deliver_image)
-            draft.snapshot = await life.direct.take()
+            draft.snapshot = await life.direct.take_snapshot()
     except BaseException as exc:
         where = f"after {draft.performed} of {len(actions)} actions"
         interrupted = not isinstance(exc, HudMcpError)
@@ -206,7 +206,7 @@ async def run_tool(life: Life, tool: Tool, arguments: dict[str, Any], look: Look
         world.note_tool(tool)
         seen = await world.observe(look.model_copy(update={"text": False}), deliver_image=False)
         shown = tool_observation(value, look)
-        draft.snapshot = await life.direct.take()
+        draft.snapshot = await life.direct.take_snapshot()
     except BaseException as exc:
         interrupted = isinstance(exc, asyncio.CancelledError)
         life.fail(draft, exc, f"while {tool.name} ran", interrupted=interrupted)

@@ -96,7 +96,7 @@ class Turn:
         if not self._is_taken:
             self._pass_on()
 
-    async def take(
+    async def call(
         self,
         run: Call[T],
         limit_s: float,
@@ -129,7 +129,7 @@ class Turn:
         limit_s: float,
         check: Callable[[], None] | None = None,
     ) -> "asyncio.Task[T]":
-        """Make a call in a task of its own, without a waiting caller; raises as `take` does.
+        """Make a call in a task of its own, without a waiting caller; raises as `call` does.
 
         The call takes its place at once, so no later call overtakes its task.
 

@@ -128,7 +128,7 @@ class Lease:
             if _is_free(path):  # a server that is only suspended still needs it
                 path.unlink(missing_ok=True)
 
-    def take(self, connection: "Connection", trajectory_id: str) -> int | None:
+    def claim(self, connection: "Connection", trajectory_id: str) -> int | None:
         """Claim a session for this server, if it goes on and no living server owns it.
 
         Returns:

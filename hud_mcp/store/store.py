@@ -386,7 +386,7 @@ class Store(Archive):
     async def claim_session(self, trajectory_id: str) -> bool:
         """Take over a session that has not ended, if no living server owns it."""
         stored_bytes = await self.database.write(
-            lambda c: self.database.lease.take(c, trajectory_id)
+            lambda c: self.database.lease.claim(c, trajectory_id)
         )
         if stored_bytes is not None:
             self._growth.take_over(trajectory_id, stored_bytes)

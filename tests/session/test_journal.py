@@ -47,6 +47,6 @@ async def test_an_end_may_be_flushed_by_several_at_once(tmp_path: Path) -> None:
                 await anyio.lowlevel.checkpoint()
                 journal.log(f"line {i}")
                 group.start_soon(journal.flush_end)
-        assert not journal.owes
+        assert not journal.has_pending_end
         assert (await store.load_trajectory("traj-1")).receipt == RECEIPT
         await store.close()

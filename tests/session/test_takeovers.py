@@ -121,12 +121,12 @@ async def test_an_end_that_another_server_owns_stops_nothing_else(tmp_path: Path
         taken, idle = await begin(sessions), await begin(sessions)
         tell(store, refusing("UPDATE OF ended_at ON sessions", when="NEW.ended_at IS NOT NULL"))
         await taken.cancel()
-        assert taken.owes
+        assert taken.has_pending_end
         tell(store, ACCEPTING, f"{STOLEN} WHERE id = '{taken.trajectory_id}'")
         await idle.ended.wait()
         assert idle.receipt is not None
         assert idle.receipt.outcome is Outcome.EXPIRED
-        assert not taken.owes
+        assert not taken.has_pending_end
 
 
 @pytest.mark.long
@@ -175,7 +175,7 @@ async def test_work_that_ends_as_its_last_caller_leaves_is_forgotten_without_a_f
         with anyio.fail_after(PATIENCE_S):
             for turn in range(6):
                 gate.clear()
-                caller = loop.create_task(turns.take("key", work))
+                caller = loop.create_task(turns.result_of("key", work))
                 await anyio.lowlevel.checkpoint()
                 await anyio.lowlevel.checkpoint()
                 gate.set()
@@ -185,7 +185,7 @@ async def test_work_that_ends_as_its_last_caller_leaves_is_forgotten_without_a_f
                 await asyncio.wait({caller})
                 await a_while()
                 assert not turns.is_under_way("key")
-                assert await turns.take("key", work) == 1
+                assert await turns.result_of("key", work) == 1
     finally:
         loop.set_exception_handler(None)
     assert faults == []

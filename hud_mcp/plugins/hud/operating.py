@@ -168,7 +168,7 @@ async def _measure(session: Session, calls: Sequence[FunctionConfig] | None) -> 
             named, environment.functions, situation, combine=combination(session.task)
         )
         # A measurement may change the world: a session that comes back begins after it.
-        draft.snapshot = await life.direct.take()
+        draft.snapshot = await life.direct.take_snapshot()
     except BaseException as exc:
         by_agent = isinstance(exc, BrokenByAgent)
         if by_agent:
@@ -239,7 +239,7 @@ async def _prepare(session: Session, calls: Sequence[FunctionConfig], look: Look
         seen = await life.world.observe(look, deliver_image=True)
         draft.observation = seen
         draft.delivered_image = seen.image is not None
-        draft.snapshot = await life.direct.take()
+        draft.snapshot = await life.direct.take_snapshot()
     except BaseException as exc:
         interrupted = isinstance(exc, asyncio.CancelledError)
         life.fail(draft, exc, "while it was set up", interrupted=interrupted)

@@ -87,7 +87,7 @@ class QuickActions:
         """Make the performed actions a step, which is written before or with the next one."""
         draft = self._ended()
         if draft is not None and self.session.life is self._life:
-            self.session.journal.owe(draft)
+            self.session.journal.append(draft)
 
     async def record(self) -> None:
         """Write the performed actions.

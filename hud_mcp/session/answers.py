@@ -54,6 +54,7 @@ async def look_at_answer(life: Life, draft: Draft, look: Look, *, deliver_image:
             call is better than answering.
     """
     world = life.world
+    # No world can hang here, so no bound and no snapshot are needed.
     if world.opens_nothing:
         draft.observation = await world.observe(look, deliver_image=deliver_image)
         return False
@@ -62,6 +63,7 @@ async def look_at_answer(life: Life, draft: Draft, look: Look, *, deliver_image:
         observing = world.observe(look, deliver_image=deliver_image)
         draft.observation = await within(min(_LOOK_S, step_s / 4), observing)
     except EnvironmentFailed as exc:
+        # The call's own actions killed the world. It is undone, and the agent may answer again.
         if draft.performed and life.can_resume and not world.replays:
             raise
         draft.fail(f"The observation at the answer failed: {exc}", interrupted=False)
@@ -91,6 +93,7 @@ async def take_answer(life: Life, answer: str, draft: Draft, *, died: bool) -> N
         StoreFailed: It could not be recorded, and was not submitted.
         SessionTaken: The same.
     """
+    # An operator grades by itself, so its agent's answer is only kept.
     if not life.spec.is_operated:
         await _submit(life, answer, draft, died=died)
         return
@@ -103,12 +106,14 @@ async def take_answer(life: Life, answer: str, draft: Draft, *, died: bool) -> N
 
 async def _submit(life: Life, answer: str, draft: Draft, *, died: bool) -> None:
     """Record the step that answers, and only then hand the answer over."""
+    # Before the record, so that nothing of the agent changes the world that is graded.
     await life.world.stop_agent()
     draft.performed += 1
     draft.answers = True
     try:
         await life.journal.add(draft)
     except StoreFailed as exc:
+        # An answer that is not recorded must not be graded: a restart would not know of it.
         life.journal.withdraw()
         draft.performed -= 1
         draft.answers = False
@@ -123,6 +128,7 @@ async def _submit(life: Life, answer: str, draft: Draft, *, died: bool) -> None:
     _add_to_history(life, draft)
     can_resume = died and life.can_resume
     reason = (life.world.died or "It could not be looked at.") if died else None
+    # The grade takes long, and cutting this call off must not undo the answer.
     life.turn.leave_world()
     life.post(Answered(life.number, answer, utc_now(), died=reason, can_resume=can_resume))
 

@@ -66,6 +66,7 @@ class Lifecycle:
         if id(environment) in self._started:
             return
         async with self._starting:
+            # Another start may have run the hooks while this one waited for the lock.
             if id(environment) in self._started:
                 return
             try:
@@ -146,12 +147,14 @@ class Leaving:
             endpoints: Closed first.
         """
         deadline = anyio.current_time() + _CLOSE_S
+        # Shielded: a cancelled server still records how its sessions end.
         with anyio.move_on_after(_FINISH_S, shield=True):
             for each in endpoints:
                 await each.close()
         left_s = deadline - _CLOSE_S + _END_S - anyio.current_time()
         with anyio.move_on_after(max(_FINISH_S, left_s), shield=True):
             await self._leave_all()
+        # The worlds' processes are shared, so they end after all sessions.
         with anyio.CancelScope(shield=True):
             left_s = deadline - _STORE_S - anyio.current_time()
             try:
@@ -161,6 +164,7 @@ class Leaving:
         left_s = deadline - _STORE_S - anyio.current_time()
         with anyio.move_on_after(max(_REST_S, left_s), shield=True):
             await self._lifecycle.stop()
+        # Last, because everything before it writes to the store.
         with anyio.CancelScope(shield=True):
             await self._store.close(within_s=max(_STORE_S, deadline - anyio.current_time()))
 
@@ -171,6 +175,7 @@ class Leaving:
         """
         with anyio.move_on_after(_FINISH_S):
             await session.catch_up()
+        # Only an idle session moves, so that no call is lost on the way.
         if session.is_busy or session.state.is_over or not session.can_park:
             return False
         await _cut_off(session, SessionEnd.left_to_record())
@@ -179,6 +184,7 @@ class Leaving:
     async def _leave_all(self) -> None:
         async with anyio.create_task_group() as group:
             for session in self._roster:
+                # A timer could end a session that is just being left to the next server.
                 session.stop_timers()
                 if not session.state.is_closed:
                     group.start_soon(_leave, session)
@@ -188,6 +194,7 @@ class Leaving:
 
 async def _leave(session: Session) -> None:
     """Let a session go on in another process if it can; else end it as lost."""
+    # A start or a resumption cannot finish in this time, so it gets none.
     if session.state.shown not in ("starting", "resuming"):
         with anyio.move_on_after(_FINISH_S):
             while session.is_busy and not session.state.is_over:  # noqa: ASYNC110  # half a second, once
@@ -207,6 +214,7 @@ async def _cut_off(session: Session, end: SessionEnd) -> None:
     with anyio.move_on_after(_ABORT_S):
         await session.finish(end, abort=True)
         return
+    # A template that ignores its cancellation must not hold the process.
     session.life.driver.abandon()
     await session.closed()
 
@@ -311,6 +319,7 @@ class Capacity:
             StoreFailed: They cannot be counted.
         """
         key = self._key(caller.principal, job_id, task)
+        # The operator's starts have no bound, as a run's plan says how often each task counts.
         tries = None if caller.principal == OPERATOR else self._tries
         if tries is not None:  # also here: nothing is opened for a start too many
             await self._store.check_tries(key, tries)
@@ -337,6 +346,7 @@ class Capacity:
         if self.is_closed:
             raise LimitReached("The server is shutting down; nothing was started.")
         limits = self._limits
+        # The usual case needs no list of the living.
         if self._roster.living_count < min(limits.sessions, limits.sessions_per_caller):
             return None
         living = self._roster.living()
@@ -353,6 +363,7 @@ class Capacity:
                     f"{len(group)} sessions are open ({whose}; the limit is {limit}). Finish one "
                     "with response, or end one with cancel_task."
                 )
+            # The oldest offer has waited longest without a use.
             return min(waiting, key=lambda s: s.begun_s)
         return None
 

@@ -131,6 +131,7 @@ class Life:
             interrupted: Whether something else than the call's own failure ended it.
         """
         draft.fail(why_stopped(exc, where), interrupted=interrupted)
+        # Undone only if it comes back: else the record shows how the world broke.
         if isinstance(exc, EnvironmentFailed) and self.can_resume:
             draft.undo()
             draft.fail(self.world.died or str(exc), interrupted=False)

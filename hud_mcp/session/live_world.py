@@ -170,6 +170,7 @@ class LiveWorld:
 
     async def close(self) -> None:
         """Close the world if it is open. Closing again is not an error."""
+        # First, so that no call finds a world that is being closed.
         world, self._world = self._world, _CLOSED
         services, self.services = list(self.services.values()), {}
         if services:
@@ -220,6 +221,7 @@ class LiveWorld:
         try:
             done, _ = await asyncio.wait({asked}, timeout=_ASK_S)
         finally:
+            # A world that hangs must not hang the session with it.
             asked.cancel()
         if not done:
             asked.add_done_callback(lambda late: late.cancelled() or late.exception())
@@ -245,6 +247,7 @@ class LiveWorld:
             EnvironmentFailed: The world broke. Every effect that was kept before was done.
         """
         world, scale = self._world, self.scale
+        # Most pictures have the page's own size, and their actions need no copy.
         given = actions if scale == 1 else [action.scaled(scale) for action in actions]
         if self._in_one_go and len(given) > 1:
             done: list[ActionEffect] = []
@@ -285,8 +288,11 @@ class LiveWorld:
                 max(image.width_px, image.height_px) > look.max_edge_px
                 or len(image.data) > look.max_image_bytes
             ):
+                # Off the event loop, because Pillow decodes and encodes the whole picture.
                 image = await anyio.to_thread.run_sync(fit_screenshot, image, look)
             if deliver_image:
+                # The agent's places refer to the picture that it saw, and not to one of the record
+                # alone.
                 self.scale = image.scale
             self.latest = image
         if text is seen.text and image is seen.image:
@@ -319,6 +325,7 @@ class LiveWorld:
         except SessionEnded:  # it is closed
             raise
         except Exception as exc:  # whatever an author's world raises: only durability is lost
+            # Only a dead world ends the call; a living one loses no more than this snapshot.
             if isinstance(exc, EnvironmentFailed) and await self.is_dead():
                 raise
             why = str(exc)
@@ -339,6 +346,7 @@ class LiveWorld:
 
     def note_tool(self, tool: Tool) -> None:
         """Note that a tool is called. A replay must not call some tools again."""
+        # A tool that must not run twice rules a replay out for the rest of the session.
         self._tools_replay &= tool.replayable
 
     def note_direct(self) -> None:
@@ -366,6 +374,7 @@ class LiveWorld:
         steps = await rebuild(self._world, stored, self._environment, self.pointer)
         if self._world.left_out:
             self._log(f"brought back without {', '.join(self._world.left_out)}")
+        # The next actions refer to the last picture that the agent saw before.
         for step in steps:
             if step.delivered_image and step.screenshot is not None:
                 self.scale = step.screenshot.scale

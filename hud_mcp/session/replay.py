@@ -50,8 +50,10 @@ def can_resume(
         replayable: Whether the same actions and looks give the same state again.
         tools_replay: Whether every called tool may be called again.
     """
+    # Such a world can repeat everything.
     if replayable and tools_replay:
         return True
+    # A fresh world is the same as one in which nothing was done.
     if not steps:
         return True
     return snapshot_step is not None and snapshot_step >= steps - 1
@@ -76,6 +78,7 @@ async def rebuild(
         EnvironmentFailed: The world broke.
         DiedAgain: The world broke as the last of its changes was repeated.
     """
+    # The record lacks what the agent did directly, and its grade would miss that.
     if stored.snapshot_step == BEHIND:
         raise WorldLost(
             "its agent used its world directly, and there is no snapshot of what it did there last"
@@ -102,6 +105,7 @@ async def rebuild(
     else:
         try:
             await world.restore(snapshot)
+        # The world gave this snapshot once, and its present class restores none.
         except NotImplementedError:
             raise WorldLost("its world cannot be restored any more") from None
         _follow(steps, pointer)
@@ -150,6 +154,7 @@ async def _replay(
         if checked is not None:
             await _check(world, checked, seen)
     except EnvironmentFailed as exc:
+        # The last change killed the world again, so the agent's doing is the cause.
         if last >= 0 and step.index >= last:
             raise DiedAgain(str(exc)) from exc
         raise
@@ -193,6 +198,7 @@ async def _call_again(world: World, step: TrajectoryStep, tools: Mapping[str, To
     except EnvironmentFailed:
         raise
     except (Exception, SystemExit) as exc:
+        # A tool that failed before may fail again in the same way.
         if step.error is None:
             raise WorldLost(
                 f"step {step.index}: {name} worked before, and now it failed: "

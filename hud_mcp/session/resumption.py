@@ -118,6 +118,7 @@ class Resumption:
         try:
             return await self._work.result_of(trajectory_id, work)
         except asyncio.CancelledError:
+            # Cancelled by `stop`, and not by the caller: the caller gets an error it can act on.
             task = asyncio.current_task()
             if not self._stopped or (task is not None and task.cancelling()):
                 raise
@@ -173,6 +174,7 @@ class Resumption:
             await asyncio.sleep(pause_s)
             began_s = time.monotonic()
             await self._look()
+            # From the beginning of the look, so that a slow database does not stretch the interval.
             pause_s = max(0.0, began_s + _LOOK_S - time.monotonic())
 
     async def _look(self) -> None:
@@ -216,6 +218,7 @@ class Resumption:
                 f"This session is in environment {stored.trajectory.environment!r}, which this "
                 "server does not serve. Call one that does."
             )
+        # Before the session is made, so that two servers never open its world.
         if not await self._claim(trajectory_id):
             stored = await self._store.load_session(trajectory_id)
             if stored.trajectory.receipt is not None:
@@ -231,6 +234,7 @@ class Resumption:
             caller = replace(caller, principal=stored.principal)
             await self._prepare(environment, stored, caller)
         except BaseException:
+            # Released, so that another server can try.
             with anyio.CancelScope(shield=True):
                 await self._store.release_session(trajectory_id)
             raise
@@ -243,6 +247,7 @@ class Resumption:
     def _version_of(self, stored: StoredSession) -> Environment | None:
         """The version that a session began with, if this process has it; else the present one."""
         name = stored.trajectory.environment
+        # A session goes on in the version that it began with.
         begun = self._catalogue.former.get((name, stored.environment_digest))
         return begun or self._catalogue.environments.get(name)
 
@@ -294,6 +299,7 @@ def _who_left(stored: StoredSession) -> Cause:
 def _changed(environment: Environment, stored: StoredSession) -> str | None:
     """The reason why a session cannot go on in this environment; None if nothing has changed."""
     answer = submitted_answer(stored.trajectory.steps)
+    # Steps that its agent saw may be missing, and another state must not go on as this one.
     if stored.unflushed and answer is None:
         return _MAY_LACK_STEPS
     task = stored.trajectory.task
@@ -303,6 +309,7 @@ def _changed(environment: Environment, stored: StoredSession) -> str | None:
     gone = [c.function for c in (*task.setup, *task.evaluate) if c.function not in functions]
     if gone:
         return f"Its environment has no function {gone[0]!r} any more."
+    # A replay in another source may differ without a sign.
     if stored.environment_digest and stored.environment_digest != environment.digest:
         return "Its server ended, and the environment's source has changed since."
     again = stored.facts.lost_gradings

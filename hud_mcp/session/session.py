@@ -171,6 +171,7 @@ class Session(HeldTask):
 
         None also if the size is unknown before the first picture.
         """
+        # A closed world has no screen to look at, so no size is promised.
         shows = self.environment.world.has_screen and not self.state.is_over
         return self.life.world.screen_size if shows else None
 
@@ -236,6 +237,7 @@ class Session(HeldTask):
         """
         if self.state.phase is not Phase.OPEN:
             await self.back()
+        # Before the turn, so that a refused call waits for nobody.
         check_actions(self.life, actions)
         asked = RequestedStep(
             kind, actions, look, deliver_image and self.environment.world.has_screen
@@ -255,6 +257,8 @@ class Session(HeldTask):
             return await self._recall(asked, after_step)
 
         try:
+            # Not refused before its turn: a repeated call gets its recorded reply even after the
+            # end.
             return await self.in_turn(run, self.limits.step_s, refuses=False)
         except (SessionEnded, AlreadyAnswered):
             if self.state.is_let_go or after_step == self.steps:
@@ -284,6 +288,7 @@ class Session(HeldTask):
             SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As
                 for `step`.
         """
+        # Before the turn, so that a wrong argument waits for nobody.
         tool.arguments.parse(arguments)
         if self.state.phase is not Phase.OPEN:
             await self.back()
@@ -315,6 +320,8 @@ class Session(HeldTask):
         check_answer(self.life, answer, max_bytes)
         if self.state.answer is None:
             submit = partial(self._submit, answer)
+            # Detached: an answer whose caller leaves stays submitted. The same answer may come
+            # again.
             await self.in_turn(submit, self.limits.step_s, detached=True, refuses=False)
         elif self.state.answer != answer:
             raise AlreadyAnswered(answered_text(self.state))
@@ -325,6 +332,7 @@ class Session(HeldTask):
                 await self.over()
         if not self.state.is_over:
             return None
+        # The same answer again is also the way to write an end that the store refused before.
         if self.journal.has_pending_end:
             await self.flush_end()
         receipt = self.state.receipt
@@ -360,6 +368,7 @@ class Session(HeldTask):
             SessionEnded, AlreadyAnswered: The session is over, or being graded.
             StoreFailed: The use cannot be recorded; before the block was entered, nothing was done.
         """
+        # A world that has died and comes back can be used a moment later.
         await self.back()
         async with access(self.life.direct, self, protocol, what) as one:
             yield one

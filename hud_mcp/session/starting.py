@@ -62,15 +62,18 @@ class SharedWork(Generic[T]):
         """
         line = self._lines.get(key)
         if line is None:
+            # A task of its own, so that the work goes on if the first caller leaves.
             task = asyncio.get_running_loop().create_task(work())
             line = self._lines[key] = _Line(task)
             task.add_done_callback(lambda done: self._ended(key, done))
         line.callers += 1
         try:
+            # Shielded: one caller's cancellation must not end the work of the others.
             async with line.turn:
                 return await asyncio.shield(line.task)
         finally:
             line.callers -= 1
+            # The last one removes the key, so that a later call begins anew.
             if not line.callers and line.task.done():
                 del self._lines[key]
 
@@ -113,6 +116,7 @@ async def start(session: Session) -> Prompt:
     try:
         prompt = await _run_to_prompt(session)
     except asyncio.CancelledError:
+        # A half-made session must not stay open without an owner.
         told = "Its start was cancelled."
         _end_start(session, SessionEnd(Outcome.CANCELLED, told=told, cause=Cause.OPERATOR))
         raise
@@ -144,6 +148,7 @@ async def _run_to_prompt(session: Session) -> Prompt:
     life, journal = session.life, session.journal
     # Where nothing is opened or awaited on the way, one commit has the row and its prompt.
     at_once = life.template.prompts_at_once and session.environment.world.opens_nothing
+    # Otherwise the row comes first: a session that nothing records must not open a world.
     if not at_once:
         await journal.begin(session.spec)
     driven = session.post(Staged(life.number)).is_driven
@@ -187,6 +192,7 @@ async def resume(session: Session) -> None:
     try:
         state = await session.until(lambda state: state.phase is not Phase.RESUMING)
     except asyncio.CancelledError:
+        # The record is as it was, so another server can resume the session.
         session.post(EndWanted(SessionEnd.left_to_record(), abort=True))
         raise
     if not state.is_back:  # else it may be graded by now
@@ -222,11 +228,13 @@ def _look(session: Session) -> None:
 def _reason(session: Session) -> tuple[str | None, float]:
     """The reason why a session ends now, or None, and the least seconds until it may end."""
     limits, now = session.limits, time.monotonic()
+    # The machine's delays are no idleness of the agent.
     idle_s = now - session.touched_s - session.waited_since(session.waited_at_touch_s)
     open_s = now - session.begun_s - session.waited_since(session.waited_at_begin_s)
     if open_s >= limits.total_s:
         return f"It was open for {limits.total_s:g} s, the longest allowed.", 0.0
     left_s = limits.total_s - open_s
+    # A session at work is not idle, however long its call takes.
     if session.is_busy:
         return None, _SOON_S
     if session.state.provisional:

@@ -113,6 +113,7 @@ class SessionFactory:
         task, environment, caller = start.task, start.environment, start.caller
         session_id = start.session_id or f"sess-{secrets.token_hex(16)}"
         secret_digest = digest(session_id)
+        # The roster is asked first, because the store knows the id only after its row is written.
         if start.session_id is not None and secret_digest in self._roster:
             raise IdTaken("Another session has this id; nothing was recorded.")
         own = environment.template_of(task).reward
@@ -165,6 +166,7 @@ class SessionFactory:
             seed=begun.seed,
             replayable=environment.replays(begun.task),
             started_at=begun.started_at,
+            # A resumed session was counted at its start.
             start_key="",
             tries=None,
             local_hosts=self._local_hosts,
@@ -193,6 +195,7 @@ class SessionFactory:
             on_over=self._on_over,
         )
         self._roster.add(session)
+        # Measured only while sessions live, so that an idle server wakes for nothing.
         self._shared.contention.start()
         return session
 
@@ -234,6 +237,7 @@ class Starts:
 
     async def begin(self, start: Start) -> Session:
         """Start a new session; raises as `Sessions.start` does."""
+        # Counted before room is made, so that a start too many ends no other session.
         count = await self._capacity.count(start.task, start.caller, start.counted_in)
         # Last: nothing may begin in between.
         await self._capacity.make_room(start.environment, start.caller)
@@ -261,6 +265,7 @@ class Starts:
         """
         if not _CHOSEN_ID.fullmatch(session_id):
             raise InvalidTask(_OTHER_ID)
+        # The task is in the key: another task under the same id is refused, and not shared.
         same = (session_id, start.caller.principal, start.task.model_dump_json())
         return await self._work.result_of(same, lambda: self._begin_once(start, session_id))
 
@@ -271,6 +276,7 @@ class Starts:
         try:
             return await self.begin(start)
         except (IdTaken, LimitReached):  # an earlier start may have begun it, and be counted
+            # Its own earlier start may be the one that took the id, or the last place.
             if (found := await self._begun(start, session_id)) is not None:
                 return found
             raise

@@ -76,6 +76,7 @@ class RequestedStep:
         if after_step < 0:
             return None
         steps = await store.load_steps(trajectory_id, after_step, after_step + 2)
+        # Exactly one more step, and this very call: anything else is another caller's.
         if len(steps) != 1 or not self._is_of(steps[0]):
             return None
         (step,) = steps
@@ -103,6 +104,7 @@ class RequestedStep:
         return (
             (step.kind, step.actions, step.look) == (self.kind, asked, look)
             and step.delivered_image == self.delivers_image
+            # A look for numbers is not recorded, so its reply cannot be repeated.
             and not self.look.values
         )
 
@@ -175,6 +177,7 @@ async def perform(life: Life, asked: RequestedStep) -> Stepped:
         where = f"after {draft.performed} of {len(actions)} actions"
         interrupted = not isinstance(exc, HudMcpError)
         life.fail(draft, exc, where, interrupted=interrupted)
+        # `keep`, and not `add`: an unwritten step must not hide the call's own failure.
         await life.journal.keep(draft)
         raise
     finally:  # actions before the stop were performed, so the record has them
@@ -203,6 +206,7 @@ async def run_tool(life: Life, tool: Tool, arguments: dict[str, Any], look: Look
     try:
         with telemetry.span("act", environment=life.spec.environment.name, actions=[tool.name]):
             value = await tool.call_in(arguments, world.live, world.services)
+        # After the call, because some tools must not be called again in a replay.
         world.note_tool(tool)
         seen = await world.observe(look.model_copy(update={"text": False}), deliver_image=False)
         shown = tool_observation(value, look)
@@ -232,6 +236,7 @@ async def _look(life: Life, draft: Draft, look: Look, *, deliver_image: bool) ->
     try:
         with telemetry.span("observe", environment=life.spec.environment.name):
             draft.observation = await life.world.observe(look, deliver_image=deliver_image)
+    # Only what the agent has done can have prevented the look.
     except BrokenByAgent as exc:
         if draft.error is None and not draft.performed:
             raise

@@ -64,6 +64,7 @@ class Database:
 
     def _begin(self) -> None:
         """Set the state of a database that was never used."""
+        # Made anew after a fork, because another thread of the parent may hold the old one.
         self._opening = threading.Lock()
         self._engine: Engine | None = None
         self.lease = Lease(self.folder / "servers", self._lease_s)
@@ -110,6 +111,7 @@ class Database:
 
     async def close(self, within_s: float | None) -> None:
         """Close the database, as `Store.close` says."""
+        # A locked database must not hold the process; what is not written by then is lost.
         if not await self.writer.close(within_s):
             logger.warning("the record is still being written; the process does not wait")
             return

@@ -94,6 +94,7 @@ def read_file(path: Path, sha256: str) -> bytes | None:
     """
     try:
         data = path.read_bytes()
+    # A missing folder is a missing file, too: pictures can be removed by hand.
     except (FileNotFoundError, NotADirectoryError):
         return None
     if hashlib.sha256(data).hexdigest() != sha256:
@@ -111,6 +112,7 @@ def save_file(path: Path, data: bytes) -> None:
         OSError: The file could not be written; nothing of it stays.
     """
     try:
+        # The content is compared, because a loss of power can leave the right size.
         if path.stat().st_size == len(data) and path.read_bytes() == data:
             os.utime(path)  # the removal of old pictures goes by this time
             return
@@ -124,6 +126,7 @@ def save_file(path: Path, data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+        # Renamed over the path, so that no reader sees half a file.
         Path(temporary).replace(path)
     except OSError:
         Path(temporary).unlink(missing_ok=True)

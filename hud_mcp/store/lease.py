@@ -86,6 +86,7 @@ class Lease:
         lock, self._lock, self.is_registered = self._lock, None, False
         if lock is None:
             return
+        # Released first: until then another server takes this one for alive.
         try:
             lock.release(force=True)
             if not stays:
@@ -95,6 +96,7 @@ class Lease:
 
     def beat(self, connection: "Connection") -> None:
         """Give a sign of life, and register a server again that was taken for dead."""
+        # Another server has taken this one for dead and removed its entry.
         if not sql.servers.beat(connection, self.server_id):
             sql.servers.insert_server(connection, self.server_id, self.details)
 
@@ -106,6 +108,7 @@ class Lease:
         """Whether a server may still work on its sessions."""
         if server_id == self.server_id and self.is_registered:
             return True
+        # To look at a lock file is to hold it for a moment, which another server would see.
         sql.servers.look_alone(connection)
         row = sql.servers.find_server(connection, server_id)
         if row is None or _is_free(self._path(server_id)):
@@ -124,6 +127,7 @@ class Lease:
     def conclude(self, *, committed: bool) -> None:
         """Remove the lock files of dead servers, once the database has released their sessions."""
         graves, self._graves = self._graves, []
+        # After the commit alone: a rolled back burial leaves the dead server as the owner.
         for path in graves if committed else ():
             if _is_free(path):  # a server that is only suspended still needs it
                 path.unlink(missing_ok=True)
@@ -139,6 +143,7 @@ class Lease:
         if row is None or row.ended_at is not None:
             return None
         if row.owner is not None and row.owner != self.server_id:
+            # A dead owner's other sessions are released too, and not only this one.
             if self.is_alive(connection, row.owner):
                 return None
             self.bury(connection, row.owner)

@@ -108,6 +108,7 @@ class Writer:
     @property
     def lane(self) -> "Lane | None":
         """The running event loop's own connection, while no write waits for the thread."""
+        # A lane must not overtake the thread, and only a registered server owns sessions.
         if self._waiting or not self._lease.is_registered:
             return None
         return self._lanes.get(asyncio.get_running_loop())
@@ -131,6 +132,8 @@ class Writer:
         if found is not None:
             self._log_bytes += size + _PAGES_BYTES
             if self._log_bytes > _LOG_BYTES:
+                # The thread moves the log on, because the next commit after that waits for the
+                # disk.
                 self._queue.put(None)
         return found
 
@@ -153,6 +156,7 @@ class Writer:
         """
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[Any] = loop.create_future()
+        # Files come before their row, and the thread writes them.
         found = None if files or callable(change) else self.commit(change)
         if found is not None:
             waiting.set_result(found[0][0] if found else None)
@@ -186,11 +190,14 @@ class Writer:
             self._put(write)
 
     def _put(self, write: Write) -> None:
+        # The lock orders this against the end of the thread, which looks at the queue under it.
         with self._lock:
             self._waiting += 1
             self._queue.put(write)
             if self._thread is None:
                 name = "hud-mcp-store"
+                # A daemon: `close` waits for it within a bound, and the interpreter must not wait
+                # longer.
                 self._thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._thread.start()
 
@@ -224,6 +231,7 @@ class Writer:
         beat_at_s = 0.0
         while True:
             batch = self._gather(beat_at_s)
+            # A batch registers the server in its own transaction.
             was_registered = self._lease.is_registered
             if batch:
                 self._commit(batch)
@@ -245,6 +253,7 @@ class Writer:
     def _gather(self, until_s: float) -> list[Write]:
         """Take the waiting writes; wait for the first of them until the next sign of life."""
         batch: list[Write] = []
+        # An unregistered server gives no signs of life, so nothing wakes its thread.
         wait_s = max(0.0, until_s - time.monotonic()) if self._lease.is_registered else None
         with suppress(queue.Empty):
             item = self._queue.get(timeout=wait_s)
@@ -310,6 +319,8 @@ class Writer:
                 for write in batch:
                     for path, data in write.files:
                         save_file(path, data)
+                # Only the end of a session has to survive a loss of power; all else survives the
+                # process.
                 lasts = any(isinstance(write.change, NewEnd) for write in batch)
                 with self._transaction(lasts=lasts) as driver:
                     made = make_changes(driver, self._lease, [write.change for write in batch])
@@ -339,6 +350,7 @@ class Writer:
             self._connection = self._open().connect()
         connection = self._connection
         try:
+            # Without a name for the machine's start, nobody could find out that power was lost.
             sql.engine.synchronise(connection, fully=lasts or not sql.servers.boot_name())
             with connection.begin():
                 sql.engine.check_file(connection)
@@ -348,6 +360,7 @@ class Writer:
         except HudMcpError:  # a change was refused; the connection works
             raise
         except BaseException:
+            # The connection may be broken, or within a transaction that has no end.
             self._disconnect()
             raise
 

@@ -232,9 +232,9 @@ def job_statistics(
 ) -> JobStatistics:
     """Compute the statistics of a job's runs.
 
-    Intervals are over tasks, which are taken to be independent; the runs of one task need not
-    be (see `intervals`). A pass rate of one run a task has the one of Clopper and Pearson. The
-    mean has none if a reward lies outside 0 to 1.
+    Intervals take tasks for independent of each other, not the runs of one task. A pass rate of
+    one run a task has the interval of Clopper and Pearson. The mean has none if a reward lies
+    outside 0 to 1.
 
     Args:
         task_ids: The tasks that the job is to run, in order; tasks that only have runs are
@@ -243,32 +243,19 @@ def job_statistics(
         group: The number of runs of each task that count.
         threshold: The lowest reward with which a run passes.
         intervals: Whether to compute them, which is most of the time.
-        planned: Whether the job has a plan; None if that was not recorded. What a run says of
-            itself decides whether it counts: a `foreign` one is a number beside the others.
-        clusters: By a task's id, the name of what is independent of others where that is more
-            than the task (see `provenance.clusters_of`).
+        planned: Whether the job has a plan; None if that was not recorded. It is copied to the
+            result: each run says by `foreign` that it does not count.
+        clusters: The cluster of each task, by its id, if tasks depend on each other (see
+            `provenance.clusters_of`).
     """
     every = list(runs)
     runs = counting(every)
     erased = sum(getattr(r, "erased", False) and not getattr(r, "foreign", False) for r in every)
-    of_task: dict[str, list[Try]] = {task_id: [] for task_id in task_ids}
-    for run in runs:
-        of_task.setdefault(run.task_id, []).append(run)
-    outcomes = dict.fromkeys((each.value for each in outcome_classes()), 0)
-    rows: list[TaskStatistics] = []
-    sums: list[float] = []
-    in_range = True
-    for task_id, all_runs in of_task.items():
-        counted, earlier = choose_runs(all_runs, group)
-        for run in counted:
-            outcomes[outcome_class(run)] += 1
-        row, rewards = task_statistics(task_id, counted, earlier, group, threshold)
-        outcomes[NOT_BEGUN] += row.not_begun
-        rows.append(row)
-        sums.append(math.fsum(rewards))
-        in_range = in_range and all(map(is_in_range, rewards))
+    rows, rewards, outcomes = _by_task(task_ids, runs, group, threshold)
     names = [(clusters or {}).get(row.task, row.task) for row in rows]
-    parts = [(name, s, row.graded) for name, s, row in zip(names, sums, rows, strict=True)]
+    sums = map(math.fsum, rewards)
+    parts = [(name, total, row.graded) for name, total, row in zip(names, sums, rows, strict=True)]
+    in_range = all(is_in_range(reward) for each in rewards for reward in each)
     graded = sum(row.graded for row in rows)
     mean = mean_over_tasks(parts, graded, in_range=in_range, intervals=intervals)
     scored = [Scored(name, row.scored, row.passed) for name, row in zip(names, rows, strict=True)]
@@ -288,6 +275,28 @@ def job_statistics(
         use=ModelUse.sum_of(getattr(run, "use", None) for run in every),
         tasks=tuple(rows),
     )
+
+
+def _by_task(
+    task_ids: Iterable[str], runs: Iterable[Try], group: int, threshold: float
+) -> tuple[list[TaskStatistics], list[list[float]], dict[str, int]]:
+    """Return the figures and the rewards of each task, and the counts of outcomes."""
+    of_task: dict[str, list[Try]] = {task_id: [] for task_id in task_ids}
+    for run in runs:
+        of_task.setdefault(run.task_id, []).append(run)
+    # Classes without runs have their 0: readers look up any class.
+    outcomes = dict.fromkeys((each.value for each in outcome_classes()), 0)
+    rows: list[TaskStatistics] = []
+    rewards: list[list[float]] = []
+    for task_id, all_runs in of_task.items():
+        counted, earlier = choose_runs(all_runs, group)
+        for run in counted:
+            outcomes[outcome_class(run)] += 1
+        row, of_row = task_statistics(task_id, counted, earlier, group, threshold)
+        outcomes[NOT_BEGUN] += row.not_begun
+        rows.append(row)
+        rewards.append(of_row)
+    return rows, rewards, outcomes
 
 
 def _overloaded(runs: Iterable[Try], rows: Iterable[TaskStatistics]) -> int:

@@ -208,7 +208,7 @@ class Desk:
         self._alone = anyio.Lock()
         self._changed = anyio.Event()
         self._is_over = False
-        self._told = anyio.Event()
+        self._news = anyio.Event()
 
     @asynccontextmanager
     async def turn(
@@ -247,7 +247,7 @@ class Desk:
         self._is_over = True
         self.change()
         with anyio.move_on_after(_GOODBYE_S, shield=True):
-            await self._told.wait()
+            await self._news.wait()
 
     def routes(self) -> list[Any]:
         """Return the routes of the page."""
@@ -269,7 +269,7 @@ class Desk:
                 await self._changed.wait()
         shown = self._turn.state if self._turn is not None else None
         if self._is_over:
-            self._told.set()
+            self._news.set()
         return json_answer({"version": self.version, "turn": shown, "over": self._is_over})
 
     async def _picture(self, _request: Request) -> Response:

@@ -90,13 +90,13 @@ class _Viewer:
     def routes(self) -> list[Route]:
         return [
             Route("/", self._page),
-            Route("/api/jobs", _told(self._list_jobs)),
-            *(Route(path, _told(answer)) for path, answer in self._jobs.endpoints().items()),
-            Route("/api/trajectory", _told(self._trajectory)),
-            Route("/api/runs", _told(self._runs)),
-            Route("/api/across", _told(Across(self._store).answer)),
-            Route("/api/steps", _told(self._steps_of)),
-            Route("/picture", _told(self._picture)),
+            Route("/api/jobs", _in_words(self._list_jobs)),
+            *(Route(path, _in_words(answer)) for path, answer in self._jobs.endpoints().items()),
+            Route("/api/trajectory", _in_words(self._trajectory)),
+            Route("/api/runs", _in_words(self._runs)),
+            Route("/api/across", _in_words(Across(self._store).answer)),
+            Route("/api/steps", _in_words(self._steps_of)),
+            Route("/picture", _in_words(self._picture)),
         ]
 
     async def _page(self, _request: Request) -> Response:
@@ -157,7 +157,7 @@ class _Viewer:
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def _told(endpoint: Endpoint) -> Endpoint:
+def _in_words(endpoint: Endpoint) -> Endpoint:
     """Wrap an endpoint: its failures become replies with the error's text."""
 
     @wraps(endpoint)

@@ -178,6 +178,7 @@ async def run_agent(
     The call ends when the program ends. Everything that the program leaves behind is killed, also
     if this call is cancelled.
     """
+    # A reaper ends every descendant, also one that has left the session of processes.
     shell = ["/bin/sh", "-c", command] if isinstance(command, str) else command
     read_end, write_end = os.pipe()
     output = Output(

@@ -125,6 +125,7 @@ class AgentKind:
 def find_agent(name: str) -> AgentKind | None:
     """Load the kind of a named agent; None if no table has the name or its scheme."""
     scheme, colon, _ = name.partition(":")
+    # The core's own names first: no plugin changes what `oracle` means.
     reference = None if colon else SCRIPTED.get(scheme)
     reference = reference or PROGRAMS.get(scheme)
     return load(reference) if reference else find("agents", f"{scheme}{colon}")

@@ -26,6 +26,7 @@ _CHECK = "--check"
 def main(arguments: list[str]) -> int:
     """Work on the task that the environment names, and return the exit status."""
     try:
+        # The agent's file may do anything as it loads: only this process meets it.
         agent = load_reference(arguments[0])
         if _CHECK in arguments:
             return 0

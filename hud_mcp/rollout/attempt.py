@@ -111,6 +111,7 @@ class Attempt:
         conversation = self.conversation
         started = await self._start()
         if started.is_error:
+            # A store that cannot be written would refuse every other start, too.
             if started.meta.get("hud-mcp/error") == StoreFailed.__name__:
                 self._signs.halt(started.text)
             return await self._result(started.text)
@@ -176,6 +177,7 @@ class Attempt:
 
     async def _keep_lines(self) -> None:
         """Record the lines that the agent has logged so far."""
+        # Taken first: a second call must not record them again.
         lines, self._lines = list(self._lines), []
         if self.conversation.trajectory_id is not None and lines:
             now = utc_now()
@@ -204,6 +206,7 @@ class Attempt:
                 self._time_out(agent)
         except AgentStopped as exc:
             logger.debug("%s", exc)  # the conversation keeps the reason
+        # The caller decides: one run is given up, or all of them.
         except ServerLost:
             raise
         except HudMcpError as exc:
@@ -251,6 +254,7 @@ class Attempt:
             return
         try:
             async with anyio.create_task_group() as group:
+                # Such an agent calls again after each death: only a count ends that.
                 group.start_soon(self._watch_deaths)
                 if self._bounds.max_steps is not None:
                     group.start_soon(self._watch_steps, self._bounds.max_steps)
@@ -273,6 +277,7 @@ class Attempt:
 
     async def _close(self) -> None:
         """Wait for a grading that is under way, and end a session without an answer."""
+        # Short at first, as most grades take milliseconds; longer then, as some take minutes.
         pause_s, until_s = 0.05, time.monotonic() + _ELSEWHERE_S
         while not self.conversation.is_over:
             reply = await self.conversation.status()

@@ -72,6 +72,7 @@ class SessionIds:
             return draw_session_id()
         async with self._alone:
             if not self._ready:
+                # One commit for many ids: a commit for each start would be most of a short run.
                 drawn = [draw_session_id() for _ in range(self._at_once)]
                 await self._store.plan_runs(self._job_id, [digest(each) for each in drawn])
                 self._ready = drawn
@@ -120,6 +121,7 @@ class Conversation:
         self._store = store
         self._max_steps = max_steps
         self._steps: int | None = 0  # in the record; None if the server has to be asked
+        # One step at a time: the number of steps before a call tells whether it was performed.
         self._turn = anyio.Lock(fast_acquire=True)
 
     @property
@@ -175,6 +177,7 @@ class Conversation:
             ServerLost: There is no server any more, or this session ends each one.
         """
         tool, sent = CORE.get(name), {**(meta or {}), **self._only}
+        # Such a call may be made twice, and needs no turn: a status is read while a step runs.
         if tool is not None and tool.idempotent and not tool.is_step:
             reply = await self._repeat(name, arguments, sent)
             self.is_over |= reply.structured.get("state") == "ended"
@@ -228,6 +231,7 @@ class Conversation:
         """Return the recorded end of the session; None if it has no end."""
         if not self.session:
             return None
+        # The reply that ended it had the receipt: the store is not read again.
         if self.is_over and (ended := self._server.find_ended(self.session)) is not None:
             self.trajectory_id = ended[0]
             return ended[1]

@@ -178,6 +178,7 @@ async def _run(
     if not prepared.planned:
         return
     if prepared.how.is_remote or prepared.how.model is not None:
+        # Other processes of this user could read the secrets in /proc.
         keep_to_itself()  # it holds the token from which those of its agents are made, or a key
     watch = _watch(prepared, on_progress)
     await anyio.to_thread.run_sync(make_private_folder, log_path.parent)

@@ -184,6 +184,7 @@ class Link:
         return await self._heard(self._wire.ask(request))
 
     async def _heard(self, reply: Coroutine[Any, Any, T]) -> T:
+        # A coroutine that is never awaited would warn.
         if self.died.is_set():
             reply.close()
             raise ConnectionLost("The server has died.")
@@ -198,6 +199,7 @@ class Link:
         raise ConnectionLost("The server died before it replied.")
 
     def _broken(self, exc: Exception) -> ConnectionLost:
+        # Over HTTP a connection may break while its server lives: the next call connects anew.
         self._breaks += 1
         if self._breaks > self._breaks_allowed:
             self.die()
@@ -234,6 +236,7 @@ class _McpWire:
         try:
             return await request(self._client)
         except libraries.MCPError as exc:
+            # To the SDK a closed connection is an error of MCP; to a caller it is a lost reply.
             if exc.error.code != libraries.mcp_types.CONNECTION_CLOSED:
                 raise
             raise anyio.BrokenResourceError(str(exc)) from exc
@@ -253,6 +256,7 @@ class CurrentLink:
 
     def __init__(self) -> None:
         self.link: Link | None = None
+        # An event is set once: each change has a new one.
         self._changed = anyio.Event()
 
     def change(self, link: Link | None) -> None:
@@ -321,6 +325,7 @@ async def http_link(command: ServerCommand, address: Address) -> AsyncGenerator[
     ):
         address.url = await server.read_announced(process, _ANNOUNCED, within_s=START_S)
         address.port = int(address.url.rpartition(":")[2].partition("/")[0])
+        # The process is watched beside the connection: HTTP alone does not tell that it died.
         async with web_link(address.url, address.token) as link:
             group.start_soon(_watch, process, link)
             group.start_soon(drain, process)

@@ -45,6 +45,7 @@ class _Pipe:
     def __init__(self, stdin: "ByteSendStream", stdout: "ByteReceiveStream") -> None:
         self._stdin = stdin
         self._stdout = stdout
+        # The server is this program's own: its lines need no bound.
         self._lines = LineBuffer(sys.maxsize)
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
@@ -63,6 +64,7 @@ class _Pipe:
                 return self._read(await told, meta)
         finally:
             del self._waiting[number]
+            # The server goes on with a call that nobody waits for, unless it hears so.
             if not told.done() or told.cancelled():
                 await self._give_up(number)
         return Reply(f"{name} has not replied within {CALL_S:g} s.", is_error=True)

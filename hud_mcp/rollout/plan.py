@@ -146,6 +146,7 @@ def plan_runs(
             derived = None if seed is None else derived_seed(seed, task.id, place)
             run = PlannedRun(task, place, derived if task.seed is None else None)
             if run.seed is not None and had[run.seed]:
+                # Each recorded run of a seed is counted off once.
                 had[run.seed] -= 1  # this very run is there
             else:
                 open_places.append(run)

@@ -237,11 +237,13 @@ class Pool:
     def begin(self, planned: PlannedRun, signs: FirstSigns, contention: Contention) -> Try:
         """Make a try of a run on the least busy worker."""
         able = self._able(planned)
+        # With no living worker, the try begins anyway, and reports the loss.
         living = [w for w in able if w.server.lost is None] or able
         if self._moves is not None:
             living = [w for w in living if _is_up(w.server)] or living
         worker = self._least_busy(living)
         seat = _Seat(self, worker, planned)
+        # Only a server process has others beside it; runs of this process stay here.
         server: AnyServer = worker.server
         if self._moves is not None and isinstance(server, RunServer):
             server = Anywhere(server, seat, self._moves.address)
@@ -263,6 +265,7 @@ class Pool:
     def busy(self, seat: "_Seat") -> Generator[None]:
         """Count one more run of a worker while the block runs."""
         self._busy[seat.worker] += 1
+        # A run counts while its agent works: a try that has not begun is no load.
         self._seated.add(seat)
         try:
             yield
@@ -272,6 +275,7 @@ class Pool:
 
     def change(self, seat: "_Seat", taken: Worker) -> None:
         """Count a run to another worker, if it is counted at all."""
+        # A run may move before it counts, as its first server dies at its start.
         if seat in self._seated:
             self._busy[seat.worker] -= 1
             self._busy[taken] += 1

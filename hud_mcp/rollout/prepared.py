@@ -100,6 +100,7 @@ async def begin_job(store: Store, request: JobRequest) -> Prepared:
     tasks, how = request.tasks, request.options.recorded()
     how = how.model_copy(update={"folder": str(Path.cwd())})
     check_agent(how)
+    # Before anything is recorded: a job that cannot run leaves no trace.
     check_in_process(how)
     chosen, left_out = _runnable(_chosen(request))
     chosen, conduct, protocol = _as_published(chosen, request)
@@ -220,6 +221,7 @@ async def resume_job(
     if changed.get("sources"):
         changed["sources"] = tuple(lasting_source(each) for each in changed["sources"])
     how = how.model_copy(update=changed)
+    # Only after the agent's check: a job that is refused keeps its record unchanged.
     await end_left_runs(store, job, runs)
     solvable(how, Taskset(tasks), every=True)
     planned = plan_runs(tasks, runs, group=job.group, seed=how.seed)

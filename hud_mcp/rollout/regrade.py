@@ -189,6 +189,7 @@ class Regrader:
             Its end, and its prompt.
         """
         session_id = f"sess-{secrets.token_hex(16)}"
+        # The plan has the session first: what is not in it does not count.
         if copy.job_id is not None:
             await self._store.plan_run(copy.job_id, digest(session_id))
         await self._store.add_session(
@@ -201,6 +202,7 @@ class Regrader:
         said = f"the answer of {stored.trajectory.id}, graded again"
         await self._store.add_logs(copy.id, [(utc_now(), said)])
         for step in steps:
+            # Only the last step answers, and only it may carry the snapshot of the end.
             last = step is steps[-1]
             await self._store.add_step(
                 copy.id,

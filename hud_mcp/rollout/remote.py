@@ -62,6 +62,7 @@ class RemoteConversation:
         if tool is not None and tool.idempotent:
             return await self._repeat(name, arguments, meta)
         async with self._turn:
+            # The call may count as a step: the server is asked before the next one.
             self._steps = None
             try:
                 return await self._once(name, arguments, meta)
@@ -137,6 +138,7 @@ class RemoteConversation:
         try:
             return await link.call(name, arguments, meta)
         except ConnectionLost:
+            # The server behind the address is another one now; this connection has no use.
             link.die()
             raise
 

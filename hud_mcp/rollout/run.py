@@ -39,6 +39,7 @@ async def work_through(
     If this call is cancelled, the items under way are cancelled, and no other begins.
     """
     listed = list(items)
+    # One iterator for all workers: each item is taken once, in order.
     queue = iter(listed)
 
     async def one_after_the_other(left: Iterator[T]) -> None:
@@ -215,6 +216,7 @@ class Runs:
         If this call is cancelled, answers that are being graded have a moment to get their grade.
         The rest stays under way, for `record_lost`.
         """
+        # The machine's load is measured once for all runs: it is added to each agent's time.
         self._contention.start()
         try:
             await work_through(planned, self._work, max_concurrent=self._max_concurrent)
@@ -229,6 +231,7 @@ class Runs:
 
         It is done within its bound, also if this call is cancelled.
         """
+        # Cleared first: a second call, after a second interrupt, has nothing to repeat.
         left = list(self._under_way)
         self._under_way.clear()
         lost = 0
@@ -268,6 +271,7 @@ class Runs:
             with anyio.move_on_after(_FINISH_S, shield=True):
                 await self._finish(one)
             raise
+        # An unfinished run stays under way, so that its end is recorded as lost.
         if done.outcome is not UNFINISHED:
             self._under_way.discard(one)
         return done

@@ -122,6 +122,7 @@ class RunServer:
         self._current = CurrentLink()
         self._answered = False
         self._in_vain = 0
+        # Of suspect calls, one at a time: the call that ends servers is found by trying each alone.
         self._alone = anyio.Lock()
         self.lost: str | None = None
 
@@ -165,6 +166,7 @@ class RunServer:
             link = await self._ready()
             if not suspect and (not self._in_vain or self._answered):
                 return await self._call(link, name, arguments, meta)
+            # A call that waited for the lock may find another server, and looks again.
             async with self._alone:
                 if link is self._current.link:
                     return await self._call(link, name, arguments, meta)
@@ -215,8 +217,10 @@ class RunServer:
             link, reason = await self._serve_one(task_status)
             self.deaths += 1
             self._current.change(None)
+            # A server that has answered was a good one: its death starts the count anew.
             waits = 0 if self._answered else waits + 1
             self._in_vain = 0 if self._answered else self._in_vain + (1 if link else 2)
+            # Every call that waits has to hear it, so the change is told after the reason is set.
             if self._in_vain >= _PATIENCE:
                 self.lost = (
                     f"The server died {self.deaths} times, and {waits} starts in a row answered "

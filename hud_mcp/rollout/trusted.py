@@ -93,6 +93,7 @@ async def end_as_lost(store: Store, trajectory_id: str, reason: str) -> bool:
         SourceNotFound: There is no such session.
         StoreFailed: Nothing was written.
     """
+    # Claimed before it is read: a living server that still runs it keeps its end.
     claimed = await store.claim_session(trajectory_id)
     stored = await store.load_session(trajectory_id)
     receipt = stored.trajectory.receipt

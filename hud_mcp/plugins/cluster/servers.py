@@ -142,6 +142,7 @@ class _Starts:
                     self._are_later = True
                     yield link
                 finally:
+                    # Read before the cancellation: a dead server is not asked to end in order.
                     died = link.died.is_set()
                     group.cancel_scope.cancel()
         finally:

@@ -98,6 +98,7 @@ async def _end_after_the_last(  # all that ends
             lock.release()
             continue
         logger.info("no session is left; the server ends")
+        # Removed under the lock: the next command finds no socket, and starts a server.
         place.socket.unlink(missing_ok=True)
         place.write_notes(replace(notes, holds=await _holds(sessions, place)))
         web.end()

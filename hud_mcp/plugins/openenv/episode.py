@@ -92,6 +92,7 @@ class Episode:
         ungraded = given.get("ungraded", "none")
         if ungraded not in _UNGRADED:
             raise Refused(f"ungraded: {ungraded!r} is not one of {', '.join(_UNGRADED)}.")
+        # Read before the former episode is given up: a wrong reset changes nothing.
         asked = self._start(given)
         await self.close()
         self._forget()

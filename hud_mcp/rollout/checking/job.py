@@ -229,6 +229,7 @@ class Proof:
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
             rows = Path(folder) / "tasks.jsonl"
             Taskset([run.task for run in self.planned]).save(rows)
+            # Probes of one task begin together, and one that has just ended may still count.
             limit = max(Limits().sessions, 3 * how.max_concurrent)
             command = ServerCommand(
                 how.sources, rows, self._store.url, self.job.id, log,
@@ -309,6 +310,7 @@ async def begin_proof(
     by_name = {e.name: e for e in environments}
     seen: set[str] = set()
     probes: list[Task] = []
+    # Ids of probes end as rows' ids may: each is compared with all before.
     taken: set[str] = set()
     for task in wanted.tasks:
         planned = plan_probes(

@@ -146,6 +146,7 @@ class ProbeSolver:
             try:
                 await self._solve(agent, original(task))
             finally:
+                # Set also after a failure: probes that need the answer must not wait for it.
                 self._answers.setdefault(probe.task, play.answer)
                 self._event(probe.task).set()
             return

@@ -10,7 +10,7 @@ from tables import each_of
 
 from hud_mcp.carl import CARLAttributesEnv, ContextFeature
 from hud_mcp.errors import InvalidContext
-from hud_mcp.plugins.gymnasium.carl.paths import AttributePath
+from hud_mcp.plugins.gymnasium.carl.attributes import AttributePath
 
 
 class Copied:

@@ -1,7 +1,10 @@
-"""The contextual wrapper for any environment, by a declaration of what its features set."""
+"""The contextual wrapper for any environment, whose features declare the attributes they set."""
 
+import difflib
+import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
@@ -11,11 +14,195 @@ from hud_mcp.errors import InvalidContext, did_you_mean
 from hud_mcp.plugins.gymnasium.carl import libraries
 from hud_mcp.plugins.gymnasium.carl.environment import CARLEnv
 from hud_mcp.plugins.gymnasium.carl.gym_setup import make_quietly
-from hud_mcp.plugins.gymnasium.carl.paths import AttributePath
 from hud_mcp.plugins.gymnasium.carl.space import ContextSpace
-from hud_mcp.values.context import Context, ContextFeature, ContextSelector, Scalar
+from hud_mcp.values.context import Context, ContextFeature, ContextSelector, Scalar, plain_value
 
-__all__ = ["CARLAttributesEnv"]
+__all__ = ["AttributePath", "CARLAttributesEnv"]
+
+
+_PART = re.compile(r"(?P<name>[A-Za-z_]\w*)|\[(?P<index>[^\[\]]*)\]")
+_INDEX = re.compile(r"""\s*(?:(-?\d+)|(:)|'([^']*)'|"([^"]*)")\s*""")
+_SHOWN = 12
+"""How many attributes or keys an error lists."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One part of a path.
+
+    Attributes:
+        key: An attribute's name, or an index.
+        is_index: Which of both.
+        before: The path up to here, as it was written.
+        is_slice: Whether it stands for several places.
+    """
+
+    key: Any
+    is_index: bool
+    before: str
+    is_slice: bool = False
+
+
+class AttributePath:
+    """A path such as `masscart`, `world.gravity` or `model.opt.gravity[2]`.
+
+    Args:
+        text: Names with dots between them. After any name, `[2]` or `[-1]` is a place of a
+            sequence, `[1, 0]` one of an array, `[:, 0]` each of a column, and `['key']` a key.
+        feature: Which feature it is of, for errors.
+
+    Raises:
+        InvalidContext: It is not written so.
+    """
+
+    def __init__(self, text: str, feature: str) -> None:
+        self.text = text
+        self._feature = feature
+        self._parts = list(self._parsed())
+
+    def read(self, env: Any) -> Any:
+        """The value at the path, a plain one where it is one number.
+
+        Raises:
+            InvalidContext: It leads nowhere, or to places with different values.
+        """
+        value = self._follow(env, self._parts)
+        if not any(part.is_slice for part in self._parts):
+            return plain_value(value)
+        values = sorted(set(libraries.numpy.ravel(value).tolist()))
+        if len(values) == 1:
+            return values[0]
+        some = ", ".join(f"{each:g}" for each in values[:_SHOWN])
+        raise InvalidContext(f"{self._said()} holds several values: {some}. Name one by its place.")
+
+    def write(self, env: Any, value: Any) -> None:
+        """Set the value at the path, and see that it is there.
+
+        Raises:
+            InvalidContext: It leads nowhere, or what is there cannot be set.
+        """
+        *before, last = self._parts
+        owner = self._follow(env, before)
+        if not last.is_index:
+            self._step(owner, last)  # no attribute comes to be by a mistake
+        try:
+            if last.is_index:
+                owner[last.key] = value
+            else:
+                setattr(owner, last.key, value)
+        except (AttributeError, TypeError, ValueError, IndexError, KeyError) as exc:
+            kind = type(owner).__name__
+            raise InvalidContext(
+                f"{self._said()} cannot be set in a {kind}: {type(exc).__name__}: {exc}."
+            ) from exc
+        there = self._follow(env, self._parts)
+        if not _holds(there, value):
+            raise InvalidContext(
+                f"{self._said()} was set to {value!r} and still is {plain_value(there)!r}. What is "
+                f"read at {last.before or self.text!r} is a copy, or of another type."
+            )
+
+    def check(self, env: Any) -> None:
+        """See that the path leads to something that can be set, by setting it to what it is.
+
+        Raises:
+            InvalidContext: It does not.
+        """
+        there = self._follow(env, self._parts)
+        if isinstance(plain_value(there), Scalar):
+            self.write(env, plain_value(there))
+
+    def _parsed(self) -> Iterator[_Part]:
+        at, end = 0, len(self.text)
+        while at < end or at == 0:
+            begin = at + 1 if at and self.text[at] == "." else at
+            found = _PART.match(self.text, begin)
+            # A name begins the path or follows a dot; an index does neither.
+            if found is None or (found["name"] is None) == (at == 0 or begin > at):
+                raise InvalidContext(
+                    f"{self._said()}, which is not a path from its character {at + 1} on; write "
+                    "names and indexes, such as 'model.opt.gravity[2]'."
+                )
+            before = self.text[:at]
+            if found["name"] is None:
+                keys = self._index(found["index"])
+                key = keys[0] if len(keys) == 1 else tuple(keys)
+                is_slice = any(isinstance(each, slice) for each in keys)
+                yield _Part(key, is_index=True, before=before, is_slice=is_slice)
+            else:
+                yield _Part(found["name"], is_index=False, before=before)
+            at = found.end()
+
+    def _index(self, text: str) -> list[Any]:
+        keys: list[Any] = []
+        for part in text.split(","):
+            found = _INDEX.fullmatch(part)
+            if found is None:
+                raise InvalidContext(
+                    f"{self._said()} has the index [{text}]; write [2], [-1], [1, 0], [:, 0] or "
+                    "['key']."
+                )
+            whole, every, one, other = found.groups()
+            if whole is not None:
+                keys.append(int(whole))
+            else:
+                keys.append(slice(None) if every else one if one is not None else other)
+        return keys
+
+    def _follow(self, value: Any, parts: Iterable[_Part]) -> Any:
+        for part in parts:
+            value = self._step(value, part)
+        return value
+
+    def _step(self, value: Any, part: _Part) -> Any:
+        kind = type(value).__name__
+        if not part.is_index:
+            if hasattr(value, part.key):
+                return getattr(value, part.key)
+            known = _names(value)
+            raise InvalidContext(
+                f"{self._said()}, and a {kind} has no attribute {part.key!r}."
+                f"{did_you_mean(part.key, known)} It has {_nearest(part.key, known)}."
+            )
+        try:
+            return value[part.key]
+        except KeyError:
+            known = [str(key) for key in value]
+            raise InvalidContext(
+                f"{self._said()}, and {part.before!r} has no key {part.key!r}. It has "
+                f"{_nearest(str(part.key), known)}."
+            ) from None
+        except (IndexError, TypeError) as exc:
+            shape = getattr(value, "shape", None)
+            size = f" of shape {shape}" if shape else f" of {len(value)}" if _sized(value) else ""
+            raise InvalidContext(
+                f"{self._said()}, and {part.before!r} is a {kind}{size}: {exc}."
+            ) from None
+
+    def _said(self) -> str:
+        return f"The feature {self._feature!r} sets {self.text!r}"
+
+
+def _holds(there: Any, value: Any) -> bool:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return bool(libraries.numpy.allclose(there, value, rtol=1e-5, atol=1e-9))
+    return bool(libraries.numpy.all(there == value))
+
+
+def _sized(value: Any) -> bool:
+    return hasattr(value, "__len__")
+
+
+def _names(value: Any) -> list[str]:
+    return [name for name in dir(value) if not name.startswith("_")]
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    """Some of what there is, what resembles a name first."""
+    near = difflib.get_close_matches(name, known, n=_SHOWN, cutoff=0.4)
+    shown = [*near, *(each for each in known if each not in near)][:_SHOWN]
+    more = len(known) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
 class CARLAttributesEnv(CARLEnv):

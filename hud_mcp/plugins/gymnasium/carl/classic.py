@@ -26,7 +26,7 @@ from gymnasium.envs.classic_control.mountain_car import MountainCarEnv
 from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
 from hud_mcp.plugins.gymnasium.carl.environment import CARLEnv
-from hud_mcp.plugins.gymnasium.carl.isolation import isolated_class, set_class
+from hud_mcp.plugins.gymnasium.carl.gym_setup import isolated_class, set_class
 from hud_mcp.values.context import Context, ContextFeature
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The contextual wrapper: a Gymnasium environment that is another one after each reset."""
+"""The contextual wrapper: a Gymnasium environment that another context changes at each reset."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -10,13 +10,24 @@ from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from hud_mcp.errors import InvalidContext, InvalidEnvironment, did_you_mean
+from hud_mcp.errors import InvalidContext, InvalidEnvironment, ObservationKeyNotFound, did_you_mean
 from hud_mcp.plugins.gymnasium.carl.gym_setup import make_quietly, set_render_mode
-from hud_mcp.plugins.gymnasium.carl.observed import Observed
 from hud_mcp.plugins.gymnasium.carl.space import ContextSpace
 from hud_mcp.values.context import Context, ContextFeature, ContextSelector, RoundRobinSelector
 
-__all__ = ["CARLEnv", "Contexts", "unbounded"]
+__all__ = ["CARLEnv", "Contexts", "Observed", "unbounded"]
+
+
+class Observed(dict[str, Any]):
+    """A state and a context; another key is an error that says how the state is called."""
+
+    def __missing__(self, key: str) -> Any:
+        (state_key,) = (name for name in self if name != "context")
+        raise ObservationKeyNotFound(
+            f"This observation has no {key!r}; its keys are {state_key!r} and 'context'. The "
+            f"environment's argument state_key={key!r} calls the state so."
+        )
+
 
 Contexts: TypeAlias = Mapping[Any, Mapping[str, Any]]
 """Contexts by any keys; each may be partial."""

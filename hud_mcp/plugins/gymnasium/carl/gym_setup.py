@@ -1,18 +1,26 @@
-"""Making environments without what disturbs a server: greetings, displays, and a crash."""
+"""Environments made without greetings, displays and a crash, each with constants of its own."""
 
 import os
 import sys
 import warnings
+from collections.abc import Mapping
 from importlib import import_module
-from types import ModuleType
-from typing import Any
+from types import FunctionType, ModuleType
+from typing import Any, cast
 
 import gymnasium
 from gymnasium.envs.registration import load_env_creator
 
 from hud_mcp.errors import InvalidEnvironment, did_you_mean
 
-__all__ = ["load_box2d", "make_quietly", "render_modes", "set_render_mode"]
+__all__ = [
+    "isolated_class",
+    "load_box2d",
+    "make_quietly",
+    "render_modes",
+    "set_class",
+    "set_render_mode",
+]
 
 
 def make_quietly(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
@@ -82,3 +90,49 @@ def load_box2d(name: str) -> ModuleType:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return import_module(f"gymnasium.envs.box2d.{name}")
+
+
+def set_class(env: Any, kind: type[Any]) -> None:
+    """Make an environment one of a subclass of its class, in place.
+
+    Args:
+        env: The bare environment, without wrappers.
+        kind: A subclass of one of its classes, without attributes that `__init__` sets.
+    """
+    own = cast("type[Any]", type(env))
+    if issubclass(kind, own):
+        env.__class__ = kind
+    elif not isinstance(env, kind):  # an author's subclass, whose methods stay
+        env.__class__ = type(own.__name__, (kind, own), {"__module__": own.__module__})
+
+
+def isolated_class(
+    kind: type[Any], module: ModuleType, changes: Mapping[str, Any]
+) -> tuple[type[Any], dict[str, Any]]:
+    """Build a subclass whose methods read names of their own.
+
+    Args:
+        kind: A class that is defined in `module`.
+        module: Where the names are copied from.
+        changes: Names that differ from the first.
+
+    Returns:
+        The subclass, and its names, to be changed in place.
+    """
+    names = {**vars(module), **changes}
+    methods = {
+        name: _over(value, names)
+        for name, value in vars(kind).items()
+        if isinstance(value, FunctionType) and value.__globals__ is vars(module)
+    }
+    made = type(kind.__name__, (kind,), {**methods, "__module__": kind.__module__})
+    return made, names
+
+
+def _over(function: FunctionType, names: dict[str, Any]) -> FunctionType:
+    made = FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__doc__ = function.__doc__
+    return made

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hud_mcp.plugins.gymnasium.carl.environment import CARLEnv
-from hud_mcp.plugins.gymnasium.carl.gym_setup import load_box2d
-from hud_mcp.plugins.gymnasium.carl.isolation import isolated_class, set_class
+from hud_mcp.plugins.gymnasium.carl.gym_setup import isolated_class, load_box2d, set_class
 from hud_mcp.values.context import ContextFeature
 
 __all__ = ["CARLLunarLander"]

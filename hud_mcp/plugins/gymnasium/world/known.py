@@ -1,13 +1,150 @@
-"""What the numbers and the actions of well-known environments mean, from their documentation."""
+"""The meaning of numbers, actions and rewards of well-known environments, from their docs."""
 
 import enum
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from hud_mcp.plugins.gymnasium.world.rewarded import REWARDED
-from hud_mcp.plugins.gymnasium.world.robots import motor_names, number_names
+__all__ = [
+    "REWARDED",
+    "THE_REST",
+    "Known",
+    "known",
+    "most_steps",
+    "motor_names",
+    "name_of",
+    "number_names",
+]
 
-__all__ = ["Known", "known", "most_steps", "name_of"]
+
+_HOP = (
+    "Each step is rewarded by the speed forwards and, while the robot is healthy, for that; large "
+    "actions cost. The episode ends when it falls."
+)
+_LANDING = (
+    "Steps are rewarded for coming nearer to the pad, slower and more upright, and for each leg on "
+    "the ground. Engines cost. A crash costs 100; to come to rest is rewarded with 100."
+)
+
+REWARDED = {
+    "CartPole": "Each step is rewarded with 1, the last one included.",
+    "Acrobot": "Each step costs 1 until the tip is above the line.",
+    "MountainCar": "Each step costs 1 until the car is at the goal, on the right hill.",
+    "MountainCarContinuous": (
+        "The goal is rewarded with 100; each step costs a tenth of the squared force."
+    ),
+    "Pendulum": (
+        "Each step costs angle² + 0.1 · velocity² + 0.001 · torque², so upright and still is best."
+    ),
+    "LunarLander": _LANDING,
+    "LunarLanderContinuous": _LANDING,
+    "BipedalWalker": (
+        "Moving forwards is rewarded, about 300 for the whole way. Motors cost; a fall costs 100."
+    ),
+    "CarRacing": (
+        "Each new tile of the track is rewarded with 1000 by the number of tiles; each step costs "
+        "0.1, and to leave the field costs 100."
+    ),
+    "FrozenLake": "The goal is rewarded with 1, and nothing else is. A hole ends the episode.",
+    "CliffWalking": (
+        "Each step costs 1. A step into the cliff costs 100, and you are at the start again."
+    ),
+    "Taxi": (
+        "Each step costs 1. To drop the passenger off at the destination is rewarded with 20; to "
+        "pick up or drop off where that is wrong costs 10."
+    ),
+    "Blackjack": "A win is rewarded with 1, a draw with 0, and a loss costs 1.",
+    "MiniGrid": (
+        "To do what the mission says is rewarded with 1, less up to 0.9 for the steps that it "
+        "took; nothing else is."
+    ),
+    "HalfCheetah": "Each step is rewarded by the speed forwards; large actions cost.",
+    "Ant": _HOP,
+    "Hopper": _HOP,
+    "Walker2d": _HOP,
+    "Humanoid": _HOP,
+    "Swimmer": "Each step is rewarded by the speed forwards; large actions cost.",
+    "HumanoidStandup": "Each step is rewarded by the height of the body; large actions cost.",
+    "InvertedPendulum": "Each step is rewarded with 1 while the pole leans less than 0.2 rad.",
+    "InvertedDoublePendulum": (
+        "Each step is rewarded with 10, less for a tip off the middle or low, and for speed."
+    ),
+    "Reacher": "Each step costs the distance from the fingertip to the target, and large actions.",
+    "Pusher": (
+        "Each step costs the distance from the tip to the object and from the object to its goal, "
+        "and large actions."
+    ),
+}
+"""By the environment's name, without its version."""
+
+
+THE_REST = "the rest"
+"""The unit of a last entry that stands for all further numbers of an observation."""
+
+_FREE = ("x", "y", "z", "quaternion w", "quaternion x", "quaternion y", "quaternion z")
+_FREE_SPEED = ("x", "y", "z", "around x", "around y", "around z")
+_BALL = _FREE[3:]
+_BALL_SPEED = _FREE_SPEED[3:]
+_KINDS = {0: (_FREE, _FREE_SPEED), 1: (_BALL, _BALL_SPEED)}
+"""By MuJoCo's kinds of joints: free, and ball. A slide and a hinge have one number each."""
+_SLIDE = 2
+_JOINT_TRANSMISSIONS = (0, 1)
+_MEANINGS = {
+    "cinert": "mass and inertia of each body",
+    "cvel": "velocity of each body",
+    "qfrc_actuator": "force of each motor",
+    "cfrc_ext": "outer forces on each body",
+}
+
+
+def motor_names(env: Any) -> tuple[str, ...]:
+    """The joint that each number of an action drives; empty if this is not a MuJoCo robot."""
+    model = _model(env)
+    if model is None or getattr(env.action_space, "shape", None) != (model.nu,):
+        return ()
+    return tuple(_motor(model, i) for i in range(model.nu))
+
+
+def number_names(env: Any) -> tuple[tuple[str, str], ...]:
+    """Name and unit of each number of an observation, as far as the environment tells its order."""
+    model, told = _model(env), getattr(env.unwrapped, "observation_structure", None)
+    order = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+    if model is None or "skipped_qpos" not in order:
+        return ()
+    positions, speeds = _joints(model)
+    skipped = int(order["skipped_qpos"])
+    names = [*positions[skipped : skipped + int(order["qpos"])], *speeds[: int(order["qvel"])]]
+    rest = [text for key, text in _MEANINGS.items() if order.get(key)]
+    if rest:
+        names.append((f"then {', '.join(rest)}", THE_REST))
+    return tuple(names)
+
+
+def _model(env: Any) -> Any:
+    model = getattr(env.unwrapped, "model", None)
+    return model if type(model).__name__ == "MjModel" else None
+
+
+def _motor(model: Any, number: int) -> str:
+    own = str(model.actuator(number).name)
+    is_of_joint = int(model.actuator_trntype[number]) in _JOINT_TRANSMISSIONS
+    joint = str(model.joint(int(model.actuator_trnid[number][0])).name) if is_of_joint else ""
+    return f"motor of {joint or own or number}"
+
+
+def _joints(model: Any) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    positions: list[tuple[str, str]] = []
+    speeds: list[tuple[str, str]] = []
+    for i in range(model.njnt):
+        name, kind = str(model.joint(i).name) or f"joint {i}", int(model.jnt_type[i])
+        if kind in _KINDS:
+            places, ways = _KINDS[kind]
+            positions += [(f"{name} {each}", "") for each in places]
+            speeds += [(f"{name} velocity {each}", "") for each in ways]
+        else:
+            unit = "m" if kind == _SLIDE else "rad"
+            positions.append((f"{name} {'position' if kind == _SLIDE else 'angle'}", unit))
+            speeds.append((f"{name} velocity", f"{unit}/s"))
+    return positions, speeds
 
 
 @dataclass(frozen=True)

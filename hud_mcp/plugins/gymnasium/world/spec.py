@@ -13,8 +13,6 @@ from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidEnvironment
 from hud_mcp.plugins.gymnasium import carl
 from hud_mcp.plugins.gymnasium.world import libraries
 from hud_mcp.plugins.gymnasium.world.actions import ActionForm
-from hud_mcp.plugins.gymnasium.world.episode import Episode
-from hud_mcp.plugins.gymnasium.world.frames import close_env, drawing
 from hud_mcp.plugins.gymnasium.world.known import known, most_steps
 from hud_mcp.plugins.gymnasium.world.making import (
     Probe,
@@ -25,7 +23,7 @@ from hud_mcp.plugins.gymnasium.world.making import (
     unknown,
 )
 from hud_mcp.plugins.gymnasium.world.opengl import choose_opengl, load_mujoco
-from hud_mcp.plugins.gymnasium.world.thread import OwnThread
+from hud_mcp.plugins.gymnasium.world.thread import Episode, OwnThread, close_env, drawing
 from hud_mcp.plugins.gymnasium.world.world import GymnasiumWorld
 from hud_mcp.values.context import ContextFeature, ContextSpace
 from hud_mcp.values.needs import Needs

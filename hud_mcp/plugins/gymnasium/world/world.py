@@ -13,12 +13,17 @@ from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.plugins.gymnasium.world import libraries
 from hud_mcp.plugins.gymnasium.world.actions import MOST_ACTIONS
-from hud_mcp.plugins.gymnasium.world.episode import Episode
-from hud_mcp.plugins.gymnasium.world.frames import Frames, close_env, drawing
 from hud_mcp.plugins.gymnasium.world.known import most_steps
 from hud_mcp.plugins.gymnasium.world.legend import legend_of
 from hud_mcp.plugins.gymnasium.world.making import Probe
-from hud_mcp.plugins.gymnasium.world.thread import OwnThread, Pace
+from hud_mcp.plugins.gymnasium.world.thread import (
+    Episode,
+    Frames,
+    OwnThread,
+    Pace,
+    close_env,
+    drawing,
+)
 from hud_mcp.plugins.gymnasium.world.words import in_words, plain
 from hud_mcp.values.action import Action, ActionEffect, CustomAction, ScreenshotFetch
 from hud_mcp.values.observation import Look, Observation, encode_picture

@@ -91,7 +91,7 @@ _STYLES = {"proven": "green", "unproven": "yellow", "failed": "red"}
 )
 @allow_option
 @store_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--json", "as_json", is_flag=True, hidden=True, help="Print one JSON object.")
 @click.option(
     "--verbose", is_flag=True, help="Print notes, and a line for each probe, even on a terminal."
 )

@@ -27,7 +27,7 @@ _FIELDS = ("name", "signature", "use", "of", "description", "weak")
 
 @click.command(cls=Command)
 @click.argument("source", required=False, metavar="[ENV|SOURCE]")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
+@click.option("--json", "as_json", is_flag=True, hidden=True, help="Print JSON Lines.")
 def command(source: str | None, as_json: bool) -> None:  # noqa: FBT001  # click passes it by name
     """List the functions that a task's `setup` and `evaluate` may name.
 

@@ -50,7 +50,7 @@ def configured_arguments(ctx: click.Context) -> list[str]:
     sources = ctx.params["sources"] or surfaces.default_sources()
     for param in ctx.command.params:
         given = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
-        if isinstance(param, click.Option) and given:
+        if isinstance(param, click.Option) and given and param.expose_value:
             arguments += _as_given(param, ctx.params[param.name or ""])
     return [*arguments, *(lasting_source(each) for each in sources)]
 

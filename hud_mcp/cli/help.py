@@ -29,17 +29,18 @@ _SHARED = {
 """The options of every command, with their sentence. They stand before its name or after it."""
 
 
-_OF_ALL = "Options of all commands"
+_OF_ALL = "Shared options"
 _META = "hud_mcp.shared_options"
 
 
 def shared_options() -> list[click.Option]:
     """Return the options of every command for the group of all, where its help shows them."""
+    return [_shared(name, _keep, help=text) for name, (_, text) in _SHARED.items()]
 
-    def keep(ctx: click.Context, option: click.Parameter, value: Any) -> None:
-        ctx.meta.setdefault(_META, {})[option.name] = value
 
-    return [_shared(name, keep, help=text) for name, (_, text) in _SHARED.items()]
+def _keep(ctx: click.Context, option: click.Parameter, value: Any) -> None:
+    """Keep the value of an option that stands before the name of its command."""
+    ctx.meta.setdefault(_META, {})[option.name] = value
 
 
 def _shared(name: str, callback: Any = None, **more: Any) -> click.Option:
@@ -90,13 +91,15 @@ class Command(click.Command):
         return super().parse_args(ctx, [*before, *args])
 
     def _before(self, ctx: click.Context, written: Mapping[str, Any]) -> Iterator[str]:
-        for file in (_of_group(ctx, "config"), written.get("config")):
+        after = None if "config" in self._own else written.get("config")
+        for file in (_of_group(ctx, "config"), after):
             if file is not None:
                 yield from self._of_file(ctx, Path(file))
-        if "store" in self._own and (store := _of_group(ctx, "store")) is not None:
-            yield f"--store={store}"
-        if _of_group(ctx, "as_json"):
-            yield "--json"
+        for option in self.params:
+            value = _of_group(ctx, str(option.name))
+            if isinstance(option, click.Option) and option.name in self._own and value:
+                for each in value if isinstance(value, tuple) else (value,):
+                    yield _flag(option) if option.is_flag else f"{_flag(option)}={each}"
         for each in (*(_of_group(ctx, "rare") or ()), *(written.get("rare") or ())):
             name, equals, value = each.partition("=")
             if not equals:
@@ -190,8 +193,13 @@ class Command(click.Command):
         options = self._by_name(ctx)
         rare = [name for name in options if options[name].hidden and options[name].help]
         rare = [name for name in rare if name not in ("store", "json")]
+        above = ctx.parent.command if ctx.parent is not None else None
+        for option in above.shared if isinstance(above, Group) else ():
+            if option.name in self._own and (row := option.get_help_record(ctx)) is not None:
+                yield row
+                rare = [name for name in rare if name != _flag(option).lstrip("-")]
         for name, (shown, sentence) in _SHARED.items():
-            if name in self._own:
+            if name in self._own and name in ("store", "as_json"):
                 yield shown, sentence
             elif name == "rare" and rare:
                 yield shown, f"Rare options: {', '.join(rare)}."
@@ -200,9 +208,25 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group whose help has the whole first sentence of each command, in the order of use."""
+    """A group whose help has the whole first sentence of each command, in the order of use.
+
+    Args:
+        *args: As click's.
+        shared: Options that its commands take too, before the command's name or after it.
+        **kwargs: As click's.
+
+    Attributes:
+        shared: Those options. The commands that have them hide them.
+    """
 
     command_class = Command
+
+    def __init__(self, *args: Any, shared: Sequence[click.Option] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.shared = shared
+        for option in shared:
+            option.expose_value, option.callback = False, _keep
+        self.params += shared
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names in the order in which the commands were added."""

@@ -59,7 +59,11 @@ _PROOF = (
     help="Show the figures of JOB for groups of its tasks, instead of for each task.",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON; for a list, one line for each job."
+    "--json",
+    "as_json",
+    is_flag=True,
+    hidden=True,
+    help="Print JSON; for a list, one line for each job.",
 )
 @store_option
 def command(jobs: tuple[str, ...], **options: Any) -> None:

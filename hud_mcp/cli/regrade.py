@@ -68,7 +68,9 @@ _ROWS = 60
     help="The most gradings at one time.",
 )
 @click.option("--name", metavar="NAME", help="The new job's name.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, one line for each run.")
+@click.option(
+    "--json", "as_json", is_flag=True, hidden=True, help="Print JSON, one line for each run."
+)
 @allow_option
 @store_option
 def command(**options: Any) -> None:

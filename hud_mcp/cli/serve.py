@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.recording import no_record_option, store_option
 from hud_mcp.cli.serving import run
 from hud_mcp.cli.tokens import token_file_option
+from hud_mcp.cli.wires import read_wires
 from hud_mcp.loading.source import Source
 from hud_mcp.registry import service
 from hud_mcp.server.stdio.descriptors import claim_stdio
@@ -29,13 +31,11 @@ __all__ = ["command"]
 _LAST_PORT = 65_535
 
 _GROUPS = {
-    "Tasks": ("tasksets", "split", "python", "allow", "tries", "limits", "quotas", "reload"),
-    "HTTP": ("http", "tokens", "token_file", "hosts", "public_url", "operator_token_file"),
+    "Tasks": ("tasksets", "split", "allow", "tries", "limits", "reload"),
+    "HTTP": ("http", "tokens", "token_file", "operator_token_file"),
     "Record": ("reward", "image"),
-    "Live pages": ("live", "live_log"),
-    "Other protocols": ("openenv", "channel", "channel_token"),
-    "Monitoring": ("metrics", "metrics_token", "traces", "log_format", "log_level"),
-    "Replicas": ("replica", "advertise", "replica_secret_file", "drain_s"),
+    "Beside MCP": ("wires", "live"),
+    "Operation": ("replica", "log_level"),
 }
 
 
@@ -94,6 +94,7 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 @click.option(
     "--python",
     metavar="FILE",
+    hidden=True,
     help="The Python that has `hud`, for sources of the form hud:….",
 )
 @click.option("--http", metavar="HOST:PORT", help="Serve streamable HTTP instead of stdio.")
@@ -111,12 +112,14 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     "hosts",
     multiple=True,
     metavar="HOST",
+    hidden=True,
     help="Also accept requests with this Host header.",
 )
 @click.option(
     "--public-url",
     metavar="URL",
     callback=_public_url,
+    hidden=True,
     help="Its public address behind a proxy; links use it.",
 )
 @allow_option
@@ -146,22 +149,25 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
     help="Serve live pages on 127.0.0.1, as HTTP servers always do (put after SOURCE).",
 )
 @click.option(
-    "--live-log", is_flag=True, help="Show logs on live pages; agents can read them there."
-)
-@click.option(
-    "--openenv",
+    "--live-log",
     is_flag=True,
-    help="With --http: also speak OpenEnv's protocol.",
+    hidden=True,
+    help="Show logs on live pages; agents can read them there.",
 )
 @click.option(
-    "--channel",
-    metavar="[HOST:]PORT",
-    help="Also serve one environment on the HUD control channel.",
+    "--wire",
+    "wires",
+    multiple=True,
+    metavar="NAME[=ARG]",
+    help="Also speak another protocol: openenv with --http, or channel=[HOST:]PORT.",
 )
+@click.option("--openenv", is_flag=True, hidden=True)
+@click.option("--channel", metavar="[HOST:]PORT", hidden=True)
 @click.option(
     "--channel-token",
     metavar="SECRET",
     envvar="HUD_MCP_CHANNEL_TOKEN",
+    hidden=True,
     help="The token that the channel's clients must send. HUD's own send none.",
 )
 @click.option(
@@ -176,16 +182,13 @@ def _public_url(_ctx: click.Context, _param: click.Parameter, value: str | None)
 )
 @service("monitoring options")
 @service("replica options")
-@click.option("--job", hidden=True, help="The job that all sessions belong to.")
+# Programs of this package pass the next four. A person has no use for them.
+@click.option("--job", hidden=True)
+@click.option("--without-mcp", is_flag=True, hidden=True)  # On stdio: take a job's calls as lines.
+@click.option("--end-with-stdin", is_flag=True, hidden=True)  # Over HTTP: end once stdin is closed.
 @click.option(
-    "--without-mcp", is_flag=True, hidden=True, help="On stdio: take a job's calls as lines."
-)
-@click.option(
-    "--end-with-stdin", is_flag=True, hidden=True, help="Over HTTP: end once stdin is closed."
-)
-@click.option(
-    "--token-from-stdin", is_flag=True, hidden=True, help="Over HTTP: the first line is a token."
-)
+    "--token-from-stdin", is_flag=True, hidden=True
+)  # Over HTTP: the first line is a token.
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -204,10 +207,7 @@ def command(ctx: click.Context, **options: Any) -> None:
     """
     if options["split"] is not None and not options["tasksets"]:
         raise click.UsageError("--split chooses among the rows of a --taskset; name one.")
-    if options["openenv"] and not options["http"]:
-        raise click.UsageError("--openenv is a wire over HTTP; name an address by --http too.")
-    if options["reload"] and options["channel"] is not None:
-        raise click.UsageError("--reload works only over MCP; leave out --channel.")
+    options["wires"] = read_wires(_wires(options), options)
     if options["reload"] and any(Source(each).is_remote for each in options["sources"]):
         raise click.UsageError(
             "--reload follows files, and a bridged environment has its own "
@@ -227,6 +227,16 @@ def command(ctx: click.Context, **options: Any) -> None:
     with claim_stdio() as streams:
         code = run(options, streams)
     sys.exit(code)
+
+
+def _wires(options: Mapping[str, Any]) -> list[str]:
+    """Return the wires that are named, also by the options that two of them had before."""
+    named = list(options["wires"])
+    if options["openenv"]:
+        named.append("openenv")
+    if options["channel"] is not None:
+        named.append(f"channel={options['channel']}")
+    return named
 
 
 def _read_token() -> str:

@@ -25,9 +25,10 @@ from hud_mcp.cli.limits import read_limits
 from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.reloading import Reloading
-from hud_mcp.cli.sources import load, only_environment
+from hud_mcp.cli.sources import load
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.cli.tokens import quotas_of_tokens, read_tokens, with_operator
+from hud_mcp.cli.wires import Served, routes_of, running
 from hud_mcp.errors import HudMcpError
 from hud_mcp.record.place import check_place
 from hud_mcp.registry import service
@@ -174,9 +175,13 @@ async def _serve_mcp(
     options: dict[str, Any], sessions: Any, streams: Any, printed: Any, deadline: Deadline
 ) -> int:
     server = _build(sessions, options)
-    async with _channel(options, sessions) as port, _following(options, sessions):
+
+    def served(argument: str) -> Served:
+        return Served(sessions, options, argument=argument)
+
+    async with running(options["wires"], served) as lines, _following(options, sessions):
         if options["http"]:
-            return await _serve_http(server, options, sessions, printed, port, deadline)
+            return await _serve_http(server, options, sessions, printed, lines, deadline)
         return await _serve_stdio(server, options, sessions, streams, deadline)
 
 
@@ -232,30 +237,6 @@ async def leave(code: int) -> None:
 
 
 @asynccontextmanager
-async def _channel(options: dict[str, Any], sessions: Any) -> AsyncGenerator[int | None]:
-    """Serve the control channel while the body runs, if it is asked for; yields its port."""
-    if options["channel"] is None:
-        yield None
-        return
-    host, port = read_address(options["channel"], option="--channel")
-    environment = only_environment(list(sessions.environments.values()), "--channel")
-    channel = service("channel")(
-        environment,
-        sessions=sessions,
-        token=options["channel_token"],
-        operator_token=options["operator_token"],
-    )
-    server = await channel.listen(host, port)
-    bound = port_of(server)
-    logger.info("the control channel is at tcp://%s:%d", host, bound)
-    try:
-        yield bound
-    finally:
-        await sessions.close()  # what is under way is answered before its connection ends
-        await channel.close()
-
-
-@asynccontextmanager
 async def _live_pages(options: dict[str, Any], sessions: Any) -> AsyncGenerator[None]:
     """Serve live pages on a loopback port while the body runs, if they are asked for."""
     if options["live"] is None:
@@ -283,7 +264,7 @@ async def _serve_http(  # noqa: PLR0917  # what one command has
     options: dict[str, Any],
     sessions: Any,
     printed: Any,
-    channel: int | None,
+    lines: Sequence[str],
     deadline: Deadline,
 ) -> int:
     host, port = read_address(options["http"], option="--http")
@@ -293,8 +274,8 @@ async def _serve_http(  # noqa: PLR0917  # what one command has
     def announce(url: str) -> None:
         sessions.serve_live_at(public or base_url(host, urlsplit(url).port or 0))
         click.echo(f"HUD_MCP_URL={url}", file=printed)
-        if channel is not None:
-            click.echo(f"HUD_SERVE_PORT={channel}", file=printed)
+        for line in lines:
+            click.echo(line, file=printed)
         printed.flush()
         if options["greeted"] is not None:
             click.echo(greet_over_http(sessions, url, has_tokens=bool(tokens)), err=True)
@@ -308,10 +289,9 @@ async def _serve_http(  # noqa: PLR0917  # what one command has
     tokens = with_operator(options["tokens"], options["operator_token"])
     beside = service("live routes")(sessions.store, hosts=hosts, log=options["live_log"])
     beside += options["monitor"].routes(hosts)
-    if options["openenv"]:
-        beside += service("openenv routes")(
-            sessions, hosts=hosts, tokens=tokens, image=options["image"]
-        )
+    beside += routes_of(
+        options["wires"], lambda argument: Served(sessions, options, hosts, tokens, argument)
+    )
     ended_by = await surfaces.serve_http(
         server,
         host=host,
@@ -322,7 +302,7 @@ async def _serve_http(  # noqa: PLR0917  # what one command has
         on_stop=stop,
         max_body_bytes=4 * sessions.limits.argument_bytes,
         beside=beside,
-        sockets=options["openenv"],
+        sockets=any(wire.sockets for _, wire, _ in options["wires"]),
         front=service("read replica")(options, sessions, host),
     )
     return 0 if ended_by is None else 128 + ended_by

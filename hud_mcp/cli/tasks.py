@@ -33,7 +33,7 @@ _AT_ONCE = 1_000
 @filter_option("--filter")
 @split_option
 @click.option("--show", metavar="ID", help="Show one full row, as TASK does.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
+@click.option("--json", "as_json", is_flag=True, hidden=True, help="Print JSON Lines.")
 def command(
     tasksets: tuple[str, ...],
     pattern: str | None,

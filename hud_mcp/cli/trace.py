@@ -38,6 +38,7 @@ _LISTED = 20
     "--json",
     "as_json",
     is_flag=True,
+    hidden=True,
     help="Print the full record as JSON. Its receipt has the reward.",
 )
 @store_option

@@ -41,6 +41,7 @@ PLUGIN = Plugin(
         "hud_mcp.utils.common": "hud_mcp.values.call hud_mcp.values.observation",
         "hud_mcp.utils.config": "hud_mcp.values.call",
     },
+    wires={"channel": "hud_mcp.plugins.hud.commands.wire:WIRE"},
     endpoints={
         "cdp/1.3": "hud_mcp.plugins.hud.endpoints.cdp:publish",
         "filetracking/1": "hud_mcp.plugins.hud.endpoints.file_tracking:publish",
@@ -58,7 +59,6 @@ PLUGIN = Plugin(
         "Taskset.run": "hud_mcp.plugins.hud.runs.tasks:run_tasks",
         **{f"environment.{each}": f"{_OPTIONS}:{each}" for each in _OPTION_NAMES},
         "environment.Workspace": "hud_mcp.plugins.hud.workspace.spec:Workspace",
-        "channel": "hud_mcp.plugins.hud.wire.server:Channel",
         "channel client": "hud_mcp.plugins.hud.wire.client:ChannelClient",
         "operations": "hud_mcp.plugins.hud.operations:Operations",
         "serve operations": "hud_mcp.plugins.hud.operator_calls:serve_operations",

@@ -6,7 +6,5 @@ __all__ = ["PLUGIN"]
 
 PLUGIN = Plugin(
     "openenv",
-    services={
-        "openenv routes": "hud_mcp.plugins.openenv.routes:openenv_routes",
-    },
+    wires={"openenv": "hud_mcp.plugins.openenv.routes:WIRE"},
 )

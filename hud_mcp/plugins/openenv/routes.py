@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from hud_mcp import __version__
+from hud_mcp.cli.wires import Served, Wire
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.openenv.episode import Episode, Refused, split_of
 from hud_mcp.plugins.openenv.rpc import McpBeside, Places, rpc_reply
@@ -21,7 +22,7 @@ from hud_mcp.session.caller import Caller
 from hud_mcp.session.registry import Sessions
 from hud_mcp.values.observation import ImageFormat
 
-__all__ = ["openenv_routes"]
+__all__ = ["WIRE", "openenv_routes"]
 
 logger = logging.getLogger(__name__)
 
@@ -363,3 +364,16 @@ async def _body(request: Request, most_bytes: int) -> Row:
 
 def _error(text: str, code: str) -> Row:
     return {"type": "error", "data": {"message": text, "code": code}}
+
+
+def _routes(served: Served) -> list[Any]:
+    return openenv_routes(
+        served.sessions,
+        hosts=served.hosts,
+        tokens=served.tokens or {},
+        image=served.options["image"],
+    )
+
+
+WIRE = Wire(routes=_routes, sockets=True)
+"""OpenEnv's wire, for `hud-mcp serve --wire openenv`."""

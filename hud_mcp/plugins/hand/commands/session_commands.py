@@ -49,11 +49,14 @@ def _of_session(function: FunctionT) -> FunctionT:
         click.option(
             "--session",
             metavar="ID",
+            hidden=True,
             show_default="the only one",
             help="The session's id, or a unique beginning of it.",
         ),
         store_option,
-        click.option("--json", "as_json", is_flag=True, help="Print the whole reply, as JSON."),
+        click.option(
+            "--json", "as_json", is_flag=True, hidden=True, help="Print the whole reply, as JSON."
+        ),
     )
     for option in reversed(options):
         function = option(function)
@@ -189,7 +192,7 @@ def answer_command(answer: str | None, file: str | None, **options: Any) -> None
 @click.command("ps", Command)
 @click.option("--all", "ended", is_flag=True, help="List ended sessions too.")
 @store_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
+@click.option("--json", "as_json", is_flag=True, hidden=True, help="Print JSON Lines.")
 def ps_command(*, ended: bool, store: str | None, as_json: bool) -> None:
     """List the open sessions and their server."""
     configure_logging("warning")

@@ -41,7 +41,24 @@ _NOTHING_HELD = (-32600, "no task in progress")
 """How a server says that there is nothing to grade, HUD's word for word."""
 
 
-@click.group("task", Group)
+_SHARED = (
+    click.Option(["--session"], metavar="ID", help="The session's id, or its beginning."),
+    click.Option(
+        ["--url", "-u"],
+        metavar="URL",
+        help="The address of a HUD control channel: tcp://[token@]host:port.",
+    ),
+    click.Option(
+        ["--source", "-s", "sources"],
+        multiple=True,
+        metavar="SOURCE",
+        show_default="what is open, else ./env.py, else the quickstart's",
+        help="Sources of environments, as `hud-mcp serve` takes them.",
+    ),
+)
+
+
+@click.group("task", Group, shared=_SHARED)
 def command() -> None:
     """Start, work on and grade single tasks, one command at a time.
 
@@ -58,6 +75,7 @@ def _placed(function: FunctionT) -> FunctionT:
             "--url",
             "-u",
             metavar="URL",
+            hidden=True,
             help="The address of a HUD control channel: tcp://[token@]host:port.",
         ),
         click.option(
@@ -66,12 +84,17 @@ def _placed(function: FunctionT) -> FunctionT:
             "sources",
             multiple=True,
             metavar="SOURCE",
+            hidden=True,
             show_default="what is open, else ./env.py, else the quickstart's",
             help="Sources of environments, as `hud-mcp serve` takes them.",
         ),
         store_option,
-        click.option("--out", metavar="FILE", help="Write the whole reply to a file, as JSON."),
-        click.option("--json", "as_json", is_flag=True, help="Print the whole reply, as JSON."),
+        click.option(
+            "--out", metavar="FILE", hidden=True, help="Write the whole reply to a file, as JSON."
+        ),
+        click.option(
+            "--json", "as_json", is_flag=True, hidden=True, help="Print the whole reply, as JSON."
+        ),
     )
     for option in reversed(options):
         function = option(function)
@@ -111,6 +134,7 @@ def list_command(**options: Any) -> None:
 @click.option(
     "--session",
     metavar="ID",
+    hidden=True,
     help="With --url: start the task in this session, in place of its present task.",
 )
 @_placed
@@ -149,8 +173,13 @@ command.add_command(answer_command)
 @click.argument("task", required=False)
 @click.option("--args", "-a", "args", metavar="JSON", help="With TASK: the task's arguments.")
 @click.option("--answer", metavar="ANSWER", help="The answer.")
-@click.option("--answer-file", metavar="FILE", help="A file with the answer; - is standard input.")
-@click.option("--session", metavar="ID", help="The session of the task.")
+@click.option(
+    "--answer-file",
+    hidden=True,
+    metavar="FILE",
+    help="A file with the answer; - is standard input.",
+)
+@click.option("--session", hidden=True, metavar="ID", help="The session of the task.")
 @_placed
 def grade_command(
     task: str | None,
@@ -189,7 +218,7 @@ def grade_command(
 
 
 @command.command("cancel")
-@click.option("--session", metavar="ID", help="The session of the task.")
+@click.option("--session", hidden=True, metavar="ID", help="The session of the task.")
 @_placed
 def cancel_command(**options: Any) -> None:
     """Cancel a started task, without a grade."""

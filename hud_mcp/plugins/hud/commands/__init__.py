@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from hud_mcp.plugins.hud.bridge import bridge as bridge
     from hud_mcp.plugins.hud.bridge.proxy import offer_published_tools as offer_published_tools
     from hud_mcp.plugins.hud.wire.server import CHANNEL_LIMITS as CHANNEL_LIMITS
+    from hud_mcp.plugins.hud.wire.server import Channel as Channel
     from hud_mcp.plugins.hud.wire.server import serve as serve
     from hud_mcp.session.registry import Sessions as Sessions
     from hud_mcp.store import Store as Store

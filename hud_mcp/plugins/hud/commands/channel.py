@@ -49,12 +49,14 @@ def command() -> None:
     "--token",
     metavar="SECRET",
     envvar="HUD_MCP_CHANNEL_TOKEN",
+    hidden=True,
     help="The token that clients must send in their first frame. HUD's own clients send none.",
 )
 @token_file_option
 @click.option(
     "--operator-token-file",
     metavar="FILE",
+    hidden=True,
     help="Accept operator calls with the token in FILE. Never give it to agents.",
 )
 @click.option(
@@ -62,12 +64,15 @@ def command() -> None:
     "tasksets",
     multiple=True,
     metavar="FILE",
+    hidden=True,
     help="Offer the tasks of this file by their ids.",
 )
 @allow_option
 @store_option
 @no_record_option
-@click.option("--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Change a limit.")
+@click.option(
+    "--limit", "limits", multiple=True, metavar="NAME=VALUE", hidden=True, help="Change a limit."
+)
 @click.option(
     "--idle",
     "idle_s",
@@ -76,12 +81,13 @@ def command() -> None:
     default=3600.0,
     help="Close a connection after this many silent seconds. Its task stays alive.",
 )
-@click.option("--job", hidden=True, help="The job that all sessions belong to.")
+@click.option("--job", hidden=True)
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     metavar="LEVEL",
     default="info",
+    hidden=True,
     help="Log to stderr from debug, info, warning or error on.",
 )
 def serve_command(**options: Any) -> None:

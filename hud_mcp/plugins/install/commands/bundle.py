@@ -38,12 +38,14 @@ __all__ = ["command"]
 @click.option(
     "--extra",
     "extras",
+    hidden=True,
     multiple=True,
     metavar="NAME",
     help="An extra of this package that the sources need.",
 )
 @click.option(
     "--wheel",
+    hidden=True,
     metavar="FILE",
     help="The wheel to include. Default: a wheel of the installed package.",
 )

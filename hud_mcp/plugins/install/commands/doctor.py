@@ -45,9 +45,12 @@ _OF_BROWSERS = {"Playwright's driver", "Chromium"}
     "Default: only report.",
 )
 @click.option(
-    "--store", metavar="URL", help="The store to test. Default: the store that other commands use."
+    "--store",
+    hidden=True,
+    metavar="URL",
+    help="The store to test. Default: the store that other commands use.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--json", "as_json", is_flag=True, hidden=True, help="Print one JSON object.")
 def command(*, sources: Sequence[str], fix: bool, store: str | None, as_json: bool) -> None:
     """Test what this machine has: start programs, open a page and open a sandbox.
 

@@ -24,17 +24,20 @@ _OPTIONS = (
     click.option(
         "--metrics",
         metavar="[HOST:]PORT",
+        hidden=True,
         help="Serve /metrics, /healthz and /readyz on this address.",
     ),
     click.option(
         "--metrics-token",
         metavar="SECRET",
         envvar=_TOKEN,
+        hidden=True,
         help="The token of /metrics; without --metrics, it is at the address of --http.",
     ),
     click.option(
         "--traces",
         is_flag=True,
+        hidden=True,
         help="Send traces to OTEL_EXPORTER_OTLP_ENDPOINT.",
     ),
     click.option(
@@ -42,6 +45,7 @@ _OPTIONS = (
         "quotas",
         multiple=True,
         metavar="NAME=VALUE",
+        hidden=True,
         help="Limit each caller over all servers of the store: sessions, starts_per_minute or "
         "stored_bytes, such as 5GB.",
     ),
@@ -49,6 +53,7 @@ _OPTIONS = (
         "--log-format",
         type=click.Choice(["text", "json"]),
         default="text",
+        hidden=True,
         help="The form of the log on stderr.",
     ),
 )

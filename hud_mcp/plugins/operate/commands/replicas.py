@@ -26,16 +26,19 @@ def replica_options(command: Any) -> Any:
             "--drain-s",
             type=click.FloatRange(0, min_open=True),
             metavar="SECONDS",
+            hidden=True,
             help="How long to wait at the end for sessions that cannot move. Default: 60.",
         ),
         click.option(
             "--replica-secret-file",
             metavar="FILE",
+            hidden=True,
             help=f"The secret of all replicas; or {_SECRET}.",
         ),
         click.option(
             "--advertise",
             metavar="URL",
+            hidden=True,
             help="Where other replicas reach this one. Default: the address of --http.",
         ),
         click.option(

@@ -63,7 +63,7 @@ def command() -> None:
 
 
 @command.command("info")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "as_json", is_flag=True, hidden=True, help="Print JSON.")
 @store_option
 def info(*, store: str | None, as_json: bool) -> None:
     """Show what a store holds, the space that it takes, and who uses it now."""

@@ -34,18 +34,25 @@ __all__ = ["command"]
 @click.option("--metadata", multiple=True, metavar="COLUMN", help="Keep this column as metadata.")
 @click.option(
     "--location",
+    hidden=True,
     type=click.Choice(LOCATIONS),
     default="end",
     help="For the scorer match: where the target must be.",
 )
-@click.option("--numeric", is_flag=True, help="For the scorer match: compare numbers by value.")
+@click.option(
+    "--numeric", hidden=True, is_flag=True, help="For the scorer match: compare numbers by value."
+)
 @click.option(
     "--case",
+    hidden=True,
     is_flag=True,
     help="For the scorers match and includes: compare upper and lower case exactly.",
 )
 @click.option(
-    "--several", is_flag=True, help="For the scorer choice: more than one choice may be right."
+    "--several",
+    hidden=True,
+    is_flag=True,
+    help="For the scorer choice: more than one choice may be right.",
 )
 @click.option("--gym", metavar="NAME", default="qa", help="The environment of the rows.")
 @click.option(

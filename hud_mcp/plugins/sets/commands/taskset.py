@@ -72,12 +72,15 @@ command.add_command(inspect_sets.command)
 )
 @click.option(
     "--size",
+    hidden=True,
     type=WholeNumber(1),
     metavar="N",
     default=100,
     help="The number of rows of a generated set.",
 )
-@click.option("--refresh", is_flag=True, help="Fetch the set's files again, and accept changes.")
+@click.option(
+    "--refresh", hidden=True, is_flag=True, help="Fetch the set's files again, and accept changes."
+)
 def import_command(name: str, **options: Any) -> None:
     """Import a public set by its NAME, such as WebVoyager or GAIA-level1.
 
@@ -102,7 +105,7 @@ def import_command(name: str, **options: Any) -> None:
 
 
 @command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON Lines.")
+@click.option("--json", "as_json", is_flag=True, hidden=True, help="Print JSON Lines.")
 def list_command(*, as_json: bool) -> None:
     """List the shipped sets, and the public sets that `hud-mcp taskset import` can import."""
     rows = [

@@ -42,6 +42,7 @@ PORT = 8199
 @click.option("--open", "opens", is_flag=True, help="Open the page in your browser.")
 @click.option(
     "--token",
+    hidden=True,
     metavar="SECRET",
     envvar="HUD_MCP_VIEW_TOKEN",
     help="The token that readers need. A HOST other than loopback requires one.",
@@ -50,6 +51,7 @@ PORT = 8199
 @click.option(
     "--allow-host",
     "hosts",
+    hidden=True,
     multiple=True,
     metavar="HOST",
     help="Also accept requests with this Host header.",

@@ -2,9 +2,11 @@
 
 import shlex
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from hud_mcp.cli.options import CommandT
 
 from hud_mcp.record.place import STORE_VARIABLE, is_store_named
 
@@ -12,8 +14,6 @@ if TYPE_CHECKING:
     from hud_mcp.store import Store
 
 __all__ = ["in_store", "is_there", "no_record_option", "store_option"]
-
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 def _refuse_record(_context: click.Context, _option: click.Parameter, given: str | None) -> None:
@@ -30,7 +30,7 @@ no_record_option = click.option(
 )
 
 
-def store_option(function: FunctionT) -> FunctionT:
+def store_option(function: CommandT) -> CommandT:
     """Give a command `--store`."""
     option = click.option(
         "--store",

@@ -13,16 +13,23 @@ from rich.console import Console
 
 from hud_mcp.base.egress import read_hosts
 from hud_mcp.cli.completion import complete_tasksets
-from hud_mcp.cli.filters import SEED, filter_option, split_option
-from hud_mcp.cli.finite import FiniteFloat, WholeNumber
 from hud_mcp.cli.help import Command
-from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.interruption import Interruption, watched_signals
+from hud_mcp.cli.options import (
+    SEED,
+    FiniteFloat,
+    WholeNumber,
+    allow_option,
+    filter_option,
+    in_store,
+    json_option,
+    split_option,
+    store_option,
+)
 from hud_mcp.cli.output import asks_here, cell, make_console, make_table, print_table
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.proved import Found, find_wanted
-from hud_mcp.cli.recording import in_store, store_option
 from hud_mcp.record.place import check_place
 from hud_mcp.registry import service
 from hud_mcp.rollout.checking.job import CheckOptions, Proof, begin_proof, resume_proof
@@ -91,7 +98,7 @@ _STYLES = {"proven": "green", "unproven": "yellow", "failed": "red"}
 )
 @allow_option
 @store_option
-@click.option("--json", "as_json", is_flag=True, hidden=True, help="Print one JSON object.")
+@json_option
 @click.option(
     "--verbose", is_flag=True, help="Print notes, and a line for each probe, even on a terminal."
 )

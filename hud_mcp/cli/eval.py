@@ -17,11 +17,17 @@ from hud_mcp.base.secrets import keep_to_itself
 from hud_mcp.cli.completion import complete_jobs, complete_sources, complete_tasksets
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.interruption import Interruption, watched_signals
-from hud_mcp.cli.options import field_groups, field_options, given_fields
+from hud_mcp.cli.options import (
+    field_groups,
+    field_options,
+    given_fields,
+    in_store,
+    no_record_option,
+    store_option,
+)
 from hud_mcp.cli.output import asks_here, cell, make_console
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.progress import Progress
-from hud_mcp.cli.recording import in_store, no_record_option, store_option
 from hud_mcp.cli.results import Results, load_results, print_results
 from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.needs import print_needs
+from hud_mcp.cli.options import json_option
 from hud_mcp.cli.output import cell, make_console
 from hud_mcp.environment import Environment
 from hud_mcp.environment.function import REGISTERED, Function
@@ -27,7 +28,7 @@ _FIELDS = ("name", "signature", "use", "of", "description", "weak")
 
 @click.command(cls=Command)
 @click.argument("source", required=False, metavar="[ENV|SOURCE]")
-@click.option("--json", "as_json", is_flag=True, hidden=True, help="Print JSON Lines.")
+@json_option
 def command(source: str | None, as_json: bool) -> None:  # noqa: FBT001  # click passes it by name
     """List the functions that a task's `setup` and `evaluate` may name.
 

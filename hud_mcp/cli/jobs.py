@@ -16,12 +16,18 @@ from hud_mcp.analysis.report import JobReport
 from hud_mcp.analysis.statistics import JobStatistics
 from hud_mcp.analysis.tries import TaskStatistics, outcome_class
 from hud_mcp.cli.completion import complete_jobs
-from hud_mcp.cli.finite import FiniteFloat, WholeNumber
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.job_comparison import comparison_json, load_comparison, print_comparison
 from hud_mcp.cli.job_groups import print_groupings
+from hud_mcp.cli.options import (
+    FiniteFloat,
+    WholeNumber,
+    in_store,
+    is_there,
+    json_option,
+    store_option,
+)
 from hud_mcp.cli.output import cell, make_console, make_table, number, print_table, tone_style, when
-from hud_mcp.cli.recording import in_store, is_there, store_option
 from hud_mcp.loading.protocols import PROTOCOL, recorded_protocol
 from hud_mcp.loading.provenance import LEFT_OUT, SETS, recorded_left_out
 from hud_mcp.record.job import Job
@@ -58,13 +64,7 @@ _PROOF = (
     multiple=True,
     help="Show the figures of JOB for groups of its tasks, instead of for each task.",
 )
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    hidden=True,
-    help="Print JSON; for a list, one line for each job.",
-)
+@json_option
 @store_option
 def command(jobs: tuple[str, ...], **options: Any) -> None:
     """List jobs, the newest first; or show one JOB. A unique beginning of its id is enough.

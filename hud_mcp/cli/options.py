@@ -1,19 +1,148 @@
 """Options of commands: derived from declared fields, and those that several commands have."""
 
+import math
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
 from click.core import ParameterSource
 from pydantic import BaseModel
 
-from hud_mcp.cli.finite import FiniteFloat, WholeNumber
+from hud_mcp.record.place import STORE_VARIABLE, is_store_named
 from hud_mcp.values.option import Declared, declared
 
-__all__ = ["field_groups", "field_options", "given_fields", "is_given"]
+if TYPE_CHECKING:
+    from hud_mcp.store import Store
+
+__all__ = [
+    "SEED",
+    "FiniteFloat",
+    "WholeNumber",
+    "allow_option",
+    "field_groups",
+    "field_options",
+    "filter_option",
+    "given_fields",
+    "in_store",
+    "is_given",
+    "is_there",
+    "json_option",
+    "no_record_option",
+    "split_option",
+    "store_option",
+]
+
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+
+
+class WholeNumber(click.IntRange):
+    """A range of integers; what is none is refused as no whole number."""
+
+    name = "whole number"
+
+
+class FiniteFloat(click.FloatRange):
+    """A range without `nan`, which is on no side of a bound, and `inf`, which JSON cannot hold."""
+
+    name = "number"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read it."""
+        found = float(super().convert(value, param, ctx))
+        if not math.isfinite(found):
+            self.fail(f"{found} is not a finite number.", param, ctx)
+        return found
+
+
+SEED = WholeNumber(0, 2**63 - 1)
+"""A seed as a record can hold it."""
+
+split_option = click.option(
+    "--split", metavar="NAME", help="Only tasks of one split or difficulty, such as hard."
+)
+"""The option that chooses tasks by the split or the difficulty in their metadata."""
+
+
+def filter_option(*names: str) -> Callable[[CommandT], CommandT]:
+    """Give a command the option that chooses tasks by a pattern, under these names."""
+    return click.option(
+        *names,
+        "pattern",
+        metavar="PATTERN",
+        help="Only tasks whose id, environment or template matches a shell pattern or contains "
+        "this text.",
+    )
+
+
+allow_option = click.option(
+    "--allow",
+    multiple=True,
+    metavar="HOST",
+    help="Let rows of tasks open this local or private host, such as localhost:8080.",
+)
+"""The option; the same for each command that holds sessions."""
+
+
+def _refuse_record(_context: click.Context, _option: click.Parameter, given: str | None) -> None:
+    """Say that `--record` is needed no more."""
+    if given is not None:
+        raise click.UsageError(
+            "There is no --record any more: every step is written before its reply, and waits "
+            "for no disk. Leave it out."
+        )
+
+
+no_record_option = click.option(
+    "--record", hidden=True, expose_value=False, callback=_refuse_record
+)
+
+
+def store_option(function: CommandT) -> CommandT:
+    """Give a command `--store`."""
+    option = click.option(
+        "--store",
+        metavar="URL",
+        hidden=True,
+        show_default=f"{STORE_VARIABLE}, else your own",
+        help="The record: a SQLite file, or a PostgreSQL URL.",
+    )
+    return option(function)
+
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, hidden=True, help="Print JSON, a line for each row."
+)
+"""The option of a command that prints JSON."""
+
+
+def in_store(command: str, named: str | None) -> str:
+    """A command as a person types it next, so that it reads the store of this one.
+
+    Args:
+        command: Without `--store`.
+        named: What `--store` named here, or None.
+    """
+    return command if named is None else f"{command} --store {shlex.quote(named)}"
+
+
+def is_there(store: "Store", named: str | None) -> bool:
+    """Whether there is a store to read; the user's own may not be there yet.
+
+    Args:
+        store: What is to be read.
+        named: What the user has called it.
+
+    Raises:
+        SourceNotFound: It was named, and is not there.
+    """
+    if is_store_named(named):
+        store.look_for_it()
+    return store.exists
 
 
 def field_options(

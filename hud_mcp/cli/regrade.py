@@ -15,12 +15,10 @@ from rich.text import Text
 from hud_mcp.analysis.tries import choose_runs, counting, outcome_class
 from hud_mcp.base.egress import read_hosts
 from hud_mcp.cli.completion import complete_jobs
-from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Command
-from hud_mcp.cli.hosts import allow_option
+from hud_mcp.cli.options import WholeNumber, allow_option, in_store, json_option, store_option
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.cli.process import raise_file_limit
-from hud_mcp.cli.recording import in_store, store_option
 from hud_mcp.cli.telling import Telling
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
@@ -68,9 +66,7 @@ _ROWS = 60
     help="The most gradings at one time.",
 )
 @click.option("--name", metavar="NAME", help="The new job's name.")
-@click.option(
-    "--json", "as_json", is_flag=True, hidden=True, help="Print JSON, one line for each run."
-)
+@json_option
 @allow_option
 @store_option
 def command(**options: Any) -> None:

@@ -13,8 +13,8 @@ from hud_mcp.analysis.statistics import JobStatistics
 from hud_mcp.analysis.tries import TaskStatistics, outcome_class
 from hud_mcp.base.text import clip
 from hud_mcp.cli.job_groups import print_means
+from hud_mcp.cli.options import in_store
 from hud_mcp.cli.output import WHY_CHARS, cell, make_table, print_table, tone_style
-from hud_mcp.cli.recording import in_store
 from hud_mcp.environment.task import Task
 from hud_mcp.loading.protocols import recorded_protocol
 from hud_mcp.loading.provenance import recorded_left_out

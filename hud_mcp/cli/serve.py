@@ -11,12 +11,15 @@ import click
 from hud_mcp.base.secrets import keep_to_itself
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.completion import complete_sources
-from hud_mcp.cli.filters import split_option
-from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.greeting import configured_arguments, is_watched
 from hud_mcp.cli.help import Command
-from hud_mcp.cli.hosts import allow_option
-from hud_mcp.cli.recording import no_record_option, store_option
+from hud_mcp.cli.options import (
+    WholeNumber,
+    allow_option,
+    no_record_option,
+    split_option,
+    store_option,
+)
 from hud_mcp.cli.serving import run
 from hud_mcp.cli.tokens import token_file_option
 from hud_mcp.cli.wires import read_wires

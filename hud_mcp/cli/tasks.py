@@ -7,9 +7,9 @@ import orjson
 
 from hud_mcp.base.lines import json_lines
 from hud_mcp.cli.completion import complete_tasksets
-from hud_mcp.cli.filters import filter_option, split_option
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.needs import environments_of, print_needs
+from hud_mcp.cli.options import filter_option, json_option, split_option
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.cli.sets import print_sets
 from hud_mcp.cli.startup import without_collecting
@@ -33,7 +33,7 @@ _AT_ONCE = 1_000
 @filter_option("--filter")
 @split_option
 @click.option("--show", metavar="ID", help="Show one full row, as TASK does.")
-@click.option("--json", "as_json", is_flag=True, hidden=True, help="Print JSON Lines.")
+@json_option
 def command(
     tasksets: tuple[str, ...],
     pattern: str | None,

@@ -9,8 +9,8 @@ from rich.text import Text
 from hud_mcp.analysis.tries import outcome_class
 from hud_mcp.cli.completion import complete_records
 from hud_mcp.cli.help import Command
+from hud_mcp.cli.options import is_there, json_option, store_option
 from hud_mcp.cli.output import cell, make_console, make_table, number, print_table, when
-from hud_mcp.cli.recording import is_there, store_option
 from hud_mcp.record.place import check_place
 from hud_mcp.session.log import configure_logging
 from hud_mcp.show.transcript import transcript
@@ -34,13 +34,7 @@ _LISTED = 20
 @click.command("trace", Command)
 @click.argument("trajectory", required=False, shell_complete=complete_records)
 @click.option("--full", is_flag=True, help="Show long texts in full.")
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    hidden=True,
-    help="Print the full record as JSON. Its receipt has the reward.",
-)
+@json_option
 @store_option
 def command(trajectory: str | None, **options: Any) -> None:
     """Show a TRAJECTORY, even while it runs. A unique beginning of its id is enough.

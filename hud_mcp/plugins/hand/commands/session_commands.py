@@ -11,11 +11,10 @@ import anyio
 import click
 import orjson
 
-from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Command
+from hud_mcp.cli.options import WholeNumber, json_option, store_option
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.cli.process import raise_file_limit
-from hud_mcp.cli.recording import store_option
 from hud_mcp.cli.sources import load
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.hand import commands
@@ -54,9 +53,7 @@ def _of_session(function: FunctionT) -> FunctionT:
             help="The session's id, or a unique beginning of it.",
         ),
         store_option,
-        click.option(
-            "--json", "as_json", is_flag=True, hidden=True, help="Print the whole reply, as JSON."
-        ),
+        json_option,
     )
     for option in reversed(options):
         function = option(function)
@@ -192,7 +189,7 @@ def answer_command(answer: str | None, file: str | None, **options: Any) -> None
 @click.command("ps", Command)
 @click.option("--all", "ended", is_flag=True, help="List ended sessions too.")
 @store_option
-@click.option("--json", "as_json", is_flag=True, hidden=True, help="Print JSON Lines.")
+@json_option
 def ps_command(*, ended: bool, store: str | None, as_json: bool) -> None:
     """List the open sessions and their server."""
     configure_logging("warning")

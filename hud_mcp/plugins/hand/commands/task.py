@@ -10,9 +10,8 @@ import anyio
 import click
 import orjson
 
-from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Group
-from hud_mcp.cli.recording import store_option
+from hud_mcp.cli.options import WholeNumber, json_option, store_option
 from hud_mcp.cli.sources import load
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.hand import commands
@@ -92,9 +91,7 @@ def _placed(function: FunctionT) -> FunctionT:
         click.option(
             "--out", metavar="FILE", hidden=True, help="Write the whole reply to a file, as JSON."
         ),
-        click.option(
-            "--json", "as_json", is_flag=True, hidden=True, help="Print the whole reply, as JSON."
-        ),
+        json_option,
     )
     for option in reversed(options):
         function = option(function)

@@ -7,13 +7,17 @@ import anyio
 import click
 
 from hud_mcp.base.egress import read_hosts
-from hud_mcp.cli.finite import FiniteFloat, WholeNumber
 from hud_mcp.cli.help import Group
-from hud_mcp.cli.hosts import allow_option
 from hud_mcp.cli.limits import read_limits
 from hud_mcp.cli.operator import read_operator_token
+from hud_mcp.cli.options import (
+    FiniteFloat,
+    WholeNumber,
+    allow_option,
+    no_record_option,
+    store_option,
+)
 from hud_mcp.cli.process import raise_file_limit
-from hud_mcp.cli.recording import no_record_option, store_option
 from hud_mcp.cli.serving import leave, private_stdout
 from hud_mcp.cli.sources import load, only_environment
 from hud_mcp.cli.startup import without_collecting

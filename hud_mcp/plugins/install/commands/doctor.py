@@ -11,6 +11,7 @@ import click
 import orjson
 
 from hud_mcp.cli.help import Command
+from hud_mcp.cli.options import json_option
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.loading.source import Source
 from hud_mcp.plugins.install import commands
@@ -50,7 +51,7 @@ _OF_BROWSERS = {"Playwright's driver", "Chromium"}
     metavar="URL",
     help="The store to test. Default: the store that other commands use.",
 )
-@click.option("--json", "as_json", is_flag=True, hidden=True, help="Print one JSON object.")
+@json_option
 def command(*, sources: Sequence[str], fix: bool, store: str | None, as_json: bool) -> None:
     """Test what this machine has: start programs, open a page and open a sandbox.
 

@@ -7,7 +7,7 @@ import click
 
 from hud_mcp.cli.completion import complete_records
 from hud_mcp.cli.help import Command
-from hud_mcp.cli.recording import store_option
+from hud_mcp.cli.options import store_option
 from hud_mcp.errors import SourceNotFound
 from hud_mcp.plugins.operate import commands
 from hud_mcp.record.place import check_place

@@ -13,8 +13,8 @@ import click
 
 from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.help import Group
+from hud_mcp.cli.options import json_option, store_option
 from hud_mcp.cli.output import asks_here, cell, make_console
-from hud_mcp.cli.recording import store_option
 from hud_mcp.cli.telling import Telling
 from hud_mcp.plugins.operate import commands
 from hud_mcp.plugins.operate.upkeep.values import Copied, Finding, Holdings, Pruned, Vacuumed
@@ -63,7 +63,7 @@ def command() -> None:
 
 
 @command.command("info")
-@click.option("--json", "as_json", is_flag=True, hidden=True, help="Print JSON.")
+@json_option
 @store_option
 def info(*, store: str | None, as_json: bool) -> None:
     """Show what a store holds, the space that it takes, and who uses it now."""

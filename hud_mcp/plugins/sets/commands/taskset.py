@@ -9,8 +9,8 @@ from typing import Any
 import click
 import orjson
 
-from hud_mcp.cli.finite import WholeNumber
 from hud_mcp.cli.help import Group
+from hud_mcp.cli.options import WholeNumber, json_option
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError, InvalidTask
@@ -105,7 +105,7 @@ def import_command(name: str, **options: Any) -> None:
 
 
 @command.command("list")
-@click.option("--json", "as_json", is_flag=True, hidden=True, help="Print JSON Lines.")
+@json_option
 def list_command(*, as_json: bool) -> None:
     """List the shipped sets, and the public sets that `hud-mcp taskset import` can import."""
     rows = [

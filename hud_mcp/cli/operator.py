@@ -9,7 +9,7 @@ from hud_mcp.session.caller import OPERATOR_TOKEN
 
 __all__ = ["hide_operator_token", "read_operator_token"]
 
-_TOKEN_CHARS = 16
+_OPERATOR_TOKEN_CHARS = 16
 """Shorter secrets are guessed."""
 
 _hidden: list[str] = []
@@ -40,9 +40,9 @@ def read_operator_token(file: str | None) -> str | None:
         except (OSError, UnicodeDecodeError) as exc:
             why = exc.strerror if isinstance(exc, OSError) else "it is not text"
             raise HudMcpError(f"--operator-token-file {file} cannot be read: {why}.") from None
-    if token is not None and len(token) < _TOKEN_CHARS:
+    if token is not None and len(token) < _OPERATOR_TOKEN_CHARS:
         raise HudMcpError(
-            f"The operator's token needs at least {_TOKEN_CHARS} characters; make one with "
+            f"The operator's token needs at least {_OPERATOR_TOKEN_CHARS} characters; make one with "
             "`openssl rand -hex 32`."
         )
     return token

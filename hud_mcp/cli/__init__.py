@@ -11,9 +11,8 @@ from click.shell_completion import CompletionItem
 
 from hud_mcp import __version__
 from hud_mcp.cli.help import shared_options
-from hud_mcp.cli.operator import hide_operator_token
-from hud_mcp.cli.process import discard_output
-from hud_mcp.cli.startup import interrupted_quietly, without_collecting
+from hud_mcp.cli.process import discard_output, interrupted_quietly, without_collecting
+from hud_mcp.cli.tokens import hide_operator_token
 from hud_mcp.errors import HudMcpError, name_known, sole_cause
 from hud_mcp.registry import Command, broken_plugins, find, load, names_of
 

@@ -26,10 +26,9 @@ from hud_mcp.cli.options import (
     store_option,
 )
 from hud_mcp.cli.output import asks_here, cell, make_console
-from hud_mcp.cli.process import raise_file_limit
+from hud_mcp.cli.process import raise_file_limit, without_collecting
 from hud_mcp.cli.progress import Progress
 from hud_mcp.cli.results import Results, load_results, print_results
-from hud_mcp.cli.startup import without_collecting
 from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.sets import find_sets
 from hud_mcp.record.job import Job

@@ -10,9 +10,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hud_mcp.cli.help import Command
-from hud_mcp.cli.needs import print_needs
 from hud_mcp.cli.options import json_option
 from hud_mcp.cli.output import cell, make_console
+from hud_mcp.cli.sources import print_needs
 from hud_mcp.environment import Environment
 from hud_mcp.environment.function import REGISTERED, Function
 from hud_mcp.loading.source import load_environments

@@ -1,11 +1,16 @@
 """How commands print: tables that fit a terminal, and whole lines where nobody looks."""
 
 import os
-from collections.abc import Sequence
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Self
+from typing import Self, TextIO
 
+import click
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
 from rich.table import Column, Table
@@ -17,6 +22,7 @@ from hud_mcp.values.outcome import Tone
 
 __all__ = [
     "WHY_CHARS",
+    "Telling",
     "asks_here",
     "cell",
     "make_console",
@@ -24,9 +30,11 @@ __all__ = [
     "number",
     "print_line",
     "print_table",
+    "telling_in_pipes",
     "tone_style",
     "when",
 ]
+
 
 WHY_CHARS = 240
 """Of a reason: it takes three lines of a terminal."""
@@ -217,3 +225,71 @@ def number(value: float | None) -> str:
 def when(at: datetime) -> str:
     """A time to the minute; records are in UTC."""
     return f"{at:%Y-%m-%d %H:%M}"
+
+
+_EVERY_S = 2.0
+
+
+class Telling:
+    """Says on standard error how far something is; nothing where it is soon done.
+
+    Args:
+        what: What is done, as in `exporting as jsonl`.
+        target: Where to; standard error by default.
+        every_s: How often at most, where nobody sees a line change.
+    """
+
+    def __init__(
+        self, what: str, *, target: TextIO | None = None, every_s: float = _EVERY_S
+    ) -> None:
+        self._what = what
+        self._target = target or sys.stderr
+        self._changes = self._target.isatty()
+        self._every_s = 0.1 if self._changes else every_s
+        self._told_s = time.monotonic()
+        self._has_told = False
+
+    def show(self, done: int, total: int, note: str = "") -> None:
+        """Say it, unless it was said a moment ago."""
+        now_s = time.monotonic()
+        if now_s - self._told_s < self._every_s:
+            return
+        self._told_s, self._has_told = now_s, True
+        line = f"{self._what}: {done}/{total}{f'; {note}' if note else ''}"
+        begin, end = ("\r\x1b[K", False) if self._changes else ("", True)
+        click.echo(f"{begin}{line}", file=self._target, nl=end)
+
+    def clear(self) -> None:
+        """Leave an empty line on a terminal."""
+        if self._changes and self._has_told:
+            click.echo("\r\x1b[K", file=self._target, nl=False)
+
+
+@contextmanager
+def telling_in_pipes(
+    say: Callable[[float], None], *, every_s: float, is_wanted: bool = True
+) -> Generator[None]:
+    """Call a function again and again while the body runs, with the seconds that have passed.
+
+    Args:
+        say: Prints a line; called on another thread.
+        every_s: How often.
+        is_wanted: Whether it is called at all.
+    """
+    if not is_wanted:
+        yield
+        return
+    over = threading.Event()
+    began_s = time.monotonic()
+
+    def tell() -> None:
+        while not over.wait(every_s):
+            say(time.monotonic() - began_s)
+
+    thread = threading.Thread(target=tell, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

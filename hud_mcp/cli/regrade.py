@@ -17,9 +17,8 @@ from hud_mcp.base.egress import read_hosts
 from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.options import WholeNumber, allow_option, in_store, json_option, store_option
-from hud_mcp.cli.output import cell, make_console, make_table, print_table
+from hud_mcp.cli.output import Telling, cell, make_console, make_table, print_table
 from hud_mcp.cli.process import raise_file_limit
-from hud_mcp.cli.telling import Telling
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError

@@ -21,13 +21,10 @@ from hud_mcp.base.listening import LOOPBACK, base_url, listen, port_of, read_add
 from hud_mcp.base.signals import Deadline, interruptible, stop_signals
 from hud_mcp.cli import surfaces
 from hud_mcp.cli.greeting import greet_over_http, greet_over_stdio
-from hud_mcp.cli.limits import read_limits
-from hud_mcp.cli.operator import read_operator_token
-from hud_mcp.cli.process import raise_file_limit
+from hud_mcp.cli.process import raise_file_limit, without_collecting
 from hud_mcp.cli.reloading import Reloading
-from hud_mcp.cli.sources import load
-from hud_mcp.cli.startup import without_collecting
-from hud_mcp.cli.tokens import quotas_of_tokens, read_tokens, with_operator
+from hud_mcp.cli.sources import load, read_limits
+from hud_mcp.cli.tokens import quotas_of_tokens, read_operator_token, read_tokens, with_operator
 from hud_mcp.cli.wires import Served, routes_of, running
 from hud_mcp.errors import HudMcpError
 from hud_mcp.record.place import check_place

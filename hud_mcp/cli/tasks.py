@@ -8,11 +8,10 @@ import orjson
 from hud_mcp.base.lines import json_lines
 from hud_mcp.cli.completion import complete_tasksets
 from hud_mcp.cli.help import Command
-from hud_mcp.cli.needs import environments_of, print_needs
 from hud_mcp.cli.options import filter_option, json_option, split_option
 from hud_mcp.cli.output import cell, make_console, make_table, print_table
-from hud_mcp.cli.sets import print_sets
-from hud_mcp.cli.startup import without_collecting
+from hud_mcp.cli.process import without_collecting
+from hud_mcp.cli.sources import environments_of, print_needs, print_sets
 from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import InvalidTask, SourceNotFound
 from hud_mcp.loading.sets import find_sets

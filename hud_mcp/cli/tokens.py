@@ -1,6 +1,7 @@
 """Bearer tokens: from options, the environment or a file, and whom each one names."""
 
 import logging
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,16 +13,19 @@ from hud_mcp.base.secrets import hide
 from hud_mcp.base.text import read_text_file
 from hud_mcp.cli import surfaces
 from hud_mcp.errors import HudMcpError
-from hud_mcp.session.caller import OPERATOR
+from hud_mcp.session.caller import OPERATOR, OPERATOR_TOKEN
 
 __all__ = [
     "QUOTA_NAMES",
+    "hide_operator_token",
     "quotas_of_tokens",
     "read_one_token",
+    "read_operator_token",
     "read_tokens",
     "token_file_option",
     "with_operator",
 ]
+
 
 logger = logging.getLogger(__name__)
 
@@ -159,3 +163,42 @@ def _check_length(secret: str, file: str | None) -> None:
             f"{place} needs at least {_TOKEN_CHARS} characters. Make one with `openssl rand "
             "-hex 32`."
         )
+
+
+_OPERATOR_TOKEN_CHARS = 16
+"""Shorter secrets are guessed."""
+
+_hidden: list[str] = []
+
+
+def hide_operator_token() -> None:
+    """Take the token out of this process's environment, which every child inherits."""
+    token = os.environ.pop(OPERATOR_TOKEN, None)
+    if token:
+        _hidden[:] = [token]
+
+
+def read_operator_token(file: str | None) -> str | None:
+    """Return the token that opens the operations of a server; None where nobody may call them.
+
+    Args:
+        file: A file that has it; else it is what the environment variable held.
+
+    Raises:
+        HudMcpError: The file cannot be read, or the token is too short to be a secret.
+    """
+    hide_operator_token()
+    token = _hidden[0] if _hidden else None
+    if file is not None:
+        hide(file)
+        try:
+            token = read_text_file(file).strip()
+        except (OSError, UnicodeDecodeError) as exc:
+            why = exc.strerror if isinstance(exc, OSError) else "it is not text"
+            raise HudMcpError(f"--operator-token-file {file} cannot be read: {why}.") from None
+    if token is not None and len(token) < _OPERATOR_TOKEN_CHARS:
+        raise HudMcpError(
+            f"The operator's token needs at least {_OPERATOR_TOKEN_CHARS} characters; make "
+            "one with `openssl rand -hex 32`."
+        )
+    return token

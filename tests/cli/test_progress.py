@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from rich.console import Console
 
+from hud_mcp.cli.output import Telling
 from hud_mcp.cli.progress import Progress
-from hud_mcp.cli.telling import Telling
 from hud_mcp.rollout.plan import PlannedRun, Rollout
 from hud_mcp.task import Task
 from hud_mcp.values.outcome import Outcome

@@ -11,8 +11,7 @@ from click.testing import CliRunner
 
 from hud_mcp.agents.model.options import read_system
 from hud_mcp.cli import main
-from hud_mcp.cli.operator import read_operator_token
-from hud_mcp.cli.tokens import read_tokens
+from hud_mcp.cli.tokens import read_operator_token, read_tokens
 from hud_mcp.errors import InvalidTask
 from hud_mcp.loading.contexts import read_contexts
 from hud_mcp.loading.sets import list_sets

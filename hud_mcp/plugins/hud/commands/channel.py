@@ -8,8 +8,6 @@ import click
 
 from hud_mcp.base.egress import read_hosts
 from hud_mcp.cli.help import Group
-from hud_mcp.cli.limits import read_limits
-from hud_mcp.cli.operator import read_operator_token
 from hud_mcp.cli.options import (
     FiniteFloat,
     WholeNumber,
@@ -17,11 +15,10 @@ from hud_mcp.cli.options import (
     no_record_option,
     store_option,
 )
-from hud_mcp.cli.process import raise_file_limit
+from hud_mcp.cli.process import raise_file_limit, without_collecting
 from hud_mcp.cli.serving import leave, private_stdout
-from hud_mcp.cli.sources import load, only_environment
-from hud_mcp.cli.startup import without_collecting
-from hud_mcp.cli.tokens import read_one_token, token_file_option
+from hud_mcp.cli.sources import load, only_environment, read_limits
+from hud_mcp.cli.tokens import read_one_token, read_operator_token, token_file_option
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.hud import commands
 from hud_mcp.record.place import check_place

@@ -14,8 +14,7 @@ import click
 from hud_mcp.cli.completion import complete_jobs
 from hud_mcp.cli.help import Group
 from hud_mcp.cli.options import json_option, store_option
-from hud_mcp.cli.output import asks_here, cell, make_console
-from hud_mcp.cli.telling import Telling
+from hud_mcp.cli.output import Telling, asks_here, cell, make_console
 from hud_mcp.plugins.operate import commands
 from hud_mcp.plugins.operate.upkeep.values import Copied, Finding, Holdings, Pruned, Vacuumed
 from hud_mcp.record.place import check_place, default_store_url, read_place

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from hud_mcp.cli.completion import complete_records
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.options import WholeNumber, store_option
-from hud_mcp.cli.telling import Telling
+from hud_mcp.cli.output import Telling
 from hud_mcp.errors import HudMcpError, did_you_mean, sole_cause
 from hud_mcp.plugins.view.export.exporting import Export, ExportSummary, Option, find_export, select
 from hud_mcp.record.place import check_place

@@ -16,9 +16,7 @@ from hud_mcp.agents.agent import BoundReached, JobHalted
 from hud_mcp.agents.model.options import ModelOptions, read_system
 from hud_mcp.base.contention import Contention, Pauses
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.models.job.prices import Prices
-from hud_mcp.plugins.models.job.rates import Rates
-from hud_mcp.plugins.models.job.spending import Spending
+from hud_mcp.plugins.models.job.spending import Prices, Rates, Spending
 from hud_mcp.record.model_turn import TokenUsage
 
 MILLION = TokenUsage(input=1_000_000, output=1_000_000)

@@ -1,8 +1,160 @@
 """What a job's requests have cost, and what they may."""
 
-from hud_mcp.agents.agent import BoundReached, JobHalted
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-__all__ = ["RunSpending", "Spending"]
+import anyio
+
+from hud_mcp.agents.agent import BoundReached, JobHalted
+from hud_mcp.errors import HudMcpError
+from hud_mcp.plugins.models.job import libraries
+from hud_mcp.plugins.models.job.options import ModelOptions
+from hud_mcp.record.model_turn import TokenUsage
+
+if TYPE_CHECKING:
+    from genai_prices import Usage
+
+__all__ = ["Prices", "Rates", "RunSpending", "Spending", "Ticket"]
+
+
+_MILLION = 1_000_000
+
+
+class Prices:
+    """The prices of one model.
+
+    Args:
+        options: Which model, and what it was said to cost.
+    """
+
+    def __init__(self, options: ModelOptions) -> None:
+        self._options = options
+
+    def need(self) -> None:
+        """Refuse a limit of cost where the model's price is not known.
+
+        Raises:
+            HudMcpError: It is not; the text says how to give it.
+        """
+        options = self._options
+        limited = options.max_cost_usd is not None or options.max_cost_per_run_usd is not None
+        if limited and self.cost(TokenUsage(input=_MILLION, output=_MILLION)) is None:
+            raise HudMcpError(
+                f"The price of {options.name} is not known, so its cost cannot be limited. Give "
+                "it by --price IN,OUT, in US dollars for a million tokens, or leave out "
+                "--max-cost and --max-cost-per-run. No request was sent."
+            )
+
+    def cost(self, usage: TokenUsage) -> float | None:
+        """What a reply cost, in US dollars; None where that is not known.
+
+        A price that was given counts for every token of the input, cached ones too.
+        """
+        if usage.input is None or usage.output is None:
+            return None
+        if (price := self._options.price) is not None:
+            return (usage.input * price[0] + usage.output * price[1]) / _MILLION
+        counted = libraries.genai_prices.Usage(
+            input_tokens=usage.input,
+            output_tokens=usage.output,
+            cache_read_tokens=usage.cached or 0,
+            cache_write_tokens=usage.cache_write or 0,
+        )
+        return self._listed(counted)
+
+    def _listed(self, usage: "Usage") -> float | None:
+        options = self._options
+        calculate = libraries.genai_prices.calc_price
+        try:
+            if options.provider != "openai-compatible":
+                found = calculate(usage, options.model, provider_id=options.provider)
+            else:
+                found = calculate(usage, options.model, provider_api_url=options.base_url)
+        except (LookupError, ValueError):
+            return None
+        return float(found.total_price)
+
+
+_MINUTE_S = 60.0
+
+
+@dataclass
+class Ticket:
+    """One request that was let through.
+
+    Attributes:
+        at_s: When, by the clock.
+        tokens: How many it takes: a guess, until its reply says so.
+    """
+
+    at_s: float
+    tokens: int
+
+    def take(self, tokens: int) -> None:
+        """Say how many it took."""
+        self.tokens = tokens
+
+
+class Rates:
+    """Lets requests through, first come, first served; each minute, as many as it may.
+
+    Args:
+        rpm: Requests a minute; None for any number.
+        tpm: Tokens a minute; None for any number.
+        now: The clock, in seconds.
+        pause: Waits for so many seconds.
+    """
+
+    def __init__(
+        self,
+        rpm: int | None = None,
+        tpm: int | None = None,
+        *,
+        now: Callable[[], float] = anyio.current_time,
+        pause: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        self._rpm = rpm
+        self._tpm = tpm
+        self._now = now
+        self._pause = pause
+        self._recent: deque[Ticket] = deque()
+        self._turn = anyio.Lock()
+
+    async def admit(self, tokens: int, check: Callable[[], None] = lambda: None) -> Ticket:
+        """Wait until a request may be made.
+
+        One of more tokens than a minute has is let through alone.
+
+        Args:
+            tokens: How many it is expected to take.
+            check: Called once it may be made; what it raises is raised, and it is not counted.
+
+        Returns:
+            Its ticket, whose `tokens` is to be set to what it took.
+
+        If this call is cancelled, no request is counted.
+        """
+        async with self._turn:
+            while (wait_s := self._wait_s(tokens)) > 0:
+                await self._pause(wait_s)
+            check()
+            ticket = Ticket(self._now(), tokens)
+            self._recent.append(ticket)
+            return ticket
+
+    def _wait_s(self, tokens: int) -> float:
+        """How long to wait before looking again; 0 where the request may be made now."""
+        now = self._now()
+        while self._recent and now - self._recent[0].at_s >= _MINUTE_S:
+            self._recent.popleft()
+        if not self._recent:
+            return 0.0
+        full = self._rpm is not None and len(self._recent) >= self._rpm
+        if self._tpm is not None:
+            full |= sum(ticket.tokens for ticket in self._recent) + tokens > self._tpm
+        return max(0.001, self._recent[0].at_s + _MINUTE_S - now) if full else 0.0
 
 
 class Spending:

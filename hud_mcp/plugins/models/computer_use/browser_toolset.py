@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hud_mcp.errors import InvalidAction, did_you_mean
-from hud_mcp.plugins.models.computer_use.anthropic_input import (
+from hud_mcp.plugins.models.computer_use.anthropic import (
     POINTED,
     clicked,
     hold_keys,

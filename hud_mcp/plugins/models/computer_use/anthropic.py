@@ -18,14 +18,15 @@ from hud_mcp.plugins.models.computer_use.frame import (
     Box,
     Frame,
     Wanted,
+    block_of,
     hold,
     key_names,
     pause,
     picture,
+    pointer_in,
     press,
     take,
 )
-from hud_mcp.plugins.models.computer_use.results import block_of, pointer_in
 from hud_mcp.values.action import (
     Action,
     ClickAction,

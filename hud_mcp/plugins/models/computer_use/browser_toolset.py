@@ -22,8 +22,15 @@ from hud_mcp.plugins.models.computer_use.anthropic import (
     waited,
     wheel,
 )
-from hud_mcp.plugins.models.computer_use.frame import Frame, Wanted, picture, press, take
-from hud_mcp.plugins.models.computer_use.results import block_of, matching_lines
+from hud_mcp.plugins.models.computer_use.frame import (
+    Frame,
+    Wanted,
+    block_of,
+    matching_lines,
+    picture,
+    press,
+    take,
+)
 from hud_mcp.values.action import (
     Action,
     ClickAction,

@@ -8,8 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hud_mcp.errors import InvalidAction, clipped, did_you_mean
-from hud_mcp.plugins.models.computer_use.frame import Frame, Wanted, key_names, pause, picture, take
-from hud_mcp.plugins.models.computer_use.results import data_url
+from hud_mcp.plugins.models.computer_use.frame import (
+    Frame,
+    Wanted,
+    data_url,
+    key_names,
+    pause,
+    picture,
+    take,
+)
 from hud_mcp.values.action import (
     Action,
     ClickAction,

@@ -17,9 +17,9 @@ from waiting import PATIENCE_S
 import hud_mcp
 import hud_mcp.environment
 from hud_mcp.cli import main
+from hud_mcp.plugins.install.clients.bundle import LINKED, install_link
 from hud_mcp.plugins.install.clients.client import CLIENTS, Machine
 from hud_mcp.plugins.install.clients.entry import Entry
-from hud_mcp.plugins.install.clients.links import LINKED, install_link
 from hud_mcp.plugins.view import subscriptions
 from hud_mcp.record.recorded_turn import TURN_BYTES, TURN_BYTES_IN_ALL, TURNS
 from hud_mcp.server import core_tool as reported

@@ -11,10 +11,10 @@ from hud_mcp.cli.help import Command
 from hud_mcp.cli.sources import load
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidConfiguration
 from hud_mcp.plugins.install import commands
+from hud_mcp.plugins.install.clients.bundle import LINKED, install_link
 from hud_mcp.plugins.install.clients.change import Change, Configuration
 from hud_mcp.plugins.install.clients.client import CLIENTS, Client, Machine
 from hud_mcp.plugins.install.clients.entry import Entry, kept_variables, serve_arguments
-from hud_mcp.plugins.install.clients.links import LINKED, install_link
 from hud_mcp.plugins.install.commands.clients import (
     config_option,
     configuration,

@@ -16,10 +16,16 @@ from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.loading.source import Source
 from hud_mcp.plugins.install import commands
 from hud_mcp.plugins.install.commands.first_browser import shown_progress
-from hud_mcp.plugins.install.machine.examination import examine
-from hud_mcp.plugins.install.machine.finding import Finding
 from hud_mcp.plugins.install.machine.installing import install, still_missing
-from hud_mcp.plugins.install.machine.need import BUBBLEWRAP, FONTS, OPENGL, Need, find_browser_needs
+from hud_mcp.plugins.install.machine.need import (
+    BUBBLEWRAP,
+    FONTS,
+    OPENGL,
+    Finding,
+    Need,
+    examine,
+    find_browser_needs,
+)
 from hud_mcp.plugins.install.machine.packages import PackageManager
 from hud_mcp.plugins.install.machine.places import EXTRA, OPENGL_FINDING, look_at_fonts
 from hud_mcp.registry import service

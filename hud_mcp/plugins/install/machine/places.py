@@ -16,8 +16,7 @@ import hud_mcp
 from hud_mcp.base.listening import LOOPBACK, listen, port_of
 from hud_mcp.errors import HudMcpError
 from hud_mcp.plugins.gymnasium.world.opengl import OPENGL_VARIABLE, choose_opengl
-from hud_mcp.plugins.install.machine.finding import Finding
-from hud_mcp.plugins.install.machine.need import FONTS, OPENGL
+from hud_mcp.plugins.install.machine.need import FONTS, OPENGL, Finding
 from hud_mcp.plugins.install.machine.programs import command_for
 from hud_mcp.record.place import default_store_url
 from hud_mcp.store import Store

@@ -10,8 +10,7 @@ import anyio
 
 from hud_mcp import __version__
 from hud_mcp.errors import EnvironmentFailed
-from hud_mcp.plugins.install.machine.finding import Finding
-from hud_mcp.plugins.install.machine.need import BUBBLEWRAP, Need
+from hud_mcp.plugins.install.machine.need import BUBBLEWRAP, Finding, Need
 from hud_mcp.plugins.install.machine.packages import PackageManager
 from hud_mcp.plugins.install.machine.platforms import SYSTEM, is_wsl1
 from hud_mcp.sandbox import Sandbox, SandboxOptions

@@ -10,18 +10,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.plugins.gymnasium.world.spec import Gymnasium
 from hud_mcp.plugins.install.machine.places import (
+    look_at_browser,
     look_at_clock,
     look_at_extras,
     look_at_fonts,
     look_at_opengl,
     look_at_ports,
-    look_at_store,
-)
-from hud_mcp.plugins.install.machine.platforms import refusal
-from hud_mcp.plugins.install.machine.programs import (
-    look_at_browser,
     look_at_python,
     look_at_sandbox,
+    look_at_store,
+    refusal,
 )
 from hud_mcp.worlds.browser import Browser
 from hud_mcp.worlds.browser.chromium import Chromium, find_chromium

@@ -16,7 +16,6 @@ from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.loading.source import Source
 from hud_mcp.plugins.install import commands
 from hud_mcp.plugins.install.commands.first_browser import shown_progress
-from hud_mcp.plugins.install.machine.installing import install, still_missing
 from hud_mcp.plugins.install.machine.need import (
     BUBBLEWRAP,
     FONTS,
@@ -26,7 +25,7 @@ from hud_mcp.plugins.install.machine.need import (
     examine,
     find_browser_needs,
 )
-from hud_mcp.plugins.install.machine.packages import PackageManager
+from hud_mcp.plugins.install.machine.packages import PackageManager, install, still_missing
 from hud_mcp.plugins.install.machine.places import EXTRA, OPENGL_FINDING, look_at_fonts
 from hud_mcp.registry import service
 from hud_mcp.session.log import configure_logging

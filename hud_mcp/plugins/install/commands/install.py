@@ -38,6 +38,7 @@ def _variables(
 
 
 @click.command(
+    "install",
     cls=Command,
     epilog=f"CLIENT is one of: {', '.join(CLIENTS)}. Without one, the command lists them.",
 )
@@ -122,7 +123,7 @@ def _change(client: Client, held: Configuration, name: str, entry: Entry, *, for
         HudMcpError: The name is taken by another server, and nobody has forced it.
     """
     if held.content is None and not client.is_on(Machine.here()):
-        click.echo(f"{client.title} has left nothing here yet; its configuration is made.")
+        click.echo(f"{client.title} has no configuration here yet. hud-mcp creates one.")
     change = held.with_entry(name, entry)
     if change.is_empty:
         click.echo(f"{client.title} has this server already: {held.path}")

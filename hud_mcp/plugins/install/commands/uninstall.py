@@ -17,10 +17,10 @@ from hud_mcp.plugins.install.commands.clients import (
     write,
 )
 
-__all__ = ["command"]
+__all__ = ["uninstall_command"]
 
 
-@click.command(cls=Command, epilog=f"CLIENT is one of: {', '.join(CLIENTS)}.")
+@click.command("uninstall", cls=Command, epilog=f"CLIENT is one of: {', '.join(CLIENTS)}.")
 @click.argument("client")
 @name_option
 @config_option
@@ -28,7 +28,9 @@ __all__ = ["command"]
 @click.option(
     "--force", is_flag=True, help="Remove the entry of that name even if it starts another command."
 )
-def command(client: str, name: str, config: str | None, *, dry_run: bool, force: bool) -> None:
+def uninstall_command(
+    client: str, name: str, config: str | None, *, dry_run: bool, force: bool
+) -> None:
     """Remove hud-mcp from the configuration of a CLIENT. Other entries stay as they are."""
     chosen, held = configuration(client, config)
     former = held.find(name)

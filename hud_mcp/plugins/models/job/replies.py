@@ -28,6 +28,13 @@ __all__ = [
 ]
 
 
+REDIRECTED = "redirected"
+"""The code of the error that stands for a redirect."""
+
+UNREADABLE = "unreadable_reply"
+"""The code of the error that stands for a reply in which there is none."""
+
+
 class Failure(Enum):
     """A failure of a request; its value is how often such a request is made at the most."""
 
@@ -221,10 +228,6 @@ def _error(exc: Exception) -> Mapping[str, Any]:
 
 Json = dict[str, Any]
 
-REDIRECTED = "redirected"
-"""The code of the error that stands for a redirect."""
-UNREADABLE = "unreadable_reply"
-"""The code of the error that stands for a reply in which there is none."""
 
 _ERRORS = range(400, 600)
 _NEEDED = {"id": "", "object": "chat.completion", "created": 0, "model": ""}

@@ -12,7 +12,7 @@ PLUGIN = Plugin(
             "Let a client start hud-mcp: Claude, Cursor, VS Code, Codex and others.",
         ),
         "uninstall": Command(
-            "hud_mcp.plugins.install.commands.uninstall:uninstall_command",
+            "hud_mcp.plugins.install.commands.install:uninstall_command",
             "Take hud-mcp out of a client's configuration.",
         ),
         "bundle": Command(

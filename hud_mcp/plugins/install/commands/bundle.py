@@ -11,7 +11,7 @@ from hud_mcp.cli.help import Command
 from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.install.clients.bundle import Bundle, own_wheel
 from hud_mcp.plugins.install.clients.entry import serve_arguments
-from hud_mcp.plugins.install.commands.clients import name_option
+from hud_mcp.plugins.install.commands.install import name_option
 
 __all__ = ["command"]
 

@@ -1,6 +1,9 @@
 """`hud-mcp install`: a client starts what is installed here, and it is tried at once."""
 
+import json
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -13,18 +16,109 @@ from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidConfiguration
 from hud_mcp.plugins.install import commands
 from hud_mcp.plugins.install.clients.bundle import LINKED, install_link
 from hud_mcp.plugins.install.clients.change import Change, Configuration
-from hud_mcp.plugins.install.clients.client import CLIENTS, Client, Machine
-from hud_mcp.plugins.install.clients.entry import Entry, kept_variables, serve_arguments
-from hud_mcp.plugins.install.commands.clients import (
-    config_option,
-    configuration,
-    dry_run_option,
-    name_option,
-    show,
-    write,
-)
+from hud_mcp.plugins.install.clients.client import CLIENTS, Client, Machine, find_client
+from hud_mcp.plugins.install.clients.entry import Entry, is_own, kept_variables, serve_arguments
 
-__all__ = ["command"]
+__all__ = [
+    "command",
+    "config_option",
+    "configuration",
+    "dry_run_option",
+    "name_option",
+    "show",
+    "uninstall_command",
+    "write",
+]
+
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    if not _NAME.fullmatch(value):
+        raise click.BadParameter(f"{value!r} has other characters than letters, digits, - and _.")
+    return value
+
+
+name_option = click.option(
+    "--name",
+    metavar="NAME",
+    default="hud-mcp",
+    show_default=True,
+    callback=_name,
+    help="The server's name in the client.",
+)
+config_option = click.option(
+    "--config",
+    metavar="FILE",
+    help="The configuration file. Default: your own, where the client reads it.",
+)
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show the change; change nothing.")
+
+
+def configuration(client_name: str, file: str | None) -> tuple[Client, Configuration]:
+    """A client, and its configuration as it is.
+
+    Raises:
+        SourceNotFound: There is no such client.
+        InvalidConfiguration: Its configuration cannot be read.
+    """
+    client = find_client(client_name)
+    path = client.file(Machine.here()) if file is None else Path(file)
+    return client, Configuration(client, path)
+
+
+def show(change: Change) -> None:
+    """Show what is to change, as `diff -u` does."""
+    for line in change.lines():
+        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+        click.secho(line, fg=colour)
+
+
+def write(change: Change) -> Path | None:
+    """Write a change; tell where the former content is, and return it.
+
+    Raises:
+        HudMcpError: The file cannot be written.
+    """
+    try:
+        backup = change.write()
+    except OSError as exc:
+        raise HudMcpError(f"{change.path} cannot be written: {exc.strerror}.") from exc
+    click.echo(f"Written: {change.path}")
+    if backup is not None:
+        click.echo(f"Backup: {backup}")
+    return backup
+
+
+@click.command("uninstall", cls=Command, epilog=f"CLIENT is one of: {', '.join(CLIENTS)}.")
+@click.argument("client")
+@name_option
+@config_option
+@dry_run_option
+@click.option(
+    "--force", is_flag=True, help="Remove the entry of that name even if it starts another command."
+)
+def uninstall_command(
+    client: str, name: str, config: str | None, *, dry_run: bool, force: bool
+) -> None:
+    """Remove hud-mcp from the configuration of a CLIENT. Other entries stay as they are."""
+    chosen, held = configuration(client, config)
+    former = held.find(name)
+    if former is None:
+        click.echo(f"{chosen.title} has no server {name!r}: {held.path}")
+        return
+    if not is_own(former) and not force:
+        raise HudMcpError(
+            f"The server {name!r} of {held.path} is not hud-mcp: "
+            f"{json.dumps(former, default=str)}. Remove it with --force. Nothing was written."
+        )
+    change = held.without_entry(name)
+    show(change)
+    if dry_run:
+        click.echo("Nothing was written: --dry-run.")
+        return
+    write(change)
 
 
 def _variables(

@@ -29,7 +29,7 @@ PLUGIN = Plugin(
         ),
     },
     services={
-        "platform refusal": "hud_mcp.plugins.install.machine.places:refusal",
+        "platform refusal": "hud_mcp.plugins.install.machine.platforms:refusal",
         "offer browser": "hud_mcp.plugins.install.commands.first_browser:offer_browser",
     },
 )

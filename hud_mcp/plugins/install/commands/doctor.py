@@ -22,11 +22,10 @@ from hud_mcp.plugins.install.machine.need import (
     OPENGL,
     Finding,
     Need,
-    examine,
     find_browser_needs,
 )
 from hud_mcp.plugins.install.machine.packages import PackageManager, install, still_missing
-from hud_mcp.plugins.install.machine.places import EXTRA, OPENGL_FINDING, look_at_fonts
+from hud_mcp.plugins.install.machine.places import EXTRA, OPENGL_FINDING, examine, look_at_fonts
 from hud_mcp.registry import service
 from hud_mcp.session.log import configure_logging
 

@@ -21,20 +21,23 @@ from hud_mcp import __version__
 from hud_mcp.base.listening import LOOPBACK, listen, port_of
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
 from hud_mcp.plugins.gymnasium.world.opengl import OPENGL_VARIABLE, choose_opengl
+from hud_mcp.plugins.gymnasium.world.spec import Gymnasium
 from hud_mcp.plugins.install.machine.need import BUBBLEWRAP, FONTS, OPENGL, Finding, Need
 from hud_mcp.plugins.install.machine.packages import PackageManager
+from hud_mcp.plugins.install.machine.platforms import SYSTEM, is_wsl1, refusal
 from hud_mcp.record.place import default_store_url
 from hud_mcp.sandbox import Sandbox, SandboxOptions
 from hud_mcp.store import Store
+from hud_mcp.worlds.browser import Browser
 from hud_mcp.worlds.browser.chromium import Chromium, browser_advice, find_chromium, sandbox_problem
 from hud_mcp.worlds.browser.driver import driver_complaint, missing_library, package_of
+from hud_mcp.worlds.shell.spec import Shell
 
 __all__ = [
     "EXTRA",
     "OPENGL_FINDING",
-    "SYSTEM",
     "command_for",
-    "is_wsl1",
+    "examine",
     "look_at_browser",
     "look_at_clock",
     "look_at_extras",
@@ -44,7 +47,6 @@ __all__ = [
     "look_at_python",
     "look_at_sandbox",
     "look_at_store",
-    "refusal",
 ]
 
 
@@ -306,43 +308,33 @@ def _open_namespaces() -> str:
     return ""
 
 
-SYSTEM = "Linux" if sys.platform.startswith("linux") else platform.system()
-"""The operating system, as people call it; macOS is Darwin."""
-
-_INSTEAD = {
-    "Windows": "Run hud-mcp in WSL 2",
-    "Darwin": "Run the image (docs/container.md)",
-    "Linux": "Use WSL 2: `wsl --set-version DISTRIBUTION 2`",
-}
-
-
-def is_wsl1() -> bool:
-    """Whether this is the first WSL, which has no namespaces."""
-    try:
-        release = Path("/proc/sys/kernel/osrelease").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return "Microsoft" in release and "WSL2" not in release
-
-
-def refusal(world: Any, system: str = SYSTEM) -> str | None:
-    """Why a world can never be opened on an operating system, and what to do; None where it can.
+async def examine(environments: Iterable[Any], store: str | None) -> AsyncGenerator[Finding]:
+    """Look at one thing after the other.
 
     Args:
-        world: The declaration of the world.
-        system: The operating system.
+        environments: What is to be run: what these need, and is not there, has failed.
+        store: Where the record is; the usual place where it is None.
     """
-    isolation = getattr(getattr(world, "options", None), "isolation", None)
-    falls_back = getattr(
-        world, "falls_back", False
-    )  # to the machine itself, which its author allowed
-    if not world.runs_commands or isolation != "bwrap" or falls_back:
-        return None
-    if system == "Linux" and not is_wsl1():
-        return None
-    name = "WSL 1" if system == "Linux" else {"Darwin": "macOS"}.get(system, system)
-    return (
-        f"Its shell is isolated by bubblewrap, which {name} cannot run. "
-        f"{_INSTEAD.get(system, _INSTEAD['Darwin'])}, or declare isolation='none' where the agent "
-        "is trusted."
+    served = list(environments)
+    worlds = [each.world for each in served]
+    needs_browser = any(isinstance(world, Browser) for world in worlds)
+    needs_shell = any(
+        isinstance(world, Shell) and world.options.isolation == "bwrap" for world in worlds
     )
+    yield look_at_python()
+    async for finding in look_at_browser(needed=needs_browser):
+        yield finding
+    yield look_at_fonts(needed=needs_browser)
+    async for finding in look_at_sandbox(needed=needs_shell):
+        yield finding
+    for finding in look_at_opengl():
+        yield finding
+    yield await look_at_store(store)
+    yield look_at_ports()
+    yield look_at_clock()
+    wanted = ["gymnasium"] if any(isinstance(world, Gymnasium) for world in worlds) else []
+    for finding in look_at_extras(wanted):
+        yield finding
+    for environment in served:
+        if (why := refusal(environment.world)) is not None:
+            yield Finding.lack(f"environment {environment.name}", why, "", needed=True)

@@ -16,8 +16,8 @@ __all__ = ["Offer", "download_chromium", "offer_of"]
 _SHELL = "chromium-headless-shell"
 _ABOUT = "some 120 MB"
 """What Playwright's own has had for some versions, where nobody can be asked."""
-_MIB = 1024 * 1024
-_ASK_BOUND_S = 10.0
+_DOWNLOAD_MIB = 1024 * 1024
+_CHROMIUM_ASK_BOUND_S = 10.0
 _DRY_BOUND_S = 60
 _URL = re.compile(r"Download url:\s+(https://\S+)")
 _PERCENT = re.compile(r"(?P<percent>\d+)% of (?P<size>[\d.]+ \w+)")
@@ -60,11 +60,11 @@ def _playwright_size() -> str | None:
         found = _URL.search(said)
         if found is None:
             return None
-        reply = libraries.httpx.head(found[1], timeout=_ASK_BOUND_S, follow_redirects=True)
+        reply = libraries.httpx.head(found[1], timeout=_CHROMIUM_ASK_BOUND_S, follow_redirects=True)
         size = int(reply.headers.get("content-length", "0"))
     except (OSError, subprocess.TimeoutExpired, libraries.httpx.HTTPError, ValueError):
         return None
-    return f"{size / _MIB:.0f} MB" if reply.is_success and size else None
+    return f"{size / _DOWNLOAD_MIB:.0f} MB" if reply.is_success and size else None
 
 
 def download_chromium(progress: Progress | None = None) -> str | None:

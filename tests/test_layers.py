@@ -43,7 +43,7 @@ VALUES, DECLARATIONS, SANDBOX, PARTS, RECORD, LIFE = 1, 2, 3, 4, 5, 6
 
 EXCEPTIONS = {
     (
-        "plugins.install.machine.examination",
+        "plugins.install.machine.places",
         "plugins.gymnasium.world.spec",
     ): "the registry finds it, once its table names it",
     (

@@ -8,8 +8,7 @@ import orjson
 from hud_mcp.agents.agent import Agent, BoundReached, Reply
 from hud_mcp.errors import InvalidAction
 from hud_mcp.plugins.models.computer_use import Frame, Wanted
-from hud_mcp.plugins.models.computer_use.frame import picture
-from hud_mcp.plugins.models.computer_use.frame import pointer_in
+from hud_mcp.plugins.models.computer_use.frame import picture, pointer_in
 from hud_mcp.plugins.models.job import libraries
 from hud_mcp.plugins.models.job.computers import STAND_IN, Computer
 from hud_mcp.plugins.models.job.tools import refused_result

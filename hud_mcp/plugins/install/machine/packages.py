@@ -249,7 +249,6 @@ def still_missing(who: str, needs: list[Need], manager: PackageManager | None) -
 _SHELL = "chromium-headless-shell"
 _ABOUT = "some 120 MB"
 """What Playwright's own has had for some versions, where nobody can be asked."""
-_DOWNLOAD_MIB = 1024 * 1024
 _CHROMIUM_ASK_BOUND_S = 10.0
 _DRY_BOUND_S = 60
 _URL = re.compile(r"Download url:\s+(https://\S+)")
@@ -297,7 +296,7 @@ def _playwright_size() -> str | None:
         size = int(reply.headers.get("content-length", "0"))
     except (OSError, subprocess.TimeoutExpired, libraries.httpx.HTTPError, ValueError):
         return None
-    return f"{size / _DOWNLOAD_MIB:.0f} MB" if reply.is_success and size else None
+    return f"{size / _MIB:.0f} MB" if reply.is_success and size else None
 
 
 def download_chromium(progress: Progress | None = None) -> str | None:

@@ -15,8 +15,7 @@ from hud_mcp.plugins.models.job.history import History, read_arguments
 from hud_mcp.plugins.models.job.options import ModelOptions
 from hud_mcp.plugins.models.job.replies import failed_here
 from hud_mcp.plugins.models.job.requests import Reply, Requests
-from hud_mcp.plugins.models.job.screen import Screen
-from hud_mcp.plugins.models.job.tools import defined_tools, refused_result, tool_result
+from hud_mcp.plugins.models.job.tools import Screen, defined_tools, refused_result, tool_result
 from hud_mcp.record.values import utc_now
 from hud_mcp.session.caller import LOOK
 from hud_mcp.values.call import CANCEL_TASK, RESPONSE, TASK_STATUS

@@ -45,7 +45,7 @@ CORE = {
 
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""A disk without space, of whoever's file: the output's too."""
+"""The errors of a full disk. The output can be on it too."""
 
 
 def _commands() -> Mapping[str, Command]:
@@ -111,7 +111,7 @@ class _Commands(click.Group):
 
 
 def _discard_full_output() -> None:
-    """Where it is the output that has no room, the process must not fail on it again."""
+    """Drop output that finds no room, so that the process does not fail on it again."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -45,7 +45,7 @@ __all__ = ["command"]
 _RECORDED = (
     "sources", "pattern", "split", "seed", "repeat", "timeout", "allow", "max_concurrent", "given",
 )  # fmt: skip
-"""What a resumed check takes from its record."""
+"""The options that a resumed check takes from its record."""
 
 _STYLES = {"proven": "green", "unproven": "yellow", "failed": "red"}
 
@@ -204,7 +204,7 @@ async def _prove(
 
 
 def _missed(done: Rollout) -> str | None:
-    """What a probe was to get, where it got something else."""
+    """Return the expected result of a probe that got another."""
     if done.reward is None:
         return None
     return read_probe(done.planned.task).missed(done.reward)
@@ -226,7 +226,7 @@ def _conclude(
 
 
 def _by_set(proof: Proof, verdicts: Sequence[TaskVerdict]) -> dict[str, dict[str, int]]:
-    """How many tasks of each set have each verdict, where there are several sets."""
+    """Return the number of tasks with each verdict for each of several sets."""
     told = {each.task: each for each in verdicts}
     return {
         name: _counts([told[task_id] for task_id in ids if task_id in told])

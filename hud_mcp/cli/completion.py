@@ -1,4 +1,4 @@
-"""What a shell completes: names of tasksets and sources, ids of jobs and trajectories."""
+"""The completions of a shell: names of tasksets and sources, ids of jobs and trajectories."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -51,7 +51,7 @@ def _fitting(names: Iterable[tuple[str, str]], incomplete: str, *, files: bool =
 
 
 def _recorded(ctx: click.Context, read: Callable[[Any], Any]) -> list[tuple[str, str]]:
-    """What a store has; nothing where it cannot be read: a shell has no place for errors."""
+    """Return the ids of a store. An unreadable store has none, as a shell cannot show errors."""
     named = ctx.params.get("store")
     try:
         check_place(named)

@@ -74,7 +74,7 @@ def _rows(environments: Iterable[Environment]) -> Iterable[dict[str, Any]]:
 
 
 def _owner(function: Function, environment: Environment) -> str:
-    """What a function comes with: every answer, a kind of world, or one environment."""
+    """The owner of a function: every answer, a kind of world, or one environment."""
     if function is REGISTERED.get(function.name):
         return "answers"
     is_worlds = function in environment.world.functions

@@ -1,4 +1,4 @@
-"""What `hud-mcp serve` tells a person who started it on a terminal, and no client."""
+"""The greeting of `hud-mcp serve` for a person who started it on a terminal."""
 
 import json
 import os

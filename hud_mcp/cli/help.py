@@ -127,7 +127,7 @@ class Command(click.Command):
             yield from self._written(ctx, name, value, f"--config {file}")
 
     def _written(self, ctx: click.Context, name: str, value: Any, where: str) -> Iterator[str]:
-        """Yield an option as it is written on a command line."""
+        """Yield the words of an option on a command line."""
         name, _, key = name.partition(".")
         option = self._named(ctx, name, where)
         if key:

@@ -23,7 +23,7 @@ _WORLDS = {
     "none": "questions and answers",
 }
 _NAME = "starter"
-"""What the environment is called in the files that are copied."""
+"""The name of the environment in the copied files."""
 
 _TEST = "test_env.py"
 
@@ -78,7 +78,7 @@ def _named(name: str | None, folder: Path) -> str:
 
 
 def _files(world: str, name: str) -> dict[str, str]:
-    """What is written, by its path in the folder."""
+    """Return the written files by their paths in the folder."""
     shipped = shipped_folder("scaffolds")
     found = {
         path.relative_to(shipped / world).as_posix(): path
@@ -92,14 +92,14 @@ def _files(world: str, name: str) -> dict[str, str]:
 
 
 def _python() -> str:
-    """What starts the interpreter that has this package."""
+    """Return the command of the interpreter that has this package."""
     found = shutil.which("python")
     is_ours = found is not None and Path(found).absolute().parent == Path(sys.executable).parent
     return "python" if is_ours else shlex.quote(sys.executable)
 
 
 def _next(folder: Path, world: str) -> str:
-    """What to do with it, command by command."""
+    """Return the next commands for a person."""
     steps = [] if folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(folder))}"]
     if world == "gymnasium" and importlib.util.find_spec("gymnasium") is None:
         steps.append("pip install 'hud-mcp[gymnasium]'")

@@ -11,7 +11,7 @@ from hud_mcp.base.signals import stop_signals
 __all__ = ["Interruption", "watched_signals"]
 
 _PATIENCE = 2
-"""Signals that a command may take to end in order; the one after ends it as it is."""
+"""The number of signals that end a command in order. The next one kills it."""
 
 
 class Interruption:

@@ -1,4 +1,4 @@
-"""What `hud-mcp jobs JOB JOB` prints: how jobs differ from the first, and which tasks flipped."""
+"""The output of `hud-mcp jobs JOB JOB`: differences from the first job, and flipped tasks."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -163,7 +163,7 @@ def _print_flips(console: Console, jobs: Sequence[Job], found: Comparison) -> No
 
 
 def _result(found: TaskResult | None) -> str:
-    """What a task came to in a job, in a word and a number."""
+    """Return the result of a task in a job, as a word and a number."""
     if found is None:
         return "-"
     if found.wanted > 1:

@@ -1,4 +1,4 @@
-"""What `hud-mcp jobs JOB --by` prints: a table for each thing that runs are grouped by."""
+"""The output of `hud-mcp jobs JOB --by`: a table for each grouping of the runs."""
 
 from collections.abc import Iterable
 

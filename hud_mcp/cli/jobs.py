@@ -182,7 +182,7 @@ def _print_list(
 
 
 def _beside(figures: JobStatistics) -> str:
-    """What a job's line says of its plan: what is foreign to it, or that there is none."""
+    """Return the note about a job's plan: its foreign runs, or that it has no plan."""
     foreign = f", {figures.foreign} foreign" if figures.foreign else ""
     foreign += f", {figures.pruned} pruned" if figures.pruned else ""
     return f"{foreign}, unplanned" if figures.planned is False else foreign
@@ -270,7 +270,7 @@ def _print_job(
 
 
 def _removed(job: Job, runs: Iterable[TrajectorySummary]) -> Iterable[str]:
-    """What of a job was pruned, a line for each time."""
+    """Yield a line for each pruning of a job."""
     if job.pruned is not None:
         yield f"The job was {job.pruned}."
         return
@@ -339,7 +339,7 @@ def _lines(row: TaskStatistics, by_id: dict[str, TrajectorySummary]) -> Iterable
 
 
 def _line(run: TrajectorySummary, *, label: str = "") -> list[Text]:
-    """A run's cells; one that does not count is dim, and its label says why."""
+    """Return the cells of a run. A run that does not count is dim, and its label has the reason."""
     outcome = run.outcome if run.erased and run.outcome else outcome_class(run)
     style = "dim" if label else "" if outcome.tone == "good" else tone_style(outcome.tone)
     seconds = _seconds(run)

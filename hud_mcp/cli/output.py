@@ -1,4 +1,4 @@
-"""How commands print: tables that fit a terminal, and whole lines where nobody looks."""
+"""The output of commands: tables that fit a terminal, and whole lines in a pipe."""
 
 import os
 import sys
@@ -37,13 +37,13 @@ __all__ = [
 
 
 WHY_CHARS = 240
-"""Of a reason: it takes three lines of a terminal."""
+"""The length of a printed reason: three lines of a terminal."""
 
 _BETWEEN = 2
 _LEAST_CHARS = 10
 """A text that is cut to fewer says nothing; then a table is not a table any more."""
 _AT_ONCE_CHARS = 4
-"""So that several long texts are cut alike."""
+"""The step of a cut. Small steps cut several long texts alike."""
 
 _UNFOLDED = 100_000
 """Columns of a pipe: a line that is folded cannot be searched or cut."""
@@ -67,7 +67,7 @@ class _LastingConsole(Console):
 
 
 def make_console(*, lasting: bool = False, stderr: bool = False) -> Console:
-    """A console on standard output, as wide as the terminal; a pipe folds nothing.
+    """Create a console that is as wide as the terminal. In a pipe, it folds nothing.
 
     Args:
         lasting: Whether the work goes on where whoever read the output has left; else the command
@@ -131,7 +131,7 @@ def print_table(console: Console, table: Table, *, whole: str, least: Sequence[s
 
 @dataclass(frozen=True)
 class _Shown:
-    """A column as it is printed; `wide` is its heading's and its cells' width, or what is left."""
+    """A printed column. `wide` is the width of its heading and cells, or the room that is left."""
 
     name: str
     cells: Sequence[Text]
@@ -157,7 +157,7 @@ def _width(columns: Sequence[_Shown]) -> int:
 
 
 def _cut_to(columns: list[_Shown], width: int, whole: str) -> list[_Shown] | None:
-    """Cut texts, the widest first, until a table is so wide; None where ids and numbers are wider.
+    """Cut texts, the widest first, to fit a width. Return None if ids and numbers are wider.
 
     Numbers are never cut: half of one is another one.
     """
@@ -192,7 +192,7 @@ def _as_text(shown: object) -> Text:
 
 
 def cell(text: str, style: str = "") -> Text:
-    """A text that others chose, as it is: no markup in it is obeyed, and no escape."""
+    """Show untrusted text literally. Markup and escape codes are not interpreted."""
     return Text(visible_line(text), style=style)
 
 
@@ -218,7 +218,7 @@ def tone_style(tone: Tone) -> str:
 
 
 def number(value: float | None) -> str:
-    """A reward as tables show it; nothing where there is none."""
+    """Return a reward for a table; an empty text for None."""
     return "" if value is None else f"{value:.3f}"
 
 
@@ -231,7 +231,7 @@ _EVERY_S = 2.0
 
 
 class Telling:
-    """Says on standard error how far something is; nothing where it is soon done.
+    """The progress of a task on standard error. A quick task prints nothing.
 
     Args:
         what: What is done, as in `exporting as jsonl`.

@@ -1,4 +1,4 @@
-"""What a command does to the process that it runs in."""
+"""The process of a command: its signals, files, output and garbage collection."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""What `hud-mcp eval` shows while it runs: a few lines that say the same at 10 and 10,000 runs.
+"""The progress of `hud-mcp eval`: a few lines, which suit 10 runs and 10,000.
 
 On a terminal they are drawn over and over; elsewhere, and with `--verbose`, each run that
 ended is a line.
@@ -26,7 +26,7 @@ __all__ = ["Progress", "run_name"]
 _SHOWN = 4
 """Runs under way that are named."""
 _PAUSE_S = 10.0
-"""After so long without an end, a pipe is told what goes on."""
+"""The time without an ended run after which a pipe gets a line."""
 _QUICK = 1.0
 """Runs a second from which a tenth of a run a minute is nothing."""
 _RECENT = 64
@@ -34,7 +34,7 @@ _RECENT = 64
 
 
 class Progress:
-    """Runs as they begin and end.
+    """The progress of runs as they begin and end.
 
     Args:
         console: Where it is shown.

@@ -1,4 +1,4 @@
-"""What `hud-mcp check` is given: environments and tasksets, each by name or path."""
+"""The subjects of `hud-mcp check`: environments and tasksets, each by name or path."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ __all__ = ["Found", "find_wanted"]
 
 @dataclass(frozen=True)
 class Found:
-    """What is to be checked, and where it is.
+    """The tasks that a check proves, and their environments.
 
     Attributes:
         wanted: The tasks, and what is known of others.
@@ -48,7 +48,7 @@ def find_wanted(
     *,
     split: str | None = None,
 ) -> Found:
-    """Find what is to be checked.
+    """Find the tasks of a check.
 
     Args:
         given: Sources and tasksets.
@@ -100,7 +100,7 @@ def find_wanted(
 
 
 def _meant(given: Sequence[str]) -> tuple[list[str], str]:
-    """What is given, with files for `all`; and what `all` leaves out, in a line."""
+    """Return the subjects with files for `all`, and a line about the sets that `all` leaves out."""
     if not any(map(is_all, given)):
         return list(given), ""
     paths = {
@@ -110,7 +110,7 @@ def _meant(given: Sequence[str]) -> tuple[list[str], str]:
 
 
 def _place(given: str) -> Path | None:
-    """The file of tasks that is meant; None where it is an environment.
+    """Return the file of tasks for a name; None for an environment.
 
     Raises:
         UsageError: It is on another server.

@@ -77,7 +77,7 @@ class Reloading:
         return stamps_of(inputs_of(self._environments, self._tasks))
 
     def _load(self, sessions: Any) -> None:
-        """Serve what the files say; what they say wrongly is told, and changes nothing."""
+        """Serve the changed files. A mistake in them is logged, and changes nothing."""
         options = self._options
         try:
             with forgotten(python_files(self._environments)):

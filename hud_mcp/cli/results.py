@@ -1,4 +1,4 @@
-"""What `hud-mcp eval` shows at its end: a row a task, the figures, and what was not expected."""
+"""The results of `hud-mcp eval`: a row for each task, the figures, and the unexpected runs."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -31,14 +31,14 @@ _NAMED = 4
 """Tasks that are named beside the reason that they share."""
 _EXPECTED = "expected: what the taskset's `validation` says that this agent gets."
 _REASONS = 8
-"""Why tasks were left out: more reasons are in the job's own page."""
+"""The number of printed reasons for tasks that were left out. The job's page has all."""
 _ROWS = 20
 """A longer table is not read; then only failures are shown, up to as many rows."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """What a job amounts to, and whether that was expected.
+    """The results of a job, and whether they were expected.
 
     Attributes:
         job: The job.
@@ -64,25 +64,25 @@ class Results:
 
     @property
     def wanted(self) -> int:
-        """How many runs there are to be."""
+        """The number of planned runs."""
         return self.figures.wanted
 
     @property
     def unexpected(self) -> int:
-        """How many of them did not end as expected, or did not begin."""
+        """The number of runs that did not end as expected, or did not begin."""
         return sum(self.unexpected_of(row) for row in self.figures.tasks)
 
     @property
     def to_resume(self) -> int:
-        """How many of them a resumed job runs again."""
+        """The number of runs that a resumed job runs again."""
         return self.figures.to_resume
 
     def unexpected_of(self, row: TaskStatistics) -> int:
-        """How many of a task's runs did not end as expected, or did not begin."""
+        """Return the number of a task's runs that did not end as expected, or did not begin."""
         return row.not_begun + sum(not self._is_expected(self.runs[i]) for i in row.runs)
 
     def failures_of(self, row: TaskStatistics) -> int:
-        """How many of a task's runs are unexpected; or, where any reward will do, did not pass."""
+        """Return the number of a task's unexpected runs; else of those that did not pass."""
         missed = row.scored - row.passed if self.expected.get(row.task) is None else 0
         return max(self.unexpected_of(row), missed)
 
@@ -213,7 +213,7 @@ def _print_reasons(
     rows: Sequence[TaskStatistics],
     told: Collection[tuple[str, str]],
 ) -> None:
-    """Print what went wrong, each reason once, below the table: it is as long as it is."""
+    """Print the failures below the table, each reason once and in full."""
     found: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         for style, text in _reasons(results, row):
@@ -237,7 +237,7 @@ def _print_reasons(
 
 
 def _reasons(results: Results, row: TaskStatistics) -> Iterator[tuple[str, str]]:
-    """What there is to say of a task's runs, each with its colour."""
+    """Return the remarks about a task's runs, each with its colour."""
     for run_id in row.runs:
         run = results.runs[run_id]
         if (why := results.failed_agents.get(run.id) or _why(run)) is not None:

@@ -1,4 +1,4 @@
-"""What `hud-mcp serve` does: one server, on stdio or over HTTP, from its start to its end."""
+"""One server of `hud-mcp serve`, on stdio or over HTTP, from its start to its end."""
 
 import asyncio
 import logging
@@ -40,11 +40,11 @@ logger = logging.getLogger(__name__)
 
 _SIGNALLED = {"sigint": 130, "sigterm": 143}
 _LEAVE_S = 0.3
-"""How long tasks that are left over may take to end. Everything is recorded by then."""
+"""The time in which leftover tasks may end. Everything is recorded by then."""
 
 
 def run(options: dict[str, Any], streams: Any) -> int:
-    """Serve until it is told to end.
+    """Serve until a signal or the client ends it.
 
     Args:
         options: The command's, by name; `greeted` where somebody reads what a terminal is told.
@@ -217,7 +217,7 @@ async def _serve_stdio(
 
 
 def _status(reason: "StopReason") -> int:
-    """What the process ends with, by why serving on stdio ended."""
+    """Return the exit status for the reason why serving on stdio ended."""
     return _SIGNALLED.get(reason.value, 0)
 
 

@@ -1,4 +1,4 @@
-"""What a command serves: environments by what names them, and the tasks that go with them."""
+"""The sources of a command: environments, tasksets and limits, by what people write."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -135,7 +135,7 @@ def _print_next(console: Console, sets: Sequence[ListedSet]) -> None:
 
 
 def _difficulty(each: ListedSet) -> str:
-    """How many tasks are how hard: the usual words first, and in their order."""
+    """Return the number of tasks of each difficulty, the usual words first and in order."""
     ordered = [*_LEVELS, *(name for name in each.difficulties if name not in _LEVELS)]
     return ", ".join(
         f"{count} {name}" for name in ordered if (count := each.difficulties.get(name))

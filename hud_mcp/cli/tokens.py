@@ -36,7 +36,7 @@ _QUOTA_WORDS: Final = re.compile(rf"(?:\s+(?:{'|'.join(QUOTA_NAMES)})=\S+)+$")
 _TOKEN_CHARS = 8
 """Shorter secrets are guessed."""
 _NAMED_TOKEN = re.compile(r"([A-Za-z0-9_-]+)=([^=].*)")
-"""What follows the first = is a secret, unless it is the padding of one in base64."""
+"""A name, `=` and a secret. A trailing `=` is padding of base64, and separates nothing."""
 
 token_file_option = click.option(
     "--token-file",
@@ -89,13 +89,13 @@ def quotas_of_tokens(file: str | None) -> dict[str, str]:
 
 
 def _split(item: str) -> tuple[str, str]:
-    """Whom a token names, and its secret, which may hold = itself, as base64 does."""
+    """Return the principal and the secret of a token. The secret may hold `=`, as base64 does."""
     named = _NAMED_TOKEN.fullmatch(item)
     return (named[1], named[2]) if named else ("token", item)
 
 
 def read_one_token(given: str | None, file: str | None, *, check: bool = True) -> str | None:
-    """Read the one token that a command takes; None where none is given.
+    """Read the one token of a command; None if none is given.
 
     Args:
         given: On the command line or in the environment.
@@ -179,7 +179,7 @@ def hide_operator_token() -> None:
 
 
 def read_operator_token(file: str | None) -> str | None:
-    """Return the token that opens the operations of a server; None where nobody may call them.
+    """Return the token of a server's operations; None if nobody may call them.
 
     Args:
         file: A file that has it; else it is what the environment variable held.

@@ -68,7 +68,7 @@ _BUILD_S = 600.0
 _NOT_OF_A_WHEEL = frozenset(
     {"INSTALLER", "REQUESTED", "RECORD", "direct_url.json", "uv_cache.json"}
 )
-"""What installers add to the folder of metadata."""
+"""The files that installers add to the folder of metadata."""
 _FIRST = (1980, 1, 1, 0, 0, 0)
 """The date of all files: the same content makes the same bytes."""
 
@@ -171,7 +171,7 @@ if __name__ == "__main__":
 
 @dataclass(frozen=True)
 class Bundle:
-    """What goes into one file.
+    """The contents of a bundle.
 
     Attributes:
         name: What clients call it.
@@ -215,7 +215,7 @@ class Bundle:
             return archive.namelist()
 
     def _placed(self, argument: str) -> str:
-        """An argument as it is where the bundle is; the files that it names go in."""
+        """Return an argument with its path in the bundle, and add the files that it names."""
         place, colon, name = argument.rpartition(":")
         whole = Path(argument)
         if whole.is_absolute() and whole.exists():
@@ -225,7 +225,7 @@ class Bundle:
         return argument
 
     def _take(self, path: Path) -> str:
-        """Where a source or a taskset is in the bundle."""
+        """Return the path of a source or a taskset in the bundle."""
         if path.is_file() and path.suffix != ".py":
             inside = self._free(f"tasksets/{path.stem}") + path.suffix
             self._files[inside] = path

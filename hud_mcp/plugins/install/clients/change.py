@@ -23,7 +23,7 @@ _LINE_CHARS = 160
 
 @dataclass(frozen=True)
 class Change:
-    """What one file is to hold instead of what it holds.
+    """A change of one file.
 
     Attributes:
         path: The file; where that is a link, what it leads to.
@@ -48,7 +48,7 @@ class Change:
             yield line if len(line) <= _LINE_CHARS else f"{line[: _LINE_CHARS - 1]}…"
 
     def write(self) -> Path | None:
-        """Keep a backup, then put the new content in place whole; return where the backup is.
+        """Keep a backup, replace the file as a whole, and return the path of the backup.
 
         Raises:
             HudMcpError: The file is no longer as it was read, and stays as it is.
@@ -80,7 +80,7 @@ class Change:
 
 
 class Configuration:
-    """What one client starts.
+    """The configuration of one client.
 
     Args:
         client: Whose it is.
@@ -108,7 +108,7 @@ class Configuration:
             raise InvalidConfiguration(f"{self.path}, {exc} It stays as it was.") from None
 
     def find(self, name: str) -> Any:
-        """The entry of a name, as it is written; None where there is none."""
+        """Return the written entry of a name; None if it has none."""
         value: Any = self._value
         for key in (*self._client.keys, name):
             value = cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None

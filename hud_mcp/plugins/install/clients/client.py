@@ -14,7 +14,7 @@ __all__ = ["CLIENTS", "Client", "Machine", "find_client"]
 
 @dataclass(frozen=True)
 class Machine:
-    """Whose files are looked for, and on what system.
+    """The person and the system whose files are looked for.
 
     Attributes:
         platform: As `sys.platform` has it: `linux`, `darwin` or `win32`.
@@ -38,7 +38,7 @@ class Machine:
 
     @property
     def settings(self) -> Path:
-        """Where programs with windows keep their settings."""
+        """Return the folder in which programs with windows keep their settings."""
         if self.platform == "win32":
             return self.folder("APPDATA", "AppData", "Roaming")
         if self.platform == "darwin":

@@ -1,4 +1,4 @@
-"""What a client is told to start: an absolute command, its arguments and its environment."""
+"""The entry of a client's configuration: an absolute command, its arguments and its environment."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -38,14 +38,14 @@ class Entry:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def value(self, client: Client) -> dict[str, Any]:
-        """What stands in the configuration of a client."""
+        """Return the entry as a client's configuration has it."""
         kind = {"type": "stdio"} if client.has_type else {}
         env = {"env": dict(self.env)} if self.env else {}
         return {**kind, "command": self.command, "args": list(self.args), **env}
 
     @classmethod
     def read(cls, value: Any) -> "Entry":
-        """What a configuration says, as a client reads it.
+        """Read an entry of a configuration as its client does.
 
         Raises:
             InvalidConfiguration: It names no command.

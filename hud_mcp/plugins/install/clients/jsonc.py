@@ -1,4 +1,4 @@
-"""JSON with comments: one member is put into a text or taken out, and the rest stays as it is.
+"""Edit JSON with comments: add or remove one member, and leave the rest of the text unchanged.
 
 Editors let people write comments and trailing commas into their settings. An edit here is a few
 characters at one place; what was not to change is compared afterwards.
@@ -25,7 +25,7 @@ _DEEPEST = 200
 
 @dataclass(frozen=True)
 class Member:
-    """A name and a value of an object.
+    """One member of an object.
 
     Attributes:
         name: The name.
@@ -59,12 +59,12 @@ class Node:
     members: list[Member] = field(default_factory=list[Member])
 
     def member(self, name: str) -> Member | None:
-        """The last member of a name, which is the one that counts."""
+        """Return the last member of a name, which JSON readers use."""
         return next((each for each in reversed(self.members) if each.name == name), None)
 
 
 def parse(text: str) -> Node | None:
-    """Read a text; None where there is nothing in it but blanks and comments.
+    """Read a text; None if it has only blanks and comments.
 
     Raises:
         InvalidConfiguration: It is not JSON; the text says where, and what was expected.
@@ -81,7 +81,7 @@ def parse(text: str) -> Node | None:
 
 
 def comments_of(text: str) -> Iterator[tuple[int, int]]:
-    """Where each comment of a text that can be read begins and ends."""
+    """Return the start and the end of each comment of a valid text."""
     at = 0
     while at < len(text):
         if text[at] == '"':
@@ -105,7 +105,7 @@ class _Reader:
         return found.end() if found else at
 
     def fault(self, at: int, expected: str) -> InvalidConfiguration:
-        """What is wrong at a place."""
+        """Create the error for a place in the text."""
         line = self._text.count("\n", 0, at) + 1
         column = at - self._text.rfind("\n", 0, at)
         rest = self._text[at:].split("\n", 1)[0].strip()[:20]
@@ -207,7 +207,7 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def drop(text: str, path: Sequence[str]) -> str:
-    """Take the member at a path away; a text without it stays as it is.
+    """Remove the member at a path. A text without it stays unchanged.
 
     Raises:
         InvalidConfiguration: The text is not JSON.
@@ -310,7 +310,7 @@ def _without_member(text: str, node: Node, number: int) -> str:
 
 
 def _start_of_lead(text: str, member: Member, end: int) -> int:
-    """Where a member's own white space begins; another's line keeps its end."""
+    """Return the start of a member's white space. The line before keeps its end."""
     start = member.start
     while start and text[start - 1] in " \t":
         start -= 1
@@ -342,7 +342,7 @@ def _render(text: str, value: Any, indent: str) -> str:
 
 
 def _member_indent(text: str, node: Node) -> str:
-    """What stands before the members of an object that begin a line."""
+    """Return the white space before members of an object that begin a line."""
     for member in node.members:
         line = text[text.rfind("\n", 0, member.start) + 1 : member.start]
         if not line.strip():
@@ -356,7 +356,7 @@ def _indent_at(text: str, at: int) -> str:
 
 
 def _unit(text: str) -> str:
-    """By how much the first line that is indented is; two blanks where none is."""
+    """Return the indent of the first indented line; two blanks if no line is indented."""
     for line in text.splitlines():
         blank = line[: len(line) - len(line.lstrip(" \t"))]
         if blank and line.lstrip().startswith('"'):

@@ -1,4 +1,4 @@
-"""TOML: one table is put into a text or taken out, and the rest stays as it is."""
+"""Edit TOML: add or remove one table, and leave the rest of the text unchanged."""
 
 import re
 import tomllib
@@ -47,7 +47,7 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def drop(text: str, path: Sequence[str]) -> str:
-    """Take what is at a path away; a text without it stays as it is.
+    """Remove the table at a path. A text without it stays unchanged.
 
     Raises:
         InvalidConfiguration: The text is not TOML.

@@ -25,7 +25,7 @@ _LOG_CHARS = 2000
 
 @dataclass(frozen=True)
 class Trial:
-    """One task that was graded.
+    """A graded task of a trial.
 
     Attributes:
         environment: Whose task it was.

@@ -57,7 +57,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Show the change; 
 
 
 def configuration(client_name: str, file: str | None) -> tuple[Client, Configuration]:
-    """A client, and its configuration as it is.
+    """Return a client and its present configuration.
 
     Raises:
         SourceNotFound: There is no such client.
@@ -233,7 +233,7 @@ def _change(client: Client, held: Configuration, name: str, entry: Entry, *, for
 
 
 def _environments(sources: Sequence[str], tasksets: Sequence[str]) -> list[Any]:
-    """Load what is to be served: a mistake in it is told before anything is shown or written."""
+    """Load the sources. A mistake in them is reported before anything is shown or written."""
     first = next((n for n, each in enumerate(sources) if each.startswith("-")), len(sources))
     return load(sources[:first], tasksets)[0]
 
@@ -283,7 +283,7 @@ def _try(client: Client, change: Change, name: str) -> None:
 
 
 def _list() -> None:
-    """Show the clients, whether each is here, and where it is configured."""
+    """List the clients, whether each is installed here, and the path of its configuration."""
     machine = Machine.here()
     click.echo(f"{'client':16}{'here':6}configuration")
     for client in CLIENTS.values():

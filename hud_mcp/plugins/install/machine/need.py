@@ -1,4 +1,4 @@
-"""What the machine lacks, and the packages that bring it."""
+"""The needs of environments, the findings about a machine, and missing packages."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -60,7 +60,7 @@ OPENGL = Need(
 
 
 def browser_fault() -> str | None:
-    """Why no browser can be driven; None where one was, to its first breath and its last."""
+    """Return the reason why a browser cannot start; None if one started and stopped."""
 
     async def launch() -> None:
         browser = await Chromium.launch(find_chromium())
@@ -74,7 +74,7 @@ def browser_fault() -> str | None:
 
 
 def find_browser_needs() -> Iterator[Need]:
-    """What is missing for a browser.
+    """Yield the missing parts of a browser.
 
     Raises:
         EnvironmentFailed: A Chromium was named that is not there.
@@ -95,7 +95,7 @@ State = Literal["ok", "failed", "absent"]
 
 
 class Finding(BaseModel):
-    """What was looked at, how it is, and what to do."""
+    """A finding about the machine, with advice."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -106,10 +106,10 @@ class Finding(BaseModel):
 
     @classmethod
     def ok(cls, name: str, said: str, do: str = "") -> "Finding":
-        """Of what works."""
+        """Create a finding about something that works."""
         return cls(name=name, state="ok", said=said, do=do)
 
     @classmethod
     def lack(cls, name: str, said: str, do: str, *, needed: bool) -> "Finding":
-        """Of what does not work, or is not there."""
+        """Create a finding about something that fails or is missing."""
         return cls(name=name, state="failed" if needed else "absent", said=said, do=do)

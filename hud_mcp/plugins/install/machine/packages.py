@@ -33,7 +33,7 @@ _BOUND_S = 1800
 _ASK_BOUND_S = 60
 _MIB = 1024 * 1024
 _COMPLAINTS = ("E:", "W: Failed to fetch", "Error", "sudo:")
-"""How the lines begin that tell what went wrong; apt-get update warns, and goes on."""
+"""The beginnings of lines about errors. `apt-get update` warns and goes on."""
 
 _APT_STATUS = re.compile(r"(?:dl|pm)status:[^:]*:(?P<percent>[\d.]+):(?P<what>.*)")
 _DNF_SIZE = re.compile(r"[Dd]ownload size: ([\d.]+ ?\w+)")
@@ -45,7 +45,7 @@ _OPTIONS = {
 
 
 class PackageManager:
-    """The system's package manager.
+    """The package manager of the system.
 
     Args:
         name: Its command.
@@ -76,7 +76,7 @@ class PackageManager:
         return list(dict.fromkeys(self._first_known(p.split("|")) for p in wanted))
 
     def size(self, packages: list[str]) -> str | None:
-        """How much would be downloaded, for people; None where it cannot tell."""
+        """Return the size of the download as text; None if the package manager cannot tell."""
         if self.name == "apt-get":
             said = self._ask("install", "--print-uris", *_OPTIONS["apt-get"][:3], *packages)
             sizes = [line.split()[2] for line in said.splitlines() if line.startswith("'")]
@@ -92,7 +92,7 @@ class PackageManager:
             self._run("update", "-qq")
 
     def install(self, packages: list[str], progress: Progress | None = None) -> None:
-        """Install them; what does not work is found out by whoever looks for them.
+        """Install the packages. The caller checks afterwards whether they work.
 
         Args:
             packages: From `choose`.
@@ -107,14 +107,14 @@ class PackageManager:
             self._run("install", *_OPTIONS.get(self.name, ()), *known, progress=progress)
 
     def command(self, packages: list[str]) -> str:
-        """What a person types instead."""
+        """Return the command that a person types instead."""
         sudo = "sudo " if self._has_sudo and not self._is_root else ""
         if self.name == "apt-get":
             return f"{sudo}apt-get update && {sudo}apt-get install -y {' '.join(packages)}"
         return f"{sudo}{self.name} install {' '.join(packages)}"
 
     def advice(self, packages: list[str]) -> str:
-        """What a person does instead, in a sentence."""
+        """Return a sentence about the command that a person types instead."""
         who = "" if self._is_root or self._has_sudo else " as root"
         return f"Run this{who}, then try again:\n    {self.command(packages)}"
 
@@ -175,7 +175,7 @@ class PackageManager:
 
 
 def _take(line: str, told: list[str], progress: Progress | None) -> None:
-    """Keep a line that people may read; tell of one that says how far it is."""
+    """Keep a line for people, and report the progress in it."""
     status = _APT_STATUS.match(line)
     if status is None:
         if line:
@@ -195,7 +195,7 @@ def install(
     tell: Callable[[str], None],
     progress: Progress | None = None,
 ) -> list[Need]:
-    """Install what is missing, and return what is missing still.
+    """Install missing parts, and return the parts that are still missing.
 
     Args:
         find: Looks for what is missing.
@@ -231,7 +231,7 @@ def install(
 
 
 def still_missing(who: str, needs: list[Need], manager: PackageManager | None) -> str:
-    """Say what is missing still, why it could not be had, and what to type.
+    """Return the text about missing parts: the reason, and the command to type.
 
     Args:
         who: What needs it.
@@ -248,7 +248,7 @@ def still_missing(who: str, needs: list[Need], manager: PackageManager | None) -
 
 _SHELL = "chromium-headless-shell"
 _ABOUT = "some 120 MB"
-"""What Playwright's own has had for some versions, where nobody can be asked."""
+"""The usual size of Playwright's own Chromium, if its server does not tell it."""
 _CHROMIUM_ASK_BOUND_S = 10.0
 _DRY_BOUND_S = 60
 _URL = re.compile(r"Download url:\s+(https://\S+)")
@@ -257,7 +257,7 @@ _PERCENT = re.compile(r"(?P<percent>\d+)% of (?P<size>[\d.]+ \w+)")
 
 @dataclass(frozen=True)
 class Offer:
-    """What would be installed.
+    """An installation that is offered.
 
     Attributes:
         source: Where it would come from.
@@ -269,7 +269,7 @@ class Offer:
 
 
 def offer_of(manager: PackageManager | None) -> Offer:
-    """What `install` would do for a Chromium, told before it does anything.
+    """Return the installation of a Chromium that `install` would do.
 
     Args:
         manager: The system's; None where there is none.
@@ -282,7 +282,7 @@ def offer_of(manager: PackageManager | None) -> Offer:
 
 
 def _playwright_size() -> str | None:
-    """How large Playwright's own is, as its server says."""
+    """Return the size of Playwright's own Chromium, from its server."""
     command = [sys.executable, "-m", "playwright", "install", "--dry-run", _SHELL]
     try:
         said = subprocess.run(  # noqa: S603  # our own interpreter
@@ -300,7 +300,7 @@ def _playwright_size() -> str | None:
 
 
 def download_chromium(progress: Progress | None = None) -> str | None:
-    """Let Playwright fetch its own; with what it is linked to, where that may be installed.
+    """Let Playwright download its own Chromium, with its libraries if they may be installed.
 
     Args:
         progress: Told how far it is.

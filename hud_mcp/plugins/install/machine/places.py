@@ -51,9 +51,9 @@ __all__ = [
 
 
 EXTRA = "extra "
-"""How the name of a finding begins that is about an optional part of the package."""
+"""The beginning of the names of findings about optional parts of the package."""
 OPENGL_FINDING = "MuJoCo's OpenGL"
-"""How the finding is called that says what MuJoCo draws with."""
+"""The name of the finding about MuJoCo's drawing."""
 
 _MIB = 1024 * 1024
 _LEAST_FREE_BYTES = 500 * _MIB
@@ -70,7 +70,7 @@ _OF_DEVELOPERS = frozenset({"test", "check", "docs", "release"})
 
 
 async def look_at_store(url: str | None) -> Finding:
-    """The record, really opened; and the room that it has.
+    """Open the record, and look at the room on its disk.
 
     Args:
         url: Where it is; the usual place where it is None.
@@ -138,7 +138,7 @@ def look_at_fonts(*, needed: bool) -> Finding:
 
 
 def look_at_opengl() -> Generator[Finding]:
-    """What MuJoCo draws with, where it is installed; without, its environments have no screen."""
+    """Yield the finding about MuJoCo's drawing, if it is installed."""
     if not _is_installed("mujoco"):
         return
     fault = choose_opengl()
@@ -201,7 +201,7 @@ _VERSION_BOUND_S = 10
 
 
 def command_for(need: Need) -> str:
-    """What a person types to install something."""
+    """Return the command that installs something."""
     manager = PackageManager.find()
     packages = manager.choose([need]) if manager is not None else []
     if manager is None or not packages:
@@ -309,7 +309,7 @@ def _open_namespaces() -> str:
 
 
 async def examine(environments: Iterable[Any], store: str | None) -> AsyncGenerator[Finding]:
-    """Look at one thing after the other.
+    """Yield the findings about everything that environments may need.
 
     Args:
         environments: What is to be run: what these need, and is not there, has failed.

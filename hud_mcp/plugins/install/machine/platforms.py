@@ -1,4 +1,4 @@
-"""What an operating system cannot do for a world, whatever is installed on it."""
+"""The worlds that an operating system can never open."""
 
 import platform
 import sys
@@ -27,7 +27,7 @@ def is_wsl1() -> bool:
 
 
 def refusal(world: Any, system: str = SYSTEM) -> str | None:
-    """Why a world can never be opened on an operating system, and what to do; None where it can.
+    """Return the reason why an operating system can never open a world, with advice; else None.
 
     Args:
         world: The declaration of the world.

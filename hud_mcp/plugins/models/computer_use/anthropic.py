@@ -62,7 +62,7 @@ __all__ = [
 Json = Mapping[str, Any]
 
 POINTED = (*BUTTONS, *CLICKS)
-"""What a click is called, by its button or by how many there are."""
+"""Return the name of a click, by its button or count."""
 
 
 def clicked(name: str, where: Json, keys: Any) -> Wanted:
@@ -88,7 +88,7 @@ def modifiers(keys: Any) -> tuple[str, ...] | None:
 
 
 def wheel(given: Json, notches: Any) -> Point:
-    """How far a wheel scrolls, in pixels.
+    """Return the distance of a scroll, in pixels.
 
     Raises:
         InvalidAction: It names no direction.
@@ -145,7 +145,7 @@ _MISSING = ("left_mouse_down", "left_mouse_up")
 
 
 def anthropic_computer_tool(version: AnthropicComputer, frame: Frame) -> dict[str, Any]:
-    """The entry of `tools` that gives a model the computer.
+    """Return the entry of `tools` that gives a model the computer.
 
     Args:
         version: Of the tool.
@@ -164,7 +164,7 @@ def anthropic_computer_tool(version: AnthropicComputer, frame: Frame) -> dict[st
 
 
 def read_anthropic_computer(block: Mapping[str, Any], frame: Frame) -> Wanted:
-    """What a `tool_use` block of any of the versions comes to.
+    """Read a `tool_use` block of any version.
 
     Args:
         block: As the provider sent it: `name` and `input`.

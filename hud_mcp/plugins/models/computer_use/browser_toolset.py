@@ -50,9 +50,9 @@ __all__ = [
 ]
 
 _MISSING = ("left_mouse_down", "left_mouse_up", "new_tab")
-"""What no world does."""
+"""The members that no world can do."""
 _OFF = ("file_upload", "javascript_exec", "read_console", "read_network")
-"""What the provider leaves out unless it is asked for, and no world does either."""
+"""The members that the provider offers only on request, and that no world can do."""
 _HISTORY = ("back", "forward", "reload")
 _NOTCHES = 3
 _DONE = {"left_click": "Clicked.", "type": "Typed.", "hover": "Hovered.", "scroll": "Scrolled."}
@@ -60,7 +60,7 @@ _DONE = {"left_click": "Clicked.", "type": "Typed.", "hover": "Hovered.", "scrol
 
 @dataclass(frozen=True)
 class Tab:
-    """One open tab.
+    """An open tab.
 
     Attributes:
         title: Of its page.
@@ -82,7 +82,7 @@ def anthropic_browser_tool() -> dict[str, Any]:
 def read_anthropic_browser(
     block: Mapping[str, Any], frame: Frame, *, text: str = "", active_tab: int = 1
 ) -> Wanted:
-    """What a `tool_use` block of the toolset comes to.
+    """Read a `tool_use` block of the toolset.
 
     Args:
         block: As the provider sent it: `name` and `input`.

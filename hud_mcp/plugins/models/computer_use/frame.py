@@ -1,4 +1,4 @@
-"""What all adapters share: how points are scaled, how keys are named, what an action comes to."""
+"""The shared part of all adapters: scaled points, names of keys, and the wanted actions."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -39,16 +39,16 @@ __all__ = [
 
 
 NOTCH_PX = 100
-"""What one notch of a wheel scrolls, in CSS pixels, as Chromium has it on most systems."""
+"""The distance of one notch of a wheel, in CSS pixels, as in Chromium on most systems."""
 
 Box = tuple[float, float, float, float]
 """Left, top, right and bottom, in pixels of our picture."""
 
 BUTTONS = {"left_click": "left", "right_click": "right", "middle_click": "middle"}
-"""What a click is called with each button."""
+"""The names of clicks by button."""
 
 CLICKS = {"double_click": (100,), "triple_click": (100, 100)}
-"""What several clicks are called, and the pauses between them, ms."""
+"""The names of several clicks, and the pauses between them in ms."""
 
 WAYS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 """The directions of a wheel."""
@@ -68,7 +68,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Frame:
-    """Two sizes of one screen: as a model is told it, and as our pictures have it.
+    """Two sizes of one screen: the size that a model knows, and the size of our pictures.
 
     Attributes:
         shown: Width and height that the model's points are in.
@@ -124,7 +124,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a model's action comes to here.
+    """The effect of a model's action on a world.
 
     Attributes:
         actions: What is to be done, in order; none where it only looks.
@@ -209,7 +209,7 @@ def take(given: Mapping[str, Any], name: str, kind: type | tuple[type, ...]) -> 
 
 
 def picture(observation: Observation, frame: Frame, wanted: Wanted) -> Screenshot | None:
-    """The picture of an observation as a model is to see it; None where there is none.
+    """Return the picture of an observation for a model; None if it has no picture.
 
     It has the size that the model is told, so that its points are right. Of a region, the same
     size shows less.
@@ -247,7 +247,7 @@ def data_url(shot: Screenshot) -> str:
 
 
 def pointer_in(observation: Observation) -> Point | None:
-    """Where a text says that the pointer is, in pixels of our picture; None where it does not."""
+    """Return the pointer's place that a text names, in pixels of our picture; else None."""
     found = _POINTER.search(observation.text or "")
     return Point(x=float(found[1]), y=float(found[2])) if found else None
 

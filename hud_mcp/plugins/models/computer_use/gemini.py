@@ -63,7 +63,7 @@ def gemini_computer_tool(environment: str = "ENVIRONMENT_BROWSER") -> dict[str, 
 
 
 def read_gemini_computer(call: Mapping[str, Any], frame: Frame) -> Wanted:
-    """What a `functionCall` comes to.
+    """Read a `functionCall`.
 
     Args:
         call: As the provider sent it: `name` and `args`.

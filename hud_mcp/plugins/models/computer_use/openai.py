@@ -35,12 +35,12 @@ __all__ = ["openai_computer_result", "openai_computer_tool", "read_openai_comput
 _BUTTONS = {"left": "left", "right": "right", "wheel": "middle", "back": "back",
             "forward": "forward"}  # fmt: skip
 _WAIT_S = 2
-"""How long a `wait`, which has no length, waits here."""
+"""The duration of a `wait`, which has none itself."""
 _ENDS = 2
 
 
 def openai_computer_tool() -> dict[str, Any]:
-    """The entry of `tools` that gives a model the computer.
+    """Return the entry of `tools` that gives a model the computer.
 
     It is told no size: its points are in pixels of the pictures that it is sent.
     """
@@ -48,7 +48,7 @@ def openai_computer_tool() -> dict[str, Any]:
 
 
 def read_openai_computer(call: Mapping[str, Any], frame: Frame) -> Wanted:
-    """What a `computer_call` comes to: all of its `actions` in order, or its one `action`.
+    """Read a `computer_call`: all of its `actions` in order, or its one `action`.
 
     Args:
         call: The item as the provider sent it.

@@ -30,7 +30,7 @@ _FIRST_GUESS_TOKENS = 2_000
 _CHARS_A_TOKEN = 4
 _NAMED_CHARS = 100
 _ARGUMENT_CHARS = 1_000
-"""Of what a model wrote that is no call."""
+"""The length of recorded arguments that a model wrote and that are no call."""
 _REMINDERS = 2
 _REMINDER = (
     "Your reply had neither text nor a call. Call a tool, or submit the answer with `response`."
@@ -216,7 +216,7 @@ def _arguments_of(call: "ToolCallPart") -> dict[str, Any] | None:
 
 
 def _screen_of(requests: Requests, agent: Agent) -> Screen | None:
-    """The screen that the model has its provider's own tool for; None where it has the others."""
+    """Return the screen of the provider's own tool; None if the model has the generic tools."""
     size = agent.started.get("screen")
     if requests.computer is None or size is None:
         return None
@@ -224,7 +224,7 @@ def _screen_of(requests: Requests, agent: Agent) -> Screen | None:
 
 
 def _first_words(agent: Agent, screen: Screen | None, *, sees: bool) -> str:
-    """What a model is told of its task: the prompt, the form of the answer, the screen's size."""
+    """Return the first message: the prompt, the form of the answer, the screen's size."""
     parts = [agent.prompt]
     started = agent.started
     if (schema := started.get("answer_schema")) is not None:

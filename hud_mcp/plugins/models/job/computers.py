@@ -40,7 +40,7 @@ _MOST_PX = 1568
 
 @dataclass(frozen=True)
 class Computer:
-    """One provider's tool.
+    """The computer tool of one provider.
 
     Attributes:
         names: The functions that a model calls.
@@ -66,7 +66,7 @@ class Computer:
 
 
 def find_computer(provider: str, version: ComputerVersion) -> Computer:
-    """The tool of a provider.
+    """Return the computer tool of a provider.
 
     Args:
         provider: Whose.
@@ -114,7 +114,7 @@ def _smaller(width_px: int, height_px: int) -> Frame:
 
 
 def _objects(given: Any) -> list[Json]:
-    """The objects of a list; none where it is none."""
+    """Return the objects of a list; none for anything else."""
     return cast("list[Json]", given) if isinstance(given, list) else []
 
 
@@ -142,7 +142,7 @@ def _send_openai(body: Json) -> Json:
 
 
 def _openai_output(item: Json) -> list[Json]:
-    """What a call gave back: its picture, and what else there is to say."""
+    """Return the result of a call: its picture and its text."""
     given = item["output"]
     parts = _objects(given) or [{"type": "input_text", "text": str(given)}]
     shots = [part for part in parts if part["type"] == "input_image"]
@@ -157,7 +157,7 @@ _BLANK = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9Q"
     "DwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-"""What stands for a picture that is left out, where the provider takes nothing else."""
+"""The picture that stands for one that is left out, if the provider takes nothing else."""
 
 
 def _receive_openai(reply: Json) -> Json:

@@ -1,4 +1,4 @@
-"""What was said so far between a model and its task, as the model is given it each time.
+"""The conversation of a model with its task, as each request repeats it.
 
 Providers refuse a conversation in which a call has a name, an id or arguments that they would not
 take of a client. A model may write any of these. So its replies are mended before they are sent
@@ -25,7 +25,7 @@ _EMPTY = "(An empty reply.)"
 """Several providers refuse a message without text, or with blanks alone."""
 _NAME_CHARS = 64
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
-"""What no provider takes in the name of a tool; Google's begin with a letter or `_`, too."""
+"""The characters that no provider takes in a tool's name. Google's begin with a letter or `_`."""
 
 
 def read_arguments(call: "ToolCallPart") -> dict[str, Any] | None:
@@ -57,7 +57,7 @@ class History:
         self._ids: set[str] = set()
 
     def say(self, text: str) -> None:
-        """Add what the model is told."""
+        """Add a message to the model."""
         self._request(libraries.messages.UserPromptPart(text))
 
     def reply(self, response: "ModelResponse") -> "list[ToolCallPart]":

@@ -1,4 +1,4 @@
-"""How a model is to work: a job's record keeps this, so that it can be resumed in the same way."""
+"""The options of a model. A job's record keeps them, so that it resumes in the same way."""
 
 import hashlib
 from pathlib import Path
@@ -26,7 +26,7 @@ __all__ = [
 ModelLook = Literal["text", "image", "both"]
 
 LOOKS: tuple[ModelLook, ...] = ("text", "image", "both")
-"""What a model may be shown."""
+"""The kinds of observations that a model may see."""
 
 ComputerVersion = Literal[
     "computer", "computer_20250124", "computer_20251124", "computer_toolset_20260801"
@@ -38,17 +38,17 @@ ModelTools = Literal[
 ]
 
 TOOLS: tuple[ModelTools, ...] = get_args(ModelTools)
-"""What a model acts with."""
+"""The tools that a model acts with."""
 
 PROVIDERS = ("anthropic", "openai", "google", "openai-compatible")
-"""Whose models there are, as a model's name begins."""
+"""The providers, as a model's name begins."""
 
 SYSTEM = (
     "You work on one task, by calling tools. Look before you act, and check what your actions "
     "did. When the task is done, call `response` once with the answer alone: that ends the task, "
     "and it is graded."
 )
-"""What a model is told, where no other text is given."""
+"""The system prompt of a model, unless another is given."""
 
 
 _SMALLEST_USD = 1e-6
@@ -68,7 +68,7 @@ def _read_price(given: Any) -> Any:
 
 
 class ModelOptions(AgentOptions):
-    """How a model is to work."""
+    """The options of a model."""
 
     name: str = Field(description=f"A model of {', '.join(PROVIDERS)}, as PROVIDER:MODEL.")
     base_url: Annotated[str | None, Option("Model", metavar="URL", is_rare=True)] = Field(
@@ -184,7 +184,7 @@ class ModelOptions(AgentOptions):
 
     @property
     def provider(self) -> str:
-        """Whose model it is."""
+        """The provider of the model."""
         return self.name.partition(":")[0]
 
     @property
@@ -194,7 +194,7 @@ class ModelOptions(AgentOptions):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What each of its replies was made with, for the record."""
+        """The settings of each of its replies, for the record."""
         kept = self.model_dump(
             include={"look", "tools", "keep_images", "max_tokens", "system_sha256"}
         )

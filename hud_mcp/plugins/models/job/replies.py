@@ -32,7 +32,7 @@ REDIRECTED = "redirected"
 """The code of the error that stands for a redirect."""
 
 UNREADABLE = "unreadable_reply"
-"""The code of the error that stands for a reply in which there is none."""
+"""The code of the error for a body that is not a reply."""
 
 
 class Failure(Enum):
@@ -47,7 +47,7 @@ class Failure(Enum):
     REFUSED = "refused", 1
     """The server refuses this request, and would refuse it again."""
     UNREADABLE = "unreadable", 4
-    """A reply came in which there is none."""
+    """A body came that is not a reply."""
     PASSING = "passing", 8
     """A rate, an overload, a server that restarts, a connection that breaks."""
     UNEXPECTED = "unexpected", 2
@@ -55,7 +55,7 @@ class Failure(Enum):
 
     @property
     def tries(self) -> int:
-        """How often such a request is made at the most."""
+        """The greatest number of tries of such a request."""
         return self.value[1]
 
 
@@ -124,7 +124,7 @@ _SENTENCES: tuple[tuple[Failure, re.Pattern[str]], ...] = tuple(
         (Failure.PASSING, r"(?:model is|server is|is currently) overloaded|over capacity"),
     )
 )
-"""In order: the first that is found decides."""
+"""The patterns in order. The first match decides."""
 
 _TOO_LARGE = 413
 _STATUSES: Mapping[int, Failure] = {
@@ -361,6 +361,6 @@ def _with_both_tags(text: str) -> str:
 
 
 def _objects(given: Any) -> list[Json]:
-    """The objects of a list; none where it is no list."""
+    """Return the objects of a list; none for anything else."""
     items = cast("list[Any]", given) if isinstance(given, list) else []
     return [cast("Json", item) for item in items if isinstance(item, dict)]

@@ -42,15 +42,15 @@ if TYPE_CHECKING:
 __all__ = ["Reply", "Requests"]
 
 _TRIES = 8
-"""Of one request, in whichever ways it fails."""
+"""The greatest number of tries of one request, over all ways to fail."""
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 60.0
 _LONGEST_ASKED_S = 300.0
 """A provider that asks to be left alone for longer than this has refused."""
 _SAID_CHARS = 600
-"""Of what a provider says of a refusal."""
+"""The length of a provider's text about a refusal."""
 _REFUSALS = 3
-"""So many in a row, with no reply before, are no accident: every run would meet them."""
+"""The number of refusals in a row, before any reply, that every run would meet."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class Requests:
         )
 
     def _wait_after(self, exc: Exception, failed: "Counter[Failure]") -> float:
-        """How long to wait before another try.
+        """Return the seconds to wait before another try.
 
         Args:
             exc: The failure of the last try.
@@ -188,7 +188,7 @@ class Requests:
         return wait_s * random.uniform(0.5, 1.0)  # noqa: S311  # so that runs do not come back at once
 
     def _end(self, exc: Exception, failure: Failure, tried: int) -> HudMcpError:
-        """What a run ends with whose request has failed for good."""
+        """Return the error that ends a run whose request has failed for good."""
         if failure is Failure.UNEXPECTED:
             return failed_here(exc)
         said = self._said(exc)
@@ -213,7 +213,7 @@ class Requests:
         return OperatorFailed(said)
 
     def _said(self, exc: Exception) -> str:
-        """What a provider says of a failure, without its key."""
+        """Return a provider's text about a failure, without its key."""
         text = " ".join(self._key.masked(message_of(exc)).split())
         status = getattr(exc, "status_code", None)
         coded = f" with status {status}" if status is not None else ""
@@ -244,7 +244,7 @@ class Requests:
         )
 
     def failed_turn(self, error: HudMcpError, began: "datetime") -> ModelTurn:
-        """What is recorded of a request that failed for good."""
+        """Return the recorded turn of a request that failed for good."""
         return ModelTurn(
             model=self._options.name,
             settings=self._options.settings,

@@ -1,4 +1,4 @@
-"""What a job's requests have cost, and what they may."""
+"""The cost, the budget and the rates of a job's requests."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -48,7 +48,7 @@ class Prices:
             )
 
     def cost(self, usage: TokenUsage) -> float | None:
-        """What a reply cost, in US dollars; None where that is not known.
+        """Return the cost of a reply in US dollars; None if it is unknown.
 
         A price that was given counts for every token of the input, cached ones too.
         """
@@ -145,7 +145,7 @@ class Rates:
             return ticket
 
     def _wait_s(self, tokens: int) -> float:
-        """How long to wait before looking again; 0 where the request may be made now."""
+        """Return the seconds until the next look; 0 if the request may begin now."""
         now = self._now()
         while self._recent and now - self._recent[0].at_s >= _MINUTE_S:
             self._recent.popleft()
@@ -158,7 +158,7 @@ class Rates:
 
 
 class Spending:
-    """The cost of a job, which all its runs add to.
+    """The cost of a job. All its runs add to it.
 
     Args:
         limit_usd: What it may cost; None for any sum.
@@ -181,7 +181,7 @@ class Spending:
         self._per_run_usd = per_run_usd
 
     def of_run(self) -> "RunSpending":
-        """What one run adds to it."""
+        """Return the spending of one run."""
         return RunSpending(self, self._per_run_usd)
 
     def check(self) -> None:

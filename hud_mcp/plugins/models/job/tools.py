@@ -1,4 +1,4 @@
-"""The tools of a session as a model is given them, and what they gave back as it is shown."""
+"""The tools of a session for a model, and their results as it sees them."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -26,11 +26,11 @@ __all__ = ["Screen", "defined_tools", "tool_result"]
 
 
 _BOUND = ("session",)
-"""Arguments that a model need not pass: its session is the only one that it can mean."""
+"""The arguments that a model need not pass. It has only one session."""
 
 
 def defined_tools(listed: "Iterable[Tool]", look: ModelLook) -> "list[ToolDefinition]":
-    """What a model may call: the tools of any client, bound to its session.
+    """Return the tools that a model may call: those of any client, bound to its session.
 
     Args:
         listed: As the server lists them for an agent.
@@ -61,7 +61,7 @@ def _without_session(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def tool_result(call: "ToolCallPart", reply: Reply, look: ModelLook) -> "ToolReturnPart":
-    """What a model is shown of a tool's reply."""
+    """Return a tool's reply as the model sees it."""
     content: list[Any] = []
     if reply.text:
         content.append(reply.text)
@@ -72,7 +72,7 @@ def tool_result(call: "ToolCallPart", reply: Reply, look: ModelLook) -> "ToolRet
 
 
 def refused_result(call: "ToolCallPart", text: str) -> "ToolReturnPart":
-    """What a model is told of a call that was refused."""
+    """Return the text for the model about a refused call."""
     return libraries.messages.ToolReturnPart(
         call.tool_name, text, call.tool_call_id, outcome="failed"
     )
@@ -104,7 +104,7 @@ class Screen:
 
     @property
     def shown(self) -> Frame:
-        """The two sizes: as the model is told it, and as the pictures have it."""
+        """The two sizes of the screen: the model's and the pictures'."""
         return self._frame
 
     def takes(self, name: str) -> bool:
@@ -112,7 +112,7 @@ class Screen:
         return name in self._computer.names
 
     def tools(self, generic: "Sequence[ToolDefinition]") -> "list[ToolDefinition]":
-        """What the model may call: the computer, and the generic tools that do something else."""
+        """Return the tools of the model: the computer, and generic tools for all else."""
         stand_in = libraries.ToolDefinition(
             name=STAND_IN,
             description=orjson.dumps(self._computer.tool(self._frame)).decode(),
@@ -138,7 +138,7 @@ class Screen:
         return self._result(call, reply, wanted, reply.text if reply.is_error else None)
 
     def _read(self, name: str, given: Mapping[str, Any]) -> Wanted:
-        """What a call comes to.
+        """Read a call.
 
         Raises:
             InvalidAction: It has no such form. A model may write anything, so that a value of

@@ -144,13 +144,13 @@ Rewrite = Callable[[dict[str, Any]], dict[str, Any]]
 
 _TIMEOUT = Timeout(600.0, connect=10.0)
 _LIMITS = Limits(max_connections=1000, max_keepalive_connections=100)
-"""As the libraries' own clients; a job has as many requests under way as runs."""
+"""The bounds of the libraries' own clients. A job has as many requests in flight as runs."""
 _SIZES = ("content-length", "content-encoding", "transfer-encoding")
 """Headers that tell of a body that is another one afterwards."""
 
 
 class WireClient(AsyncClient):
-    """A client for one provider's library.
+    """Return an HTTP client for one provider's library.
 
     Args:
         send: Rewrites the body of each request; None to leave it unchanged.

@@ -15,9 +15,13 @@ from hud_mcp.errors import HudMcpError
 from hud_mcp.loading.find import find_sources
 from hud_mcp.loading.sets import find_sets
 from hud_mcp.loading.source import Source, load_environments
-from hud_mcp.plugins.install.machine.packages import offer_of
 from hud_mcp.plugins.install.machine.need import CHROMIUM, browser_fault, find_browser_needs
-from hud_mcp.plugins.install.machine.packages import PackageManager, install, still_missing
+from hud_mcp.plugins.install.machine.packages import (
+    PackageManager,
+    install,
+    offer_of,
+    still_missing,
+)
 from hud_mcp.worlds.browser import Browser
 from hud_mcp.worlds.browser.chromium import find_chromium
 from hud_mcp.worlds.browser.driver import driver_complaint

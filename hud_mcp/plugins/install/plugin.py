@@ -30,6 +30,6 @@ PLUGIN = Plugin(
     },
     services={
         "platform refusal": "hud_mcp.plugins.install.machine.platforms:refusal",
-        "offer browser": "hud_mcp.plugins.install.commands.first_browser:offer_browser",
+        "offer browser": "hud_mcp.plugins.install.commands.browser:offer_browser",
     },
 )

@@ -1,17 +1,136 @@
 """`hud-mcp browser`: the Chromium that browser environments need."""
 
 import logging
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from typing import Any
 
+import anyio
 import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from hud_mcp.base.own_command import shown_command
 from hud_mcp.cli.help import Group
-from hud_mcp.cli.output import asks_here
+from hud_mcp.cli.output import asks_here, make_console
+from hud_mcp.environment.taskset import Taskset
 from hud_mcp.errors import HudMcpError
-from hud_mcp.plugins.install.commands.first_browser import ask_for_browser, bring_browser
-from hud_mcp.plugins.install.machine.need import find_browser_needs
+from hud_mcp.loading.find import find_sources
+from hud_mcp.loading.sets import find_sets
+from hud_mcp.loading.source import Source, load_environments
+from hud_mcp.plugins.install.machine.need import CHROMIUM, browser_fault, find_browser_needs
+from hud_mcp.plugins.install.machine.packages import (
+    PackageManager,
+    install,
+    offer_of,
+    still_missing,
+)
+from hud_mcp.worlds.browser import Browser
+from hud_mcp.worlds.browser.chromium import find_chromium
+from hud_mcp.worlds.browser.driver import driver_complaint
 
-__all__ = ["command"]
+__all__ = [
+    "ask_for_browser",
+    "bring_browser",
+    "command",
+    "lacks_browser",
+    "offer_browser",
+    "offer_browser_for",
+    "shown_progress",
+]
+
+
+def offer_browser(sources: Sequence[str], tasks: Sequence[str] = ()) -> None:
+    """Bring a Chromium where one of these needs it, none is there, and a person says yes.
+
+    Where nobody can be asked, nothing is: sessions then fail, and name the command.
+
+    Args:
+        sources: What is about to be run.
+        tasks: The tasksets whose environments are meant where no source is named.
+
+    Raises:
+        HudMcpError: It was wanted, and could not be had; the text says what to do.
+    """
+    if not asks_here() or find_chromium() is not None:
+        return
+    if tasks and not sources:
+        found = find_sets(tasks).paths
+        folders = [path if path.is_dir() else path.parent for path in found]
+        wanted = zip(found, folders, strict=True)
+        sources = [s for f, place in wanted for s in find_sources((), Taskset.from_file(f), place)]
+    offer_browser_for(load_environments([each for each in sources if not Source(each).is_remote]))
+
+
+def offer_browser_for(environments: Iterable[Any]) -> None:
+    """The same, of environments that are loaded.
+
+    Raises:
+        HudMcpError: It was wanted, and could not be had; the text says what to do.
+    """
+    if asks_here() and lacks_browser(environments) and _is_wanted(PackageManager.find()):
+        bring_browser()
+
+
+def lacks_browser(environments: Iterable[Any]) -> bool:
+    """Whether one of these opens pages, and no Chromium starts here."""
+    if find_chromium() is not None:
+        return False
+    if not any(isinstance(each.world, Browser) for each in environments):
+        return False
+    # The driver comes first: where it does not start, its loader would write on the terminal.
+    return anyio.run(driver_complaint) is not None or browser_fault() is not None
+
+
+def _is_wanted(manager: PackageManager | None) -> bool:
+    offer = offer_of(manager)
+    said = f"This needs a Chromium, and there is none. Install {offer.source} ({offer.size})?"
+    return click.confirm(said, default=True, err=True)
+
+
+def bring_browser() -> None:
+    """Install what is missing for a browser, and start it.
+
+    Raises:
+        HudMcpError: It could not be had; the text says what to do.
+    """
+    manager = PackageManager.find()
+    needs = list(find_browser_needs())
+    if needs:
+        console = make_console(stderr=True)
+        with shown_progress(console) as progress:
+            needs = install(find_browser_needs, manager, tell=console.print, progress=progress)
+    fault = still_missing("A browser", needs, manager) if needs else browser_fault()
+    if fault is not None:
+        raise HudMcpError(fault)
+
+
+def ask_for_browser() -> bool:
+    """Ask a person whether a Chromium is to be installed; true where none is missing."""
+    if CHROMIUM not in list(find_browser_needs()):
+        return True
+    return _is_wanted(PackageManager.find())
+
+
+@contextmanager
+def shown_progress(console: Console) -> Generator[Callable[[float, str], None]]:
+    """A bar while the body runs; in a pipe, a line for each quarter."""
+    if not console.is_terminal:
+        told: set[str] = set()
+
+        def tell(percent: float, what: str) -> None:
+            line = f"{percent // 25 * 25:.0f}% {what.partition(' ')[0]}"
+            if line not in told:
+                told.add(line)
+                console.print(line, markup=False)
+
+        yield tell
+        return
+    columns = (BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeElapsedColumn(),
+               TextColumn("{task.description}", markup=False))  # fmt: skip
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=100.0)
+        yield lambda percent, what: bar.update(task, completed=percent, description=what[:60])
 
 
 @click.group("browser", Group)

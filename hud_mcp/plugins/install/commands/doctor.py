@@ -15,7 +15,7 @@ from hud_mcp.cli.options import json_option
 from hud_mcp.cli.output import cell, make_console, make_table
 from hud_mcp.loading.source import Source
 from hud_mcp.plugins.install import commands
-from hud_mcp.plugins.install.commands.first_browser import shown_progress
+from hud_mcp.plugins.install.commands.browser import shown_progress
 from hud_mcp.plugins.install.machine.need import (
     BUBBLEWRAP,
     FONTS,

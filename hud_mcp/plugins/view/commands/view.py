@@ -14,8 +14,8 @@ from rich.console import Console
 from hud_mcp.base.listening import base_url, is_loopback, listen, port_of
 from hud_mcp.cli.help import Command
 from hud_mcp.cli.interruption import Interruption
-from hud_mcp.cli.output import cell
 from hud_mcp.cli.options import WholeNumber, store_option
+from hud_mcp.cli.output import cell
 from hud_mcp.cli.process import raise_file_limit
 from hud_mcp.cli.tokens import read_one_token, token_file_option
 from hud_mcp.errors import HudMcpError

@@ -98,7 +98,7 @@ class Command(click.Command):
         for option in self.params:
             value = _of_group(ctx, str(option.name))
             if isinstance(option, click.Option) and option.name in self._own and value:
-                values: Sequence[Any] = value if isinstance(value, tuple) else (value,)
+                values = cast("tuple[Any, ...]", value if option.multiple else (value,))
                 for each in values:
                     yield _flag(option) if option.is_flag else f"{_flag(option)}={each}"
         for each in (*(_of_group(ctx, "rare") or ()), *(written.get("rare") or ())):

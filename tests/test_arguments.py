@@ -12,9 +12,9 @@ from pydantic import BaseModel, Field
 from tables import each_of
 
 from hud_mcp.environment.arguments import Arguments, source_line
+from hud_mcp.environment.none import EmptyWorld
 from hud_mcp.errors import InvalidTask, InvalidTemplate
 from hud_mcp.world import World
-from hud_mcp.worlds.none import EmptyWorld
 
 # What functions of this module take; none of them is ever called.
 

@@ -51,10 +51,6 @@ EXCEPTIONS = {
         "plugins.gymnasium.world.opengl",
     ): "the registry finds it, once its table names it",
     (
-        "environment.environment",
-        "worlds.none",
-    ): "an environment that names no world has one, with nothing in it",
-    (
         "worlds.browser.functions",
         "graders.pattern",
     ): "an expression of a row is searched for where it can be ended, and there is one such place",
@@ -366,7 +362,7 @@ CLEAN = {
     "hud_mcp/values/action.py": "from hud_mcp.errors import HudMcpError",
     "hud_mcp/values/context.py": "from hud_mcp.values.action import Value",
     "hud_mcp/environment/__init__.py": "from hud_mcp.environment.environment import Environment",
-    "hud_mcp/environment/environment.py": "from hud_mcp.worlds.none import NoWorld",
+    "hud_mcp/environment/environment.py": "from hud_mcp.environment.none import NoWorld",
     "hud_mcp/store/__init__.py": """
         from typing import TYPE_CHECKING
         if TYPE_CHECKING:
@@ -379,7 +375,7 @@ CLEAN = {
     "hud_mcp/store/sql/schema.py": "import sqlalchemy",
     "hud_mcp/session.py": "from hud_mcp.store import Store",
     "hud_mcp/worlds/__init__.py": "",
-    "hud_mcp/worlds/none.py": "from hud_mcp.values.context import Context",
+    "hud_mcp/environment/none.py": "from hud_mcp.values.context import Context",
     "hud_mcp/worlds/browser/__init__.py": "from .world import World",
     "hud_mcp/worlds/browser/world.py": "import playwright.async_api",
     "hud_mcp/server/__init__.py": "",
@@ -422,11 +418,15 @@ def test_a_tree_that_keeps_the_rules_has_no_violations(tmp_path: Path) -> None:
         ("values/action.py", "if TYPE_CHECKING:\n    from hud_mcp.cli import main", "imports cli"),
         ("store.py", "from hud_mcp.session import Session", "store imports session"),
         ("session.py", "from hud_mcp.server.app import f", "session imports server.app"),
-        ("session.py", "import hud_mcp.worlds.none", "know no world"),
+        ("session.py", "import hud_mcp.worlds.browser.world", "know no world"),
         ("environment/x.py", "import hud_mcp.worlds.browser", "x imports worlds.browser"),
-        ("worlds/none.py", "from hud_mcp.session import Session", "worlds.none imports session"),
+        ("worlds/__init__.py", "from hud_mcp.session import Session", "worlds imports session"),
         ("worlds/browser/world.py", "from ...store import Store", "worlds.browser.world imports s"),
-        ("graders/text.py", "from hud_mcp.worlds.none import NoWorld", "declarations and values"),
+        (
+            "graders/text.py",
+            "from hud_mcp.worlds.browser.world import World",
+            "declarations and values",
+        ),
         (
             "agents/agent.py",
             "from hud_mcp.environment.task import Task",
@@ -462,7 +462,7 @@ def test_a_tree_that_keeps_the_rules_has_no_violations(tmp_path: Path) -> None:
         ("rollout.py", "from mcp import Client", "mcp is imported when rollout is loaded"),
         ("rollout.py", "def f():\n    from mcp import Client", ""),
         ("session.py", "def f():\n    import playwright", "only worlds.browser imports playwright"),
-        ("worlds/none.py", "import playwright", "playwright is imported when worlds.none is load"),
+        ("environment/none.py", "import playwright", "playwright is imported when"),
         ("store.py", "import sqlalchemy.orm", "sqlalchemy is imported when store is loaded"),
         ("store.py", "try:\n    import sqlalchemy\nfinally:\n    pass", "sqlalchemy is imported"),
         ("rollout.py", "import ray", "ray is imported when rollout is loaded"),

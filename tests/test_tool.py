@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from tables import each_of
 
+from hud_mcp.environment.none import EmptyWorld
 from hud_mcp.environment.tool import Tool
 from hud_mcp.errors import InvalidEnvironment, InvalidTask
 from hud_mcp.values.call import CORE_TOOLS
 from hud_mcp.world import World
-from hud_mcp.worlds.none import EmptyWorld
 
 pytestmark = pytest.mark.anyio
 

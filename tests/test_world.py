@@ -7,11 +7,11 @@ import anyio.lowlevel
 import pytest
 from waiting import PATIENCE_S
 
+from hud_mcp.environment.none import EmptyWorld, NoWorld
 from hud_mcp.errors import ActionFailed
 from hud_mcp.values.action import Action, ActionEffect, WaitAction
 from hud_mcp.values.observation import Look, Observation
 from hud_mcp.world import Opening, Shared, World, as_world
-from hud_mcp.worlds.none import EmptyWorld, NoWorld
 
 pytestmark = pytest.mark.anyio
 

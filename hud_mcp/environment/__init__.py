@@ -6,7 +6,7 @@
 
 from typing import Any
 
-from hud_mcp.environment.argument_types import (
+from hud_mcp.environment.arguments import (
     DataFileArg,
     DataFileRef,
     DataFilesArg,
@@ -15,12 +15,12 @@ from hud_mcp.environment.argument_types import (
     GradingArg,
     PromptArg,
 )
-from hud_mcp.environment.checks import REWARD_POLICIES
+from hud_mcp.environment.declarations import REWARD_POLICIES
 from hud_mcp.environment.environment import (
     Environment,
     declared_environment,
 )
-from hud_mcp.environment.template import Answer
+from hud_mcp.environment.prompt import Answer
 from hud_mcp.registry import service
 from hud_mcp.values.capability import Capability
 

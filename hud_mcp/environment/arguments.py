@@ -10,7 +10,7 @@ import json
 import typing
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, PydanticSchemaGenerationError, ValidationError
@@ -28,11 +28,47 @@ from hud_mcp.values.context import Context
 
 __all__ = [
     "Arguments",
+    "DataFileArg",
+    "DataFileRef",
+    "DataFilesArg",
+    "FileRef",
+    "FilesArg",
+    "GradingArg",
+    "PromptArg",
     "clip_value",
     "is_world",
     "source_line",
     "withhold_answers",
 ]
+
+
+T = TypeVar("T")
+
+
+class DataFileRef(BaseModel):
+    """A data file by its id; who runs the task puts it where the template looks."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    file_id: str = Field(description="The file's id.")
+    path: str | None = Field(default=None, description="Where the environment wants it.")
+
+
+PromptArg = Annotated[str, Field(json_schema_extra={"x-hud-hint": "prompt"})]
+"""A text that a person writes, which becomes a part of the prompt."""
+
+DataFileArg = Annotated[T, Field(json_schema_extra={"x-hud-hint": "data-file"})]
+"""A data file, such as `DataFileArg[DataFileRef]`."""
+
+DataFilesArg = Annotated[list[T], Field(json_schema_extra={"x-hud-hint": "data-files"})]
+"""Several data files."""
+
+GradingArg = Annotated[list[T], Field(json_schema_extra={"x-hud-hint": "grading"})]
+"""What answers are graded by, such as `GradingArg[str]`."""
+
+FileRef = DataFileRef
+FilesArg = DataFilesArg
+
 
 _KINDS: tuple[tuple[type, str], ...] = (
     (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"),

@@ -10,8 +10,9 @@ from pydantic_core import to_jsonable_python
 
 from hud_mcp.environment.arguments import Arguments
 from hud_mcp.environment.function import Function, History, Phase, Situation
+from hud_mcp.environment.prompt import Answer, AnswerType
 from hud_mcp.environment.task import COMBINATIONS, PROMPT, Task
-from hud_mcp.environment.template import Answer, AnswerType, Template
+from hud_mcp.environment.template import Template
 from hud_mcp.errors import (
     BrokenByAgent,
     EnvironmentFailed,

@@ -14,7 +14,8 @@ from weakref import WeakValueDictionary
 
 from hud_mcp.base.secrets import hide
 from hud_mcp.environment.calls import CallTemplate, Witness, bind_calls, task_hosts
-from hud_mcp.environment.checks import (
+from hud_mcp.environment.declarations import (
+    Declarations,
     check_hook,
     check_name,
     check_needs,
@@ -22,18 +23,17 @@ from hud_mcp.environment.checks import (
     check_v5_keywords,
     check_world,
 )
-from hud_mcp.environment.declarations import Declarations
 from hud_mcp.environment.digest_inputs import freeze_folder, imported_files
 from hud_mcp.environment.function import Phase
+from hud_mcp.environment.none import NoWorld
+from hud_mcp.environment.spec import WorldSpec
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Template
-from hud_mcp.environment.world import WorldSpec
 from hud_mcp.errors import CapabilityNotFound, InvalidEnvironment, did_you_mean
 from hud_mcp.registry import service
 from hud_mcp.values.capability import Capability
 from hud_mcp.values.context import ContextSpace
 from hud_mcp.values.needs import Needs
-from hud_mcp.worlds.none import NoWorld
 
 if TYPE_CHECKING:
     from hud_mcp.values.context import ContextSelector

@@ -20,7 +20,7 @@ from pydantic.errors import PydanticUserError
 
 from hud_mcp.base.schema import fault_words
 from hud_mcp.environment.arguments import clip_value, is_world, source_line
-from hud_mcp.environment.template import Answer
+from hud_mcp.environment.prompt import Answer
 from hud_mcp.errors import InvalidEnvironment, InvalidTask, shorten_choices
 from hud_mcp.registry import Entries
 from hud_mcp.values.call import FunctionConfig

@@ -11,8 +11,9 @@ from mcp_types import INVALID_PARAMS
 from pydantic import ValidationError
 
 from hud_mcp.environment import Environment
+from hud_mcp.environment.prompt import PromptMessage
 from hud_mcp.environment.task import Task
-from hud_mcp.environment.template import PromptMessage, Template
+from hud_mcp.environment.template import Template
 from hud_mcp.errors import HudMcpError, InvalidTask, did_you_mean
 from hud_mcp.server.own_tools import safe_names
 from hud_mcp.server.texts import begun_text

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hud_mcp.environment import Environment
-from hud_mcp.environment.world import WorldSpec
+from hud_mcp.environment.spec import WorldSpec
 from hud_mcp.server.arguments import ACTION, either_field, object_schema, string_schema
 from hud_mcp.values.action import ACTION_TYPES, flat_fields, flat_schemas
 

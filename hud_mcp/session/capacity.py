@@ -11,8 +11,8 @@ import anyio
 import orjson
 
 from hud_mcp.environment import Environment
+from hud_mcp.environment.spec import Shared
 from hud_mcp.environment.task import Task
-from hud_mcp.environment.world import Shared
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, LimitReached, SessionTaken, StoreFailed
 from hud_mcp.session.caller import OPERATOR, Caller
 from hud_mcp.session.events import Phase

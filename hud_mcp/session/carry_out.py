@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from hud_mcp.base import telemetry
-from hud_mcp.environment.template import Prompt
+from hud_mcp.environment.prompt import Prompt
 from hud_mcp.errors import (
     HudMcpError,
     LimitReached,

@@ -18,9 +18,11 @@ from typing import Any, TypeAlias
 
 from hud_mcp.base import telemetry
 from hud_mcp.base.contention import Contention
+from hud_mcp.environment.agent_data import begin_grading
+from hud_mcp.environment.prompt import Prompt
+from hud_mcp.environment.spec import Opening
 from hud_mcp.environment.task import Task
-from hud_mcp.environment.template import Prompt, Template
-from hud_mcp.environment.world import Opening, begin_grading
+from hud_mcp.environment.template import Template
 from hud_mcp.session.events import EndedItself, EndWanted, Finished, Post
 from hud_mcp.session.limits import PATIENCE_S, done_now
 from hud_mcp.session.live_world import LiveWorld, Play

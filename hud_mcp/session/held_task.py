@@ -13,8 +13,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import anyio
 
-from hud_mcp.environment.template import Prompt
-from hud_mcp.environment.world import Opening, Shared
+from hud_mcp.environment.prompt import Prompt
+from hud_mcp.environment.spec import Opening, Shared
 from hud_mcp.errors import (
     AlreadyAnswered,
     EnvironmentFailed,

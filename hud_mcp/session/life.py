@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from hud_mcp.environment.world import Shared
+from hud_mcp.environment.spec import Shared
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.session.direct import DirectAccess
 from hud_mcp.session.draft import Draft, StepKind, why_stopped

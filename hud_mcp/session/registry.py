@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from hud_mcp.environment import Environment
+from hud_mcp.environment.spec import Shared
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.taskset import Taskset
-from hud_mcp.environment.world import Shared
 from hud_mcp.errors import HudMcpError, InvalidTask
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.caller import Caller

@@ -12,8 +12,9 @@ from typing import Any
 
 import anyio
 
+from hud_mcp.environment.spec import Shared
 from hud_mcp.environment.tool import Tool
-from hud_mcp.environment.world import Shared, World
+from hud_mcp.environment.world import World
 from hud_mcp.errors import (
     AlreadyAnswered,
     HudMcpError,

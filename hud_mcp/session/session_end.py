@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
+from hud_mcp.environment.agent_data import blame
 from hud_mcp.environment.template import Template
-from hud_mcp.environment.world import blame
 from hud_mcp.errors import (
     BrokenByAgent,
     DamagedRecord,

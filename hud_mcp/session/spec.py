@@ -7,8 +7,9 @@ from typing import Protocol, Self
 
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import CallTemplate, task_hosts
+from hud_mcp.environment.spec import Opening, Shared
 from hud_mcp.environment.task import Task
-from hud_mcp.environment.world import Opening, Shared, World
+from hud_mcp.environment.world import World
 from hud_mcp.record.trajectory import Trajectory
 from hud_mcp.session.limits import Limits
 from hud_mcp.store.stored_session import StoredSession

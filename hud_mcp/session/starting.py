@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Generic, TypeVar
 
-from hud_mcp.environment.template import Prompt
+from hud_mcp.environment.prompt import Prompt
 from hud_mcp.errors import (
     EnvironmentFailed,
     HudMcpError,

@@ -11,8 +11,8 @@ from typing import Any
 
 from hud_mcp.base import telemetry
 from hud_mcp.environment import Environment
+from hud_mcp.environment.spec import Shared
 from hud_mcp.environment.task import Task
-from hud_mcp.environment.world import Shared
 from hud_mcp.errors import IdTaken, InvalidTask, LimitReached, SessionBusy, SessionEnded, clipped
 from hud_mcp.record.job import Job
 from hud_mcp.record.trajectory import Receipt, utc_now

@@ -9,7 +9,8 @@ from typing import Any
 import anyio
 from PIL import Image
 
-from hud_mcp.environment.world import Opening, Shared, World, WorldSpec, as_world
+from hud_mcp.environment.spec import Opening, Shared, WorldSpec
+from hud_mcp.environment.world import World, as_world
 from hud_mcp.errors import ActionFailed
 from hud_mcp.values.action import (
     Action,

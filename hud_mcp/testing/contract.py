@@ -7,7 +7,8 @@ from typing import Any
 
 import anyio
 
-from hud_mcp.environment.world import Opening, World, WorldSpec
+from hud_mcp.environment.spec import Opening, WorldSpec
+from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError
 from hud_mcp.testing.checks import (
     CALL_BOUND_S,

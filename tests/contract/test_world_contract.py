@@ -18,7 +18,8 @@ import pytest
 from PIL import Image
 from tables import each_of
 
-from hud_mcp.environment.actions import actions
+from hud_mcp.environment.none import NoWorld
+from hud_mcp.environment.tool import actions
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.testing import ContractBroken, WorldContract, check_world
 from hud_mcp.values.action import (
@@ -33,7 +34,6 @@ from hud_mcp.values.context import ContextSpace
 from hud_mcp.values.observation import Look, Observation, Screenshot
 from hud_mcp.world import Opening, Shared, WorldSpec
 from hud_mcp.worlds.browser import Browser
-from hud_mcp.worlds.none import NoWorld
 
 SITE = """<title>Counter</title><h1>Counter</h1><button id=b onclick="n.textContent++;
 r.textContent = Math.random() + crypto.randomUUID()">Add</button><p id=n>0</p><p id=r></p>

@@ -7,7 +7,7 @@ from pydantic import Field
 from tables import each_of
 
 from hud_mcp import ActionEffect, Context, CustomAction, actions
-from hud_mcp.environment.actions import CustomActions
+from hud_mcp.environment.tool import CustomActions
 from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, InvalidEnvironment
 

@@ -13,6 +13,7 @@ from tables import each_of
 from hud_mcp.agents.agent import Agent
 from hud_mcp.agents.oracle import OracleAgent
 from hud_mcp.environment import REWARD_POLICIES, Environment
+from hud_mcp.environment.none import EmptyWorld
 from hud_mcp.errors import InvalidContext, InvalidEnvironment, InvalidTask, InvalidTemplate
 from hud_mcp.loading.source import load_environments
 from hud_mcp.sandbox import SandboxLimits
@@ -22,7 +23,6 @@ from hud_mcp.values.context import Context, ContextFeature, ContextSpace
 from hud_mcp.values.observation import Look, Observation
 from hud_mcp.world import Opening, World, WorldSpec
 from hud_mcp.worlds.browser import Browser
-from hud_mcp.worlds.none import EmptyWorld
 
 pytestmark = pytest.mark.anyio
 

@@ -20,7 +20,7 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Agent, Environment, Grade, Opening, Task, Taskset
-from hud_mcp.environment.template import read_prompt
+from hud_mcp.environment.prompt import read_prompt
 from hud_mcp.errors import InvalidEnvironment, SourceNotFound
 from hud_mcp.loading.find import find_sources
 from hud_mcp.loading.sets import find_taskset

@@ -16,7 +16,7 @@ from tables import each_of
 from waiting import PATIENCE_S
 
 from hud_mcp import Agent, BrowserWorld, Environment, Grade, Opening, Taskset
-from hud_mcp.environment.template import read_prompt
+from hud_mcp.environment.prompt import read_prompt
 from hud_mcp.errors import InvalidEnvironment
 from hud_mcp.loading.sets import find_taskset
 from hud_mcp.loading.source import load_environments

@@ -14,6 +14,7 @@ from refused_schemas import refused
 from tables import each_of
 
 from hud_mcp import Browser, Environment, Gymnasium, Shell
+from hud_mcp.environment.none import NoWorld
 from hud_mcp.errors import InvalidAction
 from hud_mcp.server.app import build_server
 from hud_mcp.server.arguments import ACTION
@@ -32,7 +33,6 @@ from hud_mcp.values.action import (
     parse_action,
 )
 from hud_mcp.values.call import CORE_TOOLS
-from hud_mcp.worlds.none import NoWorld
 
 EVERYBODY, AGENT = View.of(), View.of(one_session=True)
 TOOLS = [

@@ -7,7 +7,7 @@ import mcp_types as types
 import pytest
 from tables import each_of
 
-from hud_mcp.environment.template import Prompt, PromptMessage, read_prompt
+from hud_mcp.environment.prompt import Prompt, PromptMessage, read_prompt
 from hud_mcp.errors import InvalidTemplate
 
 HELLO = Prompt((PromptMessage("user", "Hello"),))

@@ -11,10 +11,11 @@ from pydantic import BaseModel
 from waiting import PATIENCE_S
 
 from hud_mcp.environment import Environment
-from hud_mcp.environment.template import Answer, Template
+from hud_mcp.environment.none import EmptyWorld
+from hud_mcp.environment.prompt import Answer
+from hud_mcp.environment.template import Template
 from hud_mcp.errors import InvalidEnvironment, InvalidTask, InvalidTemplate
 from hud_mcp.task import Task
-from hud_mcp.worlds.none import EmptyWorld
 
 pytestmark = pytest.mark.anyio
 

@@ -4,11 +4,11 @@ import anyio
 import pytest
 from waiting import PATIENCE_S
 
+from hud_mcp.environment.none import NoWorld
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.values.action import ClickAction, Point, WaitAction
 from hud_mcp.values.observation import Look
 from hud_mcp.world import Opening
-from hud_mcp.worlds.none import NoWorld
 
 pytestmark = pytest.mark.anyio
 

@@ -26,7 +26,9 @@ PLUGIN = Plugin(
         "hud_mcp.task": "hud_mcp.environment.task",
         "hud_mcp.taskset": "hud_mcp.environment.taskset",
         "hud_mcp.types": "hud_mcp.environment.gyms",
-        "hud_mcp.world": "hud_mcp.environment.world",
+        "hud_mcp.world": " ".join(
+            f"hud_mcp.environment.{each}" for each in ("agent_data", "spec", "world")
+        ),
         "hud_mcp.adapters": "hud_mcp.values.action",
         "hud_mcp.adapters.common": "hud_mcp.values.action",
         "hud_mcp.adapters.common.types": "hud_mcp.values.action",

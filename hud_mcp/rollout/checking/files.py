@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from hud_mcp.base.secrets import hidden_paths
-from hud_mcp.environment.world import WorldSpec
+from hud_mcp.environment.spec import WorldSpec
 from hud_mcp.rollout.checking.leaks import is_short
 from hud_mcp.rollout.checking.surface import Seen
 from hud_mcp.sandbox import SandboxOptions

@@ -11,8 +11,9 @@ import orjson
 
 from hud_mcp.base import libraries
 from hud_mcp.environment import Environment
+from hud_mcp.environment.spec import Opening, Shared
 from hud_mcp.environment.task import Task
-from hud_mcp.environment.world import Opening, Shared, current_world
+from hud_mcp.environment.world import current_world
 from hud_mcp.errors import HudMcpError
 from hud_mcp.rollout.checking.leaks import occurs
 from hud_mcp.rollout.checking.page_source import HtmlSource, named_addresses, parts_of_text

@@ -11,8 +11,8 @@ from pydantic import Field, ValidationError
 from hud_mcp.agents.agent import Agent, Reply
 from hud_mcp.agents.oracle import OracleAgent
 from hud_mcp.environment import Environment
+from hud_mcp.environment.spec import WorldSpec
 from hud_mcp.environment.task import Task
-from hud_mcp.environment.world import WorldSpec
 from hud_mcp.errors import HudMcpError
 from hud_mcp.rollout.checking.attacks import named_files, shell_attacks
 from hud_mcp.rollout.checking.files import (

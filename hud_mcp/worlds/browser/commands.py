@@ -9,7 +9,7 @@ import anyio
 from pydantic import BeforeValidator, Field
 
 from hud_mcp.base.egress import AllowList
-from hud_mcp.environment.actions import actions
+from hud_mcp.environment.tool import actions
 from hud_mcp.errors import ActionFailed
 from hud_mcp.values.action import ActionEffect, CustomAction
 from hud_mcp.worlds.browser import libraries

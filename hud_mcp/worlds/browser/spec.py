@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 
 from hud_mcp.base.egress import AllowList
-from hud_mcp.environment.world import Opening, WorldSpec
+from hud_mcp.environment.spec import Opening, WorldSpec
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidEnvironment, did_you_mean
 from hud_mcp.values.context import ContextFeature, ContextSpace
 from hud_mcp.values.needs import Needs

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 import anyio.to_thread
 from pydantic import Field
 
-from hud_mcp.environment.actions import actions
-from hud_mcp.environment.tool import Tool
+from hud_mcp.environment.tool import Tool, actions
 from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed
 from hud_mcp.sandbox import Entry

@@ -12,8 +12,8 @@ import anyio.to_thread
 
 from hud_mcp.base.egress import AllowList
 from hud_mcp.environment.function import Function
+from hud_mcp.environment.spec import Opening, WorldSpec
 from hud_mcp.environment.tool import Tool
-from hud_mcp.environment.world import Opening, WorldSpec
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment, LimitReached, did_you_mean
 from hud_mcp.sandbox import Isolation, Sandbox, SandboxLimits, SandboxOptions
 from hud_mcp.values.needs import Needs

@@ -18,7 +18,7 @@ import anyio
 import anyio.to_thread
 
 from hud_mcp.base.egress import AllowList
-from hud_mcp.environment.world import note_agent_data
+from hud_mcp.environment.agent_data import note_agent_data
 from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed, GraderFailed
 from hud_mcp.sandbox import Sandbox, SandboxOptions
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT

@@ -12,7 +12,8 @@ from typing import TypeVar
 import anyio
 
 from hud_mcp.base.text import clip_text
-from hud_mcp.environment.world import World, note_agent_data
+from hud_mcp.environment.agent_data import note_agent_data
+from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, BrokenByAgent, EnvironmentFailed
 from hud_mcp.sandbox import Entry, Finished, Sandbox
 from hud_mcp.sandbox.bubblewrap import GUEST_ROOT

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from hud_mcp.environment.world import Opening, WorldSpec
+from hud_mcp.environment.spec import Opening, WorldSpec
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, InvalidEnvironment
 from hud_mcp.plugins.gymnasium import carl
 from hud_mcp.plugins.gymnasium.world import libraries

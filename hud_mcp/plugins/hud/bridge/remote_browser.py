@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from hud_mcp.base.egress import AllowList
-from hud_mcp.environment.world import Shared
+from hud_mcp.environment.spec import Shared
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.worlds.browser import libraries
 from hud_mcp.worlds.browser.devtools import attach, send

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from hud_mcp.base import libraries
 from hud_mcp.base.text import clip_text
-from hud_mcp.environment.world import Shared, World
+from hud_mcp.environment.spec import Shared
+from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, did_you_mean
 from hud_mcp.plugins.hud.bridge.control import Control
 from hud_mcp.plugins.hud.bridge.openpi import Seen, claim, is_installed

@@ -10,7 +10,8 @@ from importlib.util import find_spec
 from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
-from hud_mcp.environment.world import Shared, World
+from hud_mcp.environment.spec import Shared
+from hud_mcp.environment.world import World
 from hud_mcp.plugins.hud.bridge.control import Control
 from hud_mcp.plugins.hud.bridge.desktop import DesktopWorld
 from hud_mcp.plugins.hud.bridge.remote_browser import RemoteBrowserWorld, attach_browser

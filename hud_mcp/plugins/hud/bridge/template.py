@@ -8,7 +8,8 @@ from typing import Any, cast
 import orjson
 from pydantic import ValidationError
 
-from hud_mcp.environment.template import AnswerType, Template
+from hud_mcp.environment.prompt import AnswerType
+from hud_mcp.environment.template import Template
 from hud_mcp.errors import GradingFailed
 from hud_mcp.plugins.hud.bridge.arguments import SchemaArguments
 from hud_mcp.plugins.hud.bridge.world import BridgeWorld

@@ -10,7 +10,8 @@ from typing import Any, TypeVar, cast
 import anyio
 
 from hud_mcp.base.text import clip_text
-from hud_mcp.environment.world import Opening, World, WorldSpec
+from hud_mcp.environment.spec import Opening, WorldSpec
+from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, HudMcpError, sole_cause
 from hud_mcp.plugins.hud.bridge.control import Control
 from hud_mcp.plugins.hud.bridge.origin import Origin

@@ -3,7 +3,8 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from hud_mcp.environment.world import EndpointAccess, FindSession, World, WorldSpec
+from hud_mcp.environment.spec import WorldSpec
+from hud_mcp.environment.world import EndpointAccess, FindSession, World
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.plugins.hud.endpoints.cdp_server import CdpServer
 from hud_mcp.values.capability import Capability

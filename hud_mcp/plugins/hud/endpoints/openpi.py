@@ -15,7 +15,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp.base.listening import LOOPBACK, port_of
-from hud_mcp.environment.world import EndpointAccess, FindSession, WorldSpec
+from hud_mcp.environment.spec import WorldSpec
+from hud_mcp.environment.world import EndpointAccess, FindSession
 from hud_mcp.errors import ActionFailed, HudMcpError
 from hud_mcp.plugins.hud.endpoints import libraries
 from hud_mcp.plugins.hud.wire.requests import in_hud_words

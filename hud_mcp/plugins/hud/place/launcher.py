@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hud_mcp.environment.world import Shared
+from hud_mcp.environment.spec import Shared
 from hud_mcp.errors import EnvironmentFailed
 from hud_mcp.plugins.hud.place import runner
 from hud_mcp.plugins.hud.place.namespaces import Mounts, adopt_orphans, enter, watch

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from hud_mcp import errors
-from hud_mcp.environment.template import Answer, Template
+from hud_mcp.environment.prompt import Answer
+from hud_mcp.environment.template import Template
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
 from hud_mcp.plugins.hud.place import wire
 from hud_mcp.plugins.hud.place.launcher import Launched, Launcher

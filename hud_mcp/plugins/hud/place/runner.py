@@ -21,8 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from hud_mcp import errors
-from hud_mcp.environment.template import Template, read_prompt
-from hud_mcp.environment.world import begin_grading, blame, current_world
+from hud_mcp.environment.agent_data import begin_grading, blame
+from hud_mcp.environment.prompt import read_prompt
+from hud_mcp.environment.template import Template
+from hud_mcp.environment.world import current_world
 from hud_mcp.errors import (
     BrokenByAgent,
     EnvironmentFailed,

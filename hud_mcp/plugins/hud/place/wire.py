@@ -16,8 +16,8 @@ from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
 from hud_mcp import errors
-from hud_mcp.environment.template import Prompt
-from hud_mcp.environment.world import Shared
+from hud_mcp.environment.prompt import Prompt
+from hud_mcp.environment.spec import Shared
 from hud_mcp.errors import HudMcpError
 
 __all__ = [

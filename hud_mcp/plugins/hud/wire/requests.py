@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from hud_mcp.environment.template import Prompt
+from hud_mcp.environment.prompt import Prompt
 from hud_mcp.plugins.hud.wire.frames import FRAME_BYTES, encode_frame
 from hud_mcp.record.trajectory import Receipt
 from hud_mcp.session.session import Session

@@ -20,8 +20,8 @@ import anyio.to_thread
 
 import hud_mcp.sandbox as sandbox_package
 from hud_mcp.environment.environment import Environment
+from hud_mcp.environment.spec import Opening, Shared
 from hud_mcp.environment.template import Template
-from hud_mcp.environment.world import Opening, Shared
 from hud_mcp.errors import EnvironmentFailed, InvalidEnvironment
 from hud_mcp.plugins.hud.place.wire import Place
 from hud_mcp.plugins.hud.workspace.in_place import InPlace

@@ -8,7 +8,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from hud_mcp.environment.world import note_agent_data
+from hud_mcp.environment.agent_data import note_agent_data
 from hud_mcp.errors import ActionFailed, BrokenByAgent
 from hud_mcp.values.action import Action, ActionEffect
 from hud_mcp.values.observation import Look, Observation

@@ -2,7 +2,8 @@
 
 import anyio
 
-from hud_mcp.environment.world import Opening, World, WorldSpec
+from hud_mcp.environment.spec import Opening, WorldSpec
+from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.values.action import Action, ActionEffect, WaitAction
 from hud_mcp.values.observation import Look, Observation

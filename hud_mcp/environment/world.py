@@ -1,12 +1,18 @@
-"""The live world of one session: the class that every kind of world derives from."""
+"""The live world of one session, and the endpoints by which a control channel reaches it.
+
+An endpoint is one server for all sessions of a channel, on a port behind the channel's own. A key,
+or an address that nobody can guess, lets one session in.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hud_mcp.errors import ActionFailed, EnvironmentFailed
 from hud_mcp.values.action import Action, ActionEffect
+from hud_mcp.values.capability import Capability
 from hud_mcp.values.observation import Look, Observation
 
 if TYPE_CHECKING:
@@ -14,7 +20,17 @@ if TYPE_CHECKING:
 
     from hud_mcp.environment.template import Template
 
-__all__ = ["World", "as_world", "current_world"]
+__all__ = [
+    "DirectAccess",
+    "DirectSession",
+    "Endpoint",
+    "EndpointAccess",
+    "FindSession",
+    "Publish",
+    "World",
+    "as_world",
+    "current_world",
+]
 
 
 class World(ABC):
@@ -310,3 +326,120 @@ current_world: ContextVar[Any] = ContextVar("current_world", default=None)
 """The world of the session whose template or function runs; None outside of sessions.
 
 For graders that are called without one, as HUD's are."""
+
+
+class DirectAccess(Protocol):
+    """One use of a session's world that is not a call of the session's, such as an ssh command."""
+
+    @property
+    def world(self) -> World:
+        """The world.
+
+        Raises:
+            SessionEnded, AlreadyAnswered: It may not be used any more.
+        """
+        ...
+
+    def tell(self, text: str, **info: Any) -> None:
+        """Say what came of it, for the record."""
+        ...
+
+
+class DirectSession(Protocol):
+    """What an endpoint needs of the session that it leads to."""
+
+    def direct_access(
+        self, protocol: str, what: Mapping[str, Any]
+    ) -> AbstractAsyncContextManager[DirectAccess]:
+        """Use its world while the block runs; that is a step of the record.
+
+        Args:
+            protocol: What it is used over, such as `ssh/2`.
+            what: What is done, for the record.
+
+        Raises:
+            SessionBusy: It is being started.
+            SessionEnded, AlreadyAnswered: It is over, or being graded.
+            StoreFailed: It cannot be recorded.
+        """
+        ...
+
+    def direct_world(self) -> World:
+        """The world, to be looked at alone; `direct_access` is for whoever acts in it.
+
+        Raises:
+            SessionBusy, SessionEnded, AlreadyAnswered: As for `direct_access`.
+        """
+        ...
+
+
+FindSession = Callable[[], Awaitable[DirectSession]]
+"""Returns the session of the task in progress; raises a `HudMcpError` where there is none."""
+
+
+class EndpointAccess(Protocol):
+    """One session's way in."""
+
+    @property
+    def capability(self) -> Capability:
+        """What the agent is given."""
+        ...
+
+    async def close(self) -> None:
+        """Let it in no more, and drop its connections."""
+        ...
+
+
+class Endpoint(Protocol):
+    """Where the worlds of a channel's sessions are reached over one protocol."""
+
+    @property
+    def name(self) -> str:
+        """The capability's."""
+        ...
+
+    def check(self) -> None:
+        """Refuse what cannot be opened here, before anything is.
+
+        Raises:
+            HudMcpError: Saying what to do.
+        """
+        ...
+
+    async def open(self) -> None:
+        """Listen. Called once, when the first peer says hello."""
+        ...
+
+    @property
+    def address(self) -> Capability:
+        """Where it listens, once it is open."""
+        ...
+
+    def admit(self, find_session: FindSession) -> EndpointAccess:
+        """Make a way in.
+
+        Args:
+            find_session: Returns the session that is meant, each time it is used; the agent is
+                told the text of what it raises.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Listen no more. It may be called twice."""
+        ...
+
+
+class Publish(Protocol):
+    """Makes the endpoint of a kind of world, for one channel."""
+
+    def __call__(self, world: Any, environment: str, /) -> Endpoint | None:
+        """Make it.
+
+        Args:
+            world: The spec that names this among its `endpoints`.
+            environment: The environment's name.
+
+        Returns:
+            The endpoint; None where there is none for such a spec, or here.
+        """
+        ...

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 import anyio
 
 from hud_mcp.base.contention import Contention
-from hud_mcp.environment.world import Publish, World
+from hud_mcp.environment.world import Publish, SharedService, World
 from hud_mcp.values.context import ContextSpace
 from hud_mcp.values.needs import Needs
 
@@ -24,19 +24,11 @@ if TYPE_CHECKING:
     from hud_mcp.environment.template import Template
     from hud_mcp.environment.tool import Tool
 
-__all__ = ["Opening", "Shared", "SharedService", "WorldSpec"]
+__all__ = ["Opening", "Shared", "WorldSpec"]
 
 
 _KILLED_S = 0.1
 """How long closing may go on once what it waits for was killed."""
-
-
-class SharedService(Protocol):
-    """Something that the worlds of one process share, such as a browser."""
-
-    async def close(self) -> None:
-        """Release it. It may be called twice."""
-        ...
 
 
 @runtime_checkable

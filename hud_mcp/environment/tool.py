@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from hud_mcp.environment.arguments import Arguments, source_line
-from hud_mcp.environment.spec import SharedService
+from hud_mcp.environment.world import SharedService
 from hud_mcp.errors import ActionFailed, InvalidEnvironment, InvalidTask, did_you_mean
 from hud_mcp.values.action import ActionEffect, CustomAction
 from hud_mcp.values.call import CORE_TOOLS

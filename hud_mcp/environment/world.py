@@ -27,6 +27,7 @@ __all__ = [
     "EndpointAccess",
     "FindSession",
     "Publish",
+    "SharedService",
     "World",
     "as_world",
     "current_world",
@@ -77,15 +78,15 @@ class World(ABC):
     ) -> ActionFailed | None:
         """Perform actions in order, until one is refused or ends the episode.
 
-        Override it where a list is performed in one go, as on another thread. In other worlds,
-        sessions call `act` for each action: its effect is then kept as soon as it is done.
+        Override it if a list is performed in one go, as on another thread. For other worlds,
+        sessions call `act` for each action, and keep its effect as soon as it is done.
 
         Args:
             actions: As for `act`.
             keep: Called with what each one did, as soon as it is done, on any thread.
 
         Returns:
-            Why the next action was refused; None where none was.
+            The refusal of the next action; None if no action was refused.
 
         Raises:
             EnvironmentFailed: As for `act`; what was kept before, was done.
@@ -179,7 +180,7 @@ class World(ABC):
         return None
 
     async def handle(self) -> bytes | None:
-        """Return what another process finds the world by; None where it ends with this process.
+        """Return the world's address for other processes; None if it ends with this process.
 
         Asked for once, at the prompt. Such a world lives outside of this process. Its setup is not
         run again when its session is resumed: `Opening.handle` has these bytes then.
@@ -268,11 +269,7 @@ class World(ABC):
 
 
 class _CompletedWorld(World):
-    """An author's world that derives from no class of ours: what it lacks has the defaults.
-
-    Args:
-        own: The author's object, with `act`, `observe` and `close` at least.
-    """
+    """An author's world of another class: the members that it lacks have the defaults."""
 
     def __init__(self, own: Any) -> None:
         self._own = own
@@ -314,22 +311,26 @@ _OPTIONAL = (
 
 
 def as_world(opened: Any) -> World:
-    """Return what a spec has opened as a `World`: itself where it derives from that class.
-
-    Args:
-        opened: An object with `act`, `observe` and `close`, and any other member of `World`.
-    """
+    """Return an opened object, which has `act`, `observe` and `close`, as a `World`."""
     return opened if isinstance(opened, World) else _CompletedWorld(opened)
 
 
 current_world: ContextVar[Any] = ContextVar("current_world", default=None)
 """The world of the session whose template or function runs; None outside of sessions.
 
-For graders that are called without one, as HUD's are."""
+It serves graders that are called without a world, as HUD's are."""
+
+
+class SharedService(Protocol):
+    """Something that the worlds of one process share, such as a browser."""
+
+    async def close(self) -> None:
+        """Release it. It may be called twice."""
+        ...
 
 
 class DirectAccess(Protocol):
-    """One use of a session's world that is not a call of the session's, such as an ssh command."""
+    """One use of a session's world beside its calls, such as an ssh command."""
 
     @property
     def world(self) -> World:
@@ -341,21 +342,21 @@ class DirectAccess(Protocol):
         ...
 
     def tell(self, text: str, **info: Any) -> None:
-        """Say what came of it, for the record."""
+        """Record the result."""
         ...
 
 
 class DirectSession(Protocol):
-    """What an endpoint needs of the session that it leads to."""
+    """The session that an endpoint leads to."""
 
     def direct_access(
         self, protocol: str, what: Mapping[str, Any]
     ) -> AbstractAsyncContextManager[DirectAccess]:
-        """Use its world while the block runs; that is a step of the record.
+        """Use the world while the block runs. The use is a step of the record.
 
         Args:
-            protocol: What it is used over, such as `ssh/2`.
-            what: What is done, for the record.
+            protocol: The protocol, such as `ssh/2`.
+            what: The use, as the record keeps it.
 
         Raises:
             SessionBusy: It is being started.
@@ -365,7 +366,7 @@ class DirectSession(Protocol):
         ...
 
     def direct_world(self) -> World:
-        """The world, to be looked at alone; `direct_access` is for whoever acts in it.
+        """Return the world for looking at it. Acting in it needs `direct_access`.
 
         Raises:
             SessionBusy, SessionEnded, AlreadyAnswered: As for `direct_access`.
@@ -374,35 +375,35 @@ class DirectSession(Protocol):
 
 
 FindSession = Callable[[], Awaitable[DirectSession]]
-"""Returns the session of the task in progress; raises a `HudMcpError` where there is none."""
+"""Returns the session of the task in progress; raises a `HudMcpError` if none is."""
 
 
 class EndpointAccess(Protocol):
-    """One session's way in."""
+    """One session's access to an endpoint."""
 
     @property
     def capability(self) -> Capability:
-        """What the agent is given."""
+        """The capability that the agent gets."""
         ...
 
     async def close(self) -> None:
-        """Let it in no more, and drop its connections."""
+        """Refuse the session from now on, and drop its connections."""
         ...
 
 
 class Endpoint(Protocol):
-    """Where the worlds of a channel's sessions are reached over one protocol."""
+    """A server through which clients reach the worlds of a channel's sessions."""
 
     @property
     def name(self) -> str:
-        """The capability's."""
+        """The capability's name."""
         ...
 
     def check(self) -> None:
-        """Refuse what cannot be opened here, before anything is.
+        """Check that it can open here, before anything does.
 
         Raises:
-            HudMcpError: Saying what to do.
+            HudMcpError: It cannot; the text says what to do.
         """
         ...
 
@@ -412,20 +413,19 @@ class Endpoint(Protocol):
 
     @property
     def address(self) -> Capability:
-        """Where it listens, once it is open."""
+        """The address of an open endpoint."""
         ...
 
     def admit(self, find_session: FindSession) -> EndpointAccess:
-        """Make a way in.
+        """Admit a session.
 
         Args:
-            find_session: Returns the session that is meant, each time it is used; the agent is
-                told the text of what it raises.
+            find_session: Called at each use. The agent reads the text of its errors.
         """
         ...
 
     async def close(self) -> None:
-        """Listen no more. It may be called twice."""
+        """Stop listening. It may be called twice."""
         ...
 
 
@@ -433,13 +433,10 @@ class Publish(Protocol):
     """Makes the endpoint of a kind of world, for one channel."""
 
     def __call__(self, world: Any, environment: str, /) -> Endpoint | None:
-        """Make it.
+        """Make the endpoint; return None if such a spec, or this machine, has none.
 
         Args:
-            world: The spec that names this among its `endpoints`.
+            world: The spec that names this function among its `endpoints`.
             environment: The environment's name.
-
-        Returns:
-            The endpoint; None where there is none for such a spec, or here.
         """
         ...

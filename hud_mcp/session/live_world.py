@@ -16,11 +16,11 @@ from hud_mcp.base import telemetry
 from hud_mcp.base.text import clip_text
 from hud_mcp.environment import Environment
 from hud_mcp.environment.calls import CallTemplate
-from hud_mcp.environment.spec import Opening, SharedService
+from hud_mcp.environment.spec import Opening
 from hud_mcp.environment.task import Task
 from hud_mcp.environment.template import Template
 from hud_mcp.environment.tool import Tool
-from hud_mcp.environment.world import World, as_world, current_world
+from hud_mcp.environment.world import SharedService, World, as_world, current_world
 from hud_mcp.errors import EnvironmentFailed, HudMcpError, SessionEnded
 from hud_mcp.session.pointer import Pointer, in_picture_pixels
 from hud_mcp.session.replay import can_resume, rebuild

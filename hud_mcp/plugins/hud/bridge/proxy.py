@@ -18,8 +18,8 @@ import orjson
 
 from hud_mcp.base import libraries
 from hud_mcp.environment import Environment
-from hud_mcp.environment.spec import SharedService
 from hud_mcp.environment.tool import Tool
+from hud_mcp.environment.world import SharedService
 from hud_mcp.errors import (
     ActionFailed,
     CapabilityNotFound,

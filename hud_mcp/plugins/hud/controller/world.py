@@ -10,10 +10,10 @@ import anyio
 
 from hud_mcp.environment import Environment
 from hud_mcp.environment.function import Function
-<<<<<<< HEAD
 from hud_mcp.environment.gyms import CustomGym
+from hud_mcp.environment.spec import Opening, WorldSpec
 from hud_mcp.environment.task import Task
-from hud_mcp.environment.world import Opening, World, WorldSpec
+from hud_mcp.environment.world import World
 from hud_mcp.errors import ActionFailed, EnvironmentFailed, InvalidTask, SourceNotFound
 from hud_mcp.plugins.hud.controller.places import (
     PACKAGE,
@@ -24,12 +24,6 @@ from hud_mcp.plugins.hud.controller.places import (
     find_engine,
     run_once,
 )
-=======
-from hud_mcp.environment.spec import Opening, WorldSpec
-from hud_mcp.environment.world import World
-from hud_mcp.errors import ActionFailed, EnvironmentFailed
-from hud_mcp.plugins.hud.controller.places import Place
->>>>>>> cf749cbb (Flatten the declarations: templates, worlds and their parts are one module each)
 from hud_mcp.values.action import INPUT_TYPES, Action, ActionEffect
 from hud_mcp.values.needs import Needs
 from hud_mcp.values.observation import Look, Observation

@@ -78,7 +78,6 @@ async def rebuild(
         EnvironmentFailed: The world broke.
         DiedAgain: The world broke as the last of its changes was repeated.
     """
-    # The record lacks what the agent did directly, and its grade would miss that.
     if stored.snapshot_step == BEHIND:
         raise WorldLost(
             "its agent used its world directly, and there is no snapshot of what it did there last"

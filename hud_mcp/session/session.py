@@ -238,7 +238,6 @@ class Session(HeldTask):
         """
         if self.state.phase is not Phase.OPEN:
             await self.back()
-        # Before the turn, so that a refused call waits for nobody.
         check_actions(self.life, actions)
         asked = RequestedStep(
             kind, actions, look, deliver_image and self.environment.world.has_screen

@@ -16,6 +16,7 @@ from hud_mcp.cli.sources import print_needs
 from hud_mcp.environment import Environment
 from hud_mcp.environment.function import REGISTERED, Function
 from hud_mcp.loading.source import load_environments
+from hud_mcp.registry import names_of
 
 __all__ = ["command"]
 
@@ -63,8 +64,10 @@ def _print_one(console: Console, row: dict[str, Any]) -> None:
 def _rows(environments: Iterable[Environment]) -> Iterable[dict[str, Any]]:
     """Each function once, with what it belongs to."""
     seen: set[tuple[str, str]] = set()
+    # An environment lists the built-in ones alone; a name of another distribution is found too.
+    everywhere = {name: REGISTERED[name] for name in names_of("functions")}
     for environment in environments:
-        for name, function in environment.functions.items():
+        for name, function in {**everywhere, **environment.functions}.items():
             of = _owner(function, environment)
             if (of, name) in seen:
                 continue

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from peers import stdio_peer
 from waiting import PATIENCE_S
 
 SOURCE = Path(__file__).with_name("lamps")
@@ -85,15 +86,36 @@ def test_its_command_is_listed_and_runs(command: Command) -> None:
 
 
 def test_its_set_is_played_and_its_function_grades(command: Command, tmp_path: Path) -> None:
-    """Its rows name its function; the record of them goes into its own export."""
+    """Its agent solves them; the record of them goes into its own export."""
     (tmp_path / "env.py").write_text('from hud_mcp import Environment\nenv = Environment("room")\n')
-    played = command("eval", "Lamps", "--agent", "nop", "--env", "env.py")
+    played = command("eval", "Lamps", "--agent", "lamplighter", "--env", "env.py")
     assert played.returncode == 0, played.stdout + played.stderr
     assert "lamp_names(*names)" in command("functions").stdout
     (job,) = [json.loads(line) for line in command("jobs", "--json").stdout.splitlines()]
     done = command("export", job["id"], "--to", "lamp-log", "--out", "lamps.log")
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "lamps.log").read_text() == "lamp-1 0\nlamp-2 0\n"
+    assert (tmp_path / "lamps.log").read_text() == "lamp-1 1\nlamp-2 1\n"
+
+
+@pytest.mark.anyio
+async def test_its_environment_is_served(lamps: Path, tmp_path: Path) -> None:
+    """A client of MCP works in its world by the world's own action, and is graded there."""
+    async with stdio_peer(tmp_path, ("lamp:kitchen",), env={"PYTHONPATH": str(lamps)}) as peer:
+        started = await peer.call("start_task", template="light")
+        assert "Switch the lamp on" in started.text
+        stepped = await peer.call("step", actions=[{"type": "custom", "action": "press"}])
+        assert "The lamp is on." in stepped.text
+        graded = await peer.call("response", answer="done")
+        assert graded.structured["reward"] == 1.0
+
+
+def test_its_environment_is_played_in_a_job(command: Command, tmp_path: Path) -> None:
+    """By its scheme, from any folder; an unknown room is refused in the plugin's own words."""
+    (tmp_path / "rows.jsonl").write_text('{"id": "l1", "env": "kitchen", "template": "light"}\n')
+    played = command("eval", "rows.jsonl", "--agent", "lamplighter", "--env", "lamp:kitchen")
+    assert played.returncode == 0, played.stdout + played.stderr
+    refused = command("eval", "rows.jsonl", "--agent", "lamplighter", "--env", "lamp:cellar")
+    assert "There is no room 'cellar'. The only room is kitchen." in refused.stderr
 
 
 def test_a_plugin_that_cannot_be_loaded_is_named_and_harms_no_other(
@@ -106,6 +128,8 @@ def test_a_plugin_that_cannot_be_loaded_is_named_and_harms_no_other(
     (source / "broken_plugin" / "__init__.py").write_text("import a_module_that_is_missing\n")
     beside = install(source, tmp_path / "installed")
     said = " ".join(command("--help", beside=beside).stdout.split())
-    assert "The plugin 'broken' of broken-plugin 2.0 (broken_plugin:PLUGIN) cannot be loaded" in said
+    assert (
+        "The plugin 'broken' of broken-plugin 2.0 (broken_plugin:PLUGIN) cannot be loaded" in said
+    )
     assert "No module named 'a_module_that_is_missing'" in said
     assert command("lamps", "kitchen", beside=beside).stdout == "3 lamps\n"

@@ -4,8 +4,10 @@ from hud_mcp.registry import Command, Plugin
 
 PLUGIN = Plugin(
     "lamps",
+    agents={"lamplighter": "lamp_plugin.room:LAMPLIGHTER"},
     commands={"lamps": Command("lamp_plugin.command:command", "Say how many lamps a room has.")},
     exports={"lamp-log": "lamp_plugin.export:LOG"},
     functions={"lamp_names": "lamp_plugin.grading:lamp_names"},
     sets={"Lamps": "lamp_plugin.rows:SET"},
+    sources={"lamp": "lamp_plugin.room:SCHEME"},
 )

@@ -79,6 +79,7 @@ check: $(TESTED)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[check]'
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 # The site of the pages, into site/: every link and anchor leads somewhere, and no page loads

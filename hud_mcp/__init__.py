@@ -6,8 +6,7 @@ that clients see, and `record/` for the trajectory. Formats, wires and pages of 
 """
 
 from hud_mcp.base.lazy import find_former_names, names_of_stub
-
-__version__ = "0.1.0"
+from hud_mcp.base.version import __version__ as __version__
 
 __getattr__, __dir__ = names_of_stub(__name__, __file__)
 find_former_names()

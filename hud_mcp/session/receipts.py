@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from hud_mcp import __version__
 from hud_mcp.base.contention import Contention
+from hud_mcp.base.version import __version__
 from hud_mcp.environment.task import Task
 from hud_mcp.record.trajectory import Receipt, utc_now
 from hud_mcp.session.caller import Caller

@@ -16,16 +16,14 @@ from typing import Any
 
 import anyio
 
-import hud_mcp
-from hud_mcp import __version__
+from hud_mcp.base import version
 from hud_mcp.base.listening import LOOPBACK, listen, port_of
 from hud_mcp.errors import EnvironmentFailed, HudMcpError
-from hud_mcp.plugins.gymnasium.world.opengl import OPENGL_VARIABLE, choose_opengl
-from hud_mcp.plugins.gymnasium.world.spec import Gymnasium
 from hud_mcp.plugins.install.machine.need import BUBBLEWRAP, FONTS, OPENGL, Finding, Need
 from hud_mcp.plugins.install.machine.packages import PackageManager
 from hud_mcp.plugins.install.machine.platforms import SYSTEM, is_wsl1, refusal
 from hud_mcp.record.place import default_store_url
+from hud_mcp.registry import service
 from hud_mcp.sandbox import Sandbox, SandboxOptions
 from hud_mcp.store import Store
 from hud_mcp.worlds.browser import Browser
@@ -141,18 +139,18 @@ def look_at_opengl() -> Generator[Finding]:
     """Yield the finding about MuJoCo's drawing, if it is installed."""
     if not _is_installed("mujoco"):
         return
-    fault = choose_opengl()
+    variable, fault = service("opengl variable"), service("choose opengl")()
     if fault is None:
-        yield Finding.ok(OPENGL_FINDING, f"{os.environ[OPENGL_VARIABLE]} draws")
+        yield Finding.ok(OPENGL_FINDING, f"{os.environ[variable]} draws")
     else:
-        do = "" if OPENGL_VARIABLE in os.environ else command_for(OPENGL)
+        do = "" if variable in os.environ else command_for(OPENGL)
         yield Finding.lack(OPENGL_FINDING, fault, do, needed=False)
 
 
 def look_at_clock() -> Finding:
     """Whether the clock can be right, and the file system's agrees with it."""
     now = time.time()
-    installed = Path(hud_mcp.__file__).stat().st_mtime
+    installed = Path(version.__file__).stat().st_mtime
     with tempfile.NamedTemporaryFile() as file:
         apart = abs(Path(file.name).stat().st_mtime - time.time())
     shown = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M} UTC"
@@ -212,7 +210,7 @@ def command_for(need: Need) -> str:
 def look_at_python() -> Finding:
     """The interpreter, and the system that it runs on."""
     said = (
-        f"{platform.python_version()} ({sys.executable}), hud-mcp {__version__}, "
+        f"{platform.python_version()} ({sys.executable}), hud-mcp {version.__version__}, "
         f"{SYSTEM} {platform.machine()}"
     )
     if SYSTEM == "Windows":
@@ -283,8 +281,8 @@ async def look_at_sandbox(*, needed: bool) -> AsyncGenerator[Finding]:
         return
     with anyio.fail_after(_VERSION_BOUND_S):
         done = await anyio.run_process([program, "--version"], check=False)
-    version = done.stdout.decode(errors="replace").strip()
-    yield Finding.ok("bubblewrap", f"{version or 'unknown version'} ({program})")
+    told = done.stdout.decode(errors="replace").strip()
+    yield Finding.ok("bubblewrap", f"{told or 'unknown version'} ({program})")
     try:
         sandbox = await Sandbox.open(SandboxOptions())
     except EnvironmentFailed as exc:
@@ -332,7 +330,8 @@ async def examine(environments: Iterable[Any], store: str | None) -> AsyncGenera
     yield await look_at_store(store)
     yield look_at_ports()
     yield look_at_clock()
-    wanted = ["gymnasium"] if any(isinstance(world, Gymnasium) for world in worlds) else []
+    draws = service("gymnasium declaration")
+    wanted = ["gymnasium"] if any(isinstance(world, draws) for world in worlds) else []
     for finding in look_at_extras(wanted):
         yield finding
     for environment in served:

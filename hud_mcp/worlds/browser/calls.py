@@ -21,7 +21,7 @@ __all__ = ["ACT_BOUND_S", "Calls"]
 T = TypeVar("T")
 
 ACT_BOUND_S = 20.0
-"""How long an action may take beside the pauses that it asks for."""
+"""The longest time of an action, beside the pauses that it asks for."""
 
 _GONE_BOUND_S = 1.0
 _CRASH_BOUND_S = 10.0
@@ -29,18 +29,18 @@ _READS = 3
 
 
 class Calls:
-    """What every call on a session's browser is made in, and why none can be made any more.
+    """The frame of every call on a session's browser, and the reason why none can be made.
 
     Args:
         slot: The session's context.
-        reserve: Where contexts are prepared; it waits while a call is made.
+        reserve: The reserve of contexts. It prepares none while a call is made.
 
     Attributes:
-        reserve: The same.
+        reserve: The same reserve.
         tabs: The session's pages.
-        act_bound_s: How long an action may take, with this session's latency.
-        agent_began: Whether the agent has acted or looked; what pages do is its doing from then.
-        broken: Why the browser or its page is gone; None while they are there.
+        act_bound_s: The longest time of an action, with this session's latency.
+        agent_began: Whether the agent has acted or looked. From then on it answers for its pages.
+        broken: The reason why the browser or its page is gone; None while both exist.
         closed: Whether the session's browser was closed.
     """
 
@@ -56,7 +56,7 @@ class Calls:
         self.tabs = Tabs(slot, self.end)
 
     def begin_agent(self) -> None:
-        """Note that the agent acts or looks: what pages do is its doing from now on."""
+        """Note that the agent acts or looks: from now on it answers for what its pages do."""
         self.agent_began = True
 
     def close(self) -> None:
@@ -64,7 +64,7 @@ class Calls:
         self.closed = True
 
     def end(self, reason: str) -> None:
-        """Have every call fail from now on, and those that are being made; the first reason stays.
+        """Fail every call from now on, and those that are being made. The first reason stays.
 
         Args:
             reason: A sentence.
@@ -92,8 +92,8 @@ class Calls:
         """Do one call's work: bounded, and over at once when the browser ends.
 
         Args:
-            bound_s: How long it may take beside what the machine takes; that of an action if
-                left out.
+            bound_s: The longest time, beside the time that the machine takes. The default is
+                the bound of an action.
 
         Raises:
             ActionFailed: Playwright failed at it, or the page did not respond in time.
@@ -119,11 +119,11 @@ class Calls:
         self.check_usable()
 
     async def ask(self, read: Callable[[Tab], Awaitable[T]]) -> T:
-        """Ask the page that is shown; again where it went to another document meanwhile.
+        """Ask the page that is shown, and again if it went to another document meanwhile.
 
         Raises:
-            BrokenByAgent: It does not answer, or goes on for ever, and the agent has it.
-            ActionFailed: The same before the agent began, or it cannot be asked so.
+            BrokenByAgent: The page does not answer or loads without end, and the agent began.
+            ActionFailed: The same before the agent began, or the page refuses the question.
             EnvironmentFailed: The browser is gone.
         """
         async with self.working():
@@ -138,7 +138,7 @@ class Calls:
             raise self._fault("The page keeps loading new documents, so it cannot be read.")
 
     async def _learn_of_end(self, exc: Exception) -> None:
-        """Where a call failed because the browser or its page ended, wait for the news of it.
+        """Wait for the news of an end, if a call failed because the browser or its page ended.
 
         Raises:
             BrokenByAgent: The page ended its own process.
@@ -159,7 +159,10 @@ class Calls:
         self.check_usable()
 
     async def _hung(self, bound_s: float) -> ActionFailed:
-        """The error for a page that did not answer: the agent's doing where the browser does."""
+        """Return the error for a page that did not answer.
+
+        It blames the agent if the browser itself still answers.
+        """
         text = f"The page did not respond within {bound_s:g} s. Try 'reload' or 'goto'."
         browser = self._slot.context.browser
         answer_s = ANSWER_BOUND_S * self._slot.proxy.patience()
@@ -168,11 +171,11 @@ class Calls:
         return BrokenByAgent(text)
 
     def _fault(self, text: str) -> ActionFailed:
-        """An error for what a page does by itself: the agent's doing, once the agent has it."""
+        """Return the error for a page's own doing. It blames the agent once the agent began."""
         return BrokenByAgent(text) if self.agent_began else ActionFailed(text)
 
 
 def _cleaned(exc: Exception) -> str:
-    """Playwright's message without the name of its call and without its log."""
+    """Return Playwright's message without the name of its call and without its log."""
     first = str(exc).partition("\n")[0]
     return (first.partition(": ")[2] or first)[:300]

@@ -45,8 +45,8 @@ class BrowserGroup:
     """A browser's process group, and the driver that launched it.
 
     Attributes:
-        group: The group's id; Playwright begins one for each browser.
-        driver: The driver's process; None where it is not known.
+        group: The group's id. Playwright begins one for each browser.
+        driver: The driver's process; None if it is not known.
     """
 
     group: int
@@ -54,10 +54,10 @@ class BrowserGroup:
 
     @classmethod
     async def of(cls, browser: "Browser") -> Self | None:
-        """That of a running browser; None where the system has no such groups.
+        """Return the group of a running browser; None if the system has no such groups.
 
         Raises:
-            Error: Playwright's, where the browser is gone.
+            Error: Playwright's, if the browser is gone.
         """
         if sys.platform == "win32":
             return None
@@ -72,7 +72,7 @@ class BrowserGroup:
         return None
 
     def kill(self) -> None:
-        """End them, from any thread; those that are gone are no error."""
+        """End the group and the driver, from any thread. Processes that are gone are no error."""
         with suppress(ProcessLookupError):
             os.killpg(self.group, signal.SIGKILL)
         if self.driver is not None:
@@ -81,7 +81,7 @@ class BrowserGroup:
 
 
 def _child_above(pid: int) -> int | None:
-    """The child of this process that a process descends from."""
+    """Return the child of this process that a process descends from."""
     while pid > 1:
         above = _parent(pid)
         if above == os.getpid():
@@ -135,7 +135,7 @@ _ARGUMENTS = (
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--disable-quic",
 )
-"""What keeps the browser from asking for what no page asked for, and from going past its proxy."""
+"""The arguments that stop requests which no page made, and ways past the proxy."""
 
 _FEATURES_OFF = (
     # A new host and a new compositor for each document cost a quarter of a visit's processor time.
@@ -168,24 +168,24 @@ _WEBGL = """() => {
 
 
 _SECRET = re.compile(r"(?:_|\A)(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)(?:_|\Z)", re.IGNORECASE)
-"""How variables are called that hold a secret."""
+"""The pattern for names of variables that hold a secret."""
 
 
 def browser_advice() -> str:
-    """What to do where no Chromium starts."""
+    """Return the advice for a machine on which no Chromium starts."""
     install = shown_command("browser", "install")
     return f"Run `{install}` to install one, or name one in {EXECUTABLE_VARIABLE}."
 
 
 def find_chromium(executable: str | Path | None = None) -> str | None:
-    """Return the path of a Chromium, or None where only Playwright's own download is left.
+    """Return the path of a Chromium, or None if only Playwright's own download is left.
 
     Args:
-        executable: What the author asked for; it wins over `HUD_MCP_CHROMIUM`, which
-            wins over what is installed.
+        executable: The author's choice. It wins over `HUD_MCP_CHROMIUM`, which wins over an
+            installed one.
 
     Raises:
-        EnvironmentFailed: One was named, and is not there.
+        EnvironmentFailed: The named program does not exist.
     """
     named = str(executable) if executable else os.environ.get(EXECUTABLE_VARIABLE)
     if named:
@@ -199,7 +199,7 @@ def find_chromium(executable: str | Path | None = None) -> str | None:
 
 
 def sandbox_problem() -> str | None:
-    """Say why Chromium's sandbox cannot work here; None where it can.
+    """Return the reason why Chromium's sandbox cannot work here; None if it can.
 
     Source: chromium docs/linux/sandboxing.md: it needs user namespaces, and refuses root.
     """
@@ -223,7 +223,7 @@ def sandbox_problem() -> str | None:
 class Chromium:
     """A running browser with Playwright's driver, shared by the worlds of one process.
 
-    Dies with the process: the driver ends it when its pipe closes.
+    The browser dies with the process: the driver ends it when its pipe closes.
     """
 
     def __init__(self, playwright: "Playwright", browser: "Browser") -> None:
@@ -241,7 +241,7 @@ class Chromium:
 
     @property
     def version(self) -> str:
-        """Such as `156.0.8078.79`."""
+        """The browser's version, such as `156.0.8078.79`."""
         return self._browser.version
 
     @classmethod
@@ -249,12 +249,12 @@ class Chromium:
         """Start the driver and the browser.
 
         Args:
-            executable: What `find_chromium` gave.
+            executable: The result of `find_chromium`.
             extra: More command line arguments.
 
         Raises:
-            EnvironmentFailed: There is none, or it or the driver does not start; the text says
-                what to install.
+            EnvironmentFailed: No browser is installed, or it or the driver does not start. The
+                text says what to install.
 
         If this call fails or is cancelled, nothing keeps running.
         """
@@ -294,7 +294,7 @@ class Chromium:
         return await Slot.open(self._browser, options, crashes=self.crashes)
 
     async def renderer(self) -> str | None:
-        """What draws WebGL on its pages; None where nothing does.
+        """Return the name of the renderer of WebGL on its pages; None if WebGL is missing.
 
         Raises:
             EnvironmentFailed: No page opens.
@@ -314,7 +314,7 @@ class Chromium:
             self._group.kill()
 
     async def close(self) -> None:
-        """End the browser and the driver, within seconds even where they are dead."""
+        """End the browser and the driver, within seconds even if they are dead."""
         if self._closed:
             return
         self._closed = True
@@ -334,7 +334,7 @@ def _count_end(_browser: "Browser") -> None:
 
 
 def _arguments(extra: Iterable[str]) -> list[str]:
-    """Our arguments and an author's, with the features that either disables in one."""
+    """Merge our arguments with an author's, and the disabled features of both in one."""
     given = list(extra)
     off = [each.removeprefix(_DISABLE) for each in given if each.startswith(_DISABLE)]
     others = [each for each in given if not each.startswith(_DISABLE)]
@@ -342,12 +342,12 @@ def _arguments(extra: Iterable[str]) -> list[str]:
 
 
 def _environment() -> dict[str, str | float | bool]:
-    """What a browser finds in its environment: no key or token, as pages are other people's."""
+    """Return a browser's environment, without keys or tokens: pages are other people's."""
     return {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
 
 
 async def _launch(playwright: "Playwright", executable: str | None, arguments: list[str]) -> Any:
-    """Launch with the sandbox where it can work, and without it where it turns out not to."""
+    """Launch with the sandbox if it can work, and without it if it turns out not to."""
 
     async def launch(*, sandbox: bool) -> "Browser":
         return await playwright.chromium.launch(

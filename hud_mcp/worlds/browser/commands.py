@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 __all__ = ["CUSTOM_ACTIONS", "Commands", "whole"]
 
 FIRST_ERROR = 400
-"""HTTP statuses from here on say that there is no such page."""
+"""The lowest HTTP status that says that there is no such page."""
 
 NAVIGATION_BOUND_MS = 15_000
 SELECT_BOUND_MS = 2500
 
 MAX_INTERRUPTIONS = 10
-"""How often the page that is left may go elsewhere before that is the answer."""
+"""The most times that the page to be left may go elsewhere before the action fails."""
 
 Address = Annotated[str, Field(description="a path such as /cart, or a whole address.")]
 TabNumber = Annotated[int, Field(description="which tab, from 1.")]
@@ -48,7 +48,7 @@ Typed = Annotated[str, Field(description="what is typed into a prompt.")]
 
 
 def _as_texts(given: Any) -> Any:
-    """One option alone as a list of it, and numbers as the texts that a page has."""
+    """Return one option as a list, and numbers as the texts that a page has."""
     listed = cast("list[Any]", given if isinstance(given, list) else [given])
     plain = all(type(each) in (str, int, float) for each in listed)
     return [str(each) for each in listed] if plain else cast("Any", given)
@@ -59,19 +59,19 @@ Options = Annotated[
 ]
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
-"""What an address begins with; a host with a port has none."""
+"""The scheme at the start of an address. A host with a port has none."""
 
 
 class Commands:
-    """What custom actions do.
+    """The custom actions of one session's browser.
 
     Args:
         tabs: The session's pages.
-        allow: Which hosts may be named.
+        allow: The hosts that may be named.
         has_site: Whether the session has a site of its own.
 
     Attributes:
-        note_target: Called with the element of `select_option`, before anything is chosen.
+        note_target: The function that takes the element of `select_option` before the choice.
     """
 
     note_target: Callable[[Tab, "ElementHandle"], Awaitable[None]] | None = None
@@ -118,13 +118,13 @@ class Commands:
         raise ActionFailed(f"{absolute[:200]!r} may not be opened. Reachable: {reachable}.")
 
     def written(self, url: str) -> str:
-        """The absolute address that a task means by what it wrote, allowed or not.
+        """Return the absolute address of a task's text, allowed or not.
 
-        A path is the site's; `http://` is added where there is no scheme, unless there is a site
-        and no such host is allowed: then it is the site's too.
+        A path belongs to the site. A text without a scheme gets `http://`. With a site, it
+        belongs to the site too if no such host is allowed.
 
         Raises:
-            ActionFailed: It is a path, but the environment has no site.
+            ActionFailed: The text is a path, but the environment has no site.
         """
         text = url.strip()
         if _SCHEME.match(text):
@@ -139,13 +139,13 @@ class Commands:
         return named
 
     async def load(self, tab: Tab, address: str) -> int | None:
-        """Open an address that `address` gave, until its document is there whole.
+        """Open an address that `address` gave, and wait until its document is complete.
 
         Returns:
-            The HTTP status that it came with; None where it came without.
+            The HTTP status of the document; None if it came without one.
 
         Raises:
-            ActionFailed: It did not arrive, or not whole; the text says which.
+            ActionFailed: The document did not arrive, or not completely. The text says which.
         """
         self._tabs.refused.clear()
         host = urlsplit(address).hostname or ""
@@ -169,15 +169,15 @@ class Commands:
         return response.status if response is not None else None
 
     async def arrive(self, tab: Tab, address: str, allow_status: Collection[int] = ()) -> None:
-        """Open an address that `address` gave, until the page has settled and is there whole.
+        """Open an address that `address` gave, and wait until the page is settled and complete.
 
         Args:
-            tab: Where.
-            address: What.
+            tab: The page to use.
+            address: The address.
             allow_status: HTTP statuses from 400 that are no error here, such as `(404,)`.
 
         Raises:
-            ActionFailed: It did not arrive, or it is an error that was not asked for.
+            ActionFailed: The page did not arrive, or has an error status that is not allowed.
         """
         mark = tab.mark()
         status = await self.load(tab, address)
@@ -190,7 +190,7 @@ class Commands:
             )
 
     def _bound_ms(self) -> float:
-        """How long a navigation may take now, as the machine is busy."""
+        """Return the longest time of a navigation on a machine as busy as now."""
         return NAVIGATION_BOUND_MS * self._tabs.current.patience()
 
     def _absolute(self, text: str) -> str:
@@ -294,7 +294,7 @@ async def _check_options(
     """Check that a `<select>` has these options, and takes that many.
 
     Raises:
-        ActionFailed: It does not, or the element is something else.
+        ActionFailed: It does not, or the element is no `<select>`.
     """
     options: list[list[str]] | None = await element.evaluate(
         "e => e.tagName === 'SELECT' ? [...e.options].map(o => [o.label, o.value]) : null"
@@ -311,7 +311,7 @@ async def _check_options(
 
 
 async def _go(page: "Page", address: str, bound_ms: float) -> "Response | None":
-    """Open an address, again where the page that is left goes elsewhere in that moment.
+    """Open an address, and try again if the page that is left goes elsewhere in that moment.
 
     Raises:
         Error: Playwright's.
@@ -326,15 +326,15 @@ async def _go(page: "Page", address: str, bound_ms: float) -> "Response | None":
 
 
 async def whole(tab: Tab, bound_ms: float, *, began_s: float | None = None) -> None:
-    """Wait until a page's document has been read to its end, as scripts and looks expect it.
+    """Wait until a page's document has been read to its end. Scripts and looks expect that.
 
     Args:
-        tab: Where.
-        bound_ms: How long it may take at most.
-        began_s: Since when, by the loop's clock; from now on by default.
+        tab: The page.
+        bound_ms: The longest wait.
+        began_s: The start of the wait, by the loop's clock. The default is now.
 
     Raises:
-        ActionFailed: It is still on its way; the text says after which time.
+        ActionFailed: The document is still on its way. The text says after which time.
     """
     taken_s = 0.0 if began_s is None else anyio.current_time() - began_s
     try:

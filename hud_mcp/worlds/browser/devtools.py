@@ -1,4 +1,4 @@
-"""The Chrome DevTools Protocol, as far as Playwright leaves it to us."""
+"""The parts of the Chrome DevTools Protocol that Playwright leaves to us."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -26,12 +26,12 @@ __all__ = [
 
 
 DEFAULT_FONT_PX = {"standard": 16, "fixed": 13}
-"""Chromium's sizes of text that a page gives no size to."""
+"""Chromium's sizes of text, in pixels, for text without a size from its page."""
 
 
 CLOSE_BOUND_S = 3.0
 KILL_BOUND_S = 1.0
-"""How long a page's process may take to end; its page is closed then in any case."""
+"""The longest wait for the end of a page's process. The page is closed then in any case."""
 
 _WINDOW = "() => ({ width: innerWidth || 1280, height: innerHeight || 800 })"
 
@@ -41,8 +41,8 @@ async def attach(page: "Page", scale: float, font_scale: float = 1.0) -> "CDPSes
 
     Args:
         page: The page.
-        scale: Its pixels per CSS pixel.
-        font_scale: What Chromium's sizes of text are multiplied by.
+        scale: The page's pixels per CSS pixel.
+        font_scale: The factor of Chromium's sizes of text.
     """
     cdp = await page.context.new_cdp_session(page)
     await send(cdp, "Page.enable")
@@ -62,7 +62,7 @@ async def attach(page: "Page", scale: float, font_scale: float = 1.0) -> "CDPSes
 
 
 class Listeners:
-    """What listens to Playwright's events, to be removed all at once."""
+    """The listeners to Playwright's events, which are removed all at once."""
 
     def __init__(self) -> None:
         self._all: list[tuple[Any, str, Callable[[Any], object]]] = []
@@ -80,12 +80,12 @@ class Listeners:
 
 
 async def target_of(cdp: "CDPSession") -> str:
-    """The id under which the browser knows a page."""
+    """Return the id under which the browser knows a page."""
     return str((await send(cdp, "Target.getTargetInfo"))["targetInfo"]["targetId"])
 
 
 def is_elsewhere(exc: BaseException) -> bool:
-    """Whether a failure says that a document went away for another one while it was asked."""
+    """Whether a failure says that another document replaced the asked one."""
     words = (
         "Execution context was destroyed",
         "navigating",
@@ -105,18 +105,18 @@ async def send(cdp: "CDPSession", method: str, params: dict[str, Any] | None = N
     """Send a command and return its result, as JSON.
 
     Raises:
-        Error: Playwright's, where Chromium refuses it or the page is gone.
+        Error: Playwright's, if Chromium refuses it or the page is gone.
     """
     return cast("Any", await cdp.send(method, params))  # pyright: ignore[reportUnknownMemberType]
 
 
 async def end_page(page: "Page", patience: float, cdp: "CDPSession | None" = None) -> None:
-    """Close a page, and end its process before: its scripts stop, wherever they are.
+    """End a page's process, and close the page. Its scripts stop, wherever they are.
 
     Args:
         page: The page.
-        patience: How many times longer it may take now.
-        cdp: A session on it, where there is one: a page in a loop takes no other.
+        patience: The factor of the bounds on a machine as busy as now.
+        cdp: A session on the page, if one is open: a page in a loop takes no other.
     """
     try:
         with anyio.move_on_after(KILL_BOUND_S * patience) as scope:
@@ -137,15 +137,15 @@ async def close_page(page: "Page", patience: float) -> None:
 
 
 NEWS_BOUND_S = 2.0
-"""How long the news of how a process ended may take after that of its end."""
+"""The longest wait for the cause of a process's end, after the news of the end."""
 
 _MOST = 1000
 _BY_THE_PAGE = frozenset({"crashed", "oom", "abnormal exit"})
-"""Chromium's names of ends that no signal from outside made."""
+"""Chromium's names of ends that came from the page, not from a signal from outside."""
 
 
 class Crashes:
-    """How the processes of one browser's pages ended, by the id of the page's target."""
+    """The causes of ended processes of one browser's pages, by the id of the page's target."""
 
     def __init__(self) -> None:
         self._ends: OrderedDict[str, str] = OrderedDict()
@@ -155,7 +155,7 @@ class Crashes:
         """Listen to a browser.
 
         Raises:
-            Error: Playwright's, where the browser is gone.
+            Error: Playwright's, if the browser is gone.
         """
         cdp = await browser.new_browser_cdp_session()
         cdp.on("Target.targetCrashed", self._on_crash)
@@ -163,7 +163,7 @@ class Crashes:
         await send(cdp, "Target.setDiscoverTargets", {"discover": True, "filter": pages})
 
     async def is_by_page(self, target_id: str | None) -> bool:
-        """Whether the process of a page that crashed was ended by the page itself."""
+        """Whether a crashed page ended its own process."""
         if target_id is None:
             return False
         with anyio.move_on_after(NEWS_BOUND_S):

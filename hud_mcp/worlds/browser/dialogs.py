@@ -1,8 +1,8 @@
-"""The dialogs of one session's pages: by which rule they are answered, and what is told of them.
+"""The dialogs of one session's pages: the rule of their answers, and the notes on them.
 
 Dialogs never block. A page that asks whether to leave it gets the rule's answer while the agent
-acts. Between its actions it is left: a grader that goes elsewhere is not held up by what an
-agent arranged.
+acts. Between the agent's actions the page is left: no arrangement of an agent holds up a grader
+that goes elsewhere.
 """
 
 from collections.abc import Awaitable, Callable, Generator
@@ -31,7 +31,7 @@ _STAYS = (
 
 @dataclass(frozen=True)
 class DialogRule:
-    """How dialogs are answered: OK or Cancel, and what a prompt is given."""
+    """The rule of answers to dialogs: OK or Cancel, and the text for a prompt."""
 
     accept: bool = True
     text: str | None = None
@@ -41,11 +41,11 @@ class Dialogs:
     """The dialogs of one session's pages.
 
     Args:
-        note: Has something said in the next text.
-        on_stay: Called when a page stays that was about to be left.
+        note: The function that adds a note to the next text.
+        on_stay: The function to call when a page stays that was about to be left.
 
     Attributes:
-        rule: How they are answered.
+        rule: The rule of their answers.
     """
 
     def __init__(self, note: Callable[[str], None], on_stay: Callable[[], None]) -> None:
@@ -56,12 +56,12 @@ class Dialogs:
         self._stayed: anyio.Event | None = None
 
     def answer_by(self, rule: DialogRule) -> None:
-        """Say how the dialogs to come are answered."""
+        """Set the rule of answers to the dialogs to come."""
         self.rule = rule
 
     @contextmanager
     def acting(self) -> Generator[None]:
-        """Have the rule hold for leaving a page too, while the agent acts."""
+        """Apply the rule to leaving a page too, while the agent acts."""
         self._agent_acts = True
         try:
             yield
@@ -98,7 +98,7 @@ class Dialogs:
         return done[0]
 
     async def answer(self, dialog: "Dialog") -> None:
-        """Answer a dialog, and say so in the next text."""
+        """Answer a dialog, and note the answer in the next text."""
         leaving = dialog.type == "beforeunload"
         stays = leaving and self._agent_acts and not self.rule.accept
         accept = not stays if leaving else self.rule.accept

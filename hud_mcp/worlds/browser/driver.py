@@ -1,7 +1,7 @@
-"""Playwright's driver: the program that speaks to browsers, and why it does not start.
+"""Playwright's driver: the program that speaks to browsers, and the causes of its failed starts.
 
-The driver brings a Node.js of its own, but not the libraries which that is linked to. Where one
-is missing, Playwright says that a connection was closed; what the loader said is asked for here.
+The driver brings a Node.js of its own, but not the libraries which that is linked to. If one
+is missing, Playwright only says that a connection was closed. This module asks the loader itself.
 """
 
 import re
@@ -36,7 +36,7 @@ __all__ = [
 
 
 TRACKER = f"__settled_{secrets.token_hex(6)}"
-"""The property of `window` under which a document's tracker is; no page can know it."""
+"""The property of `window` that holds a document's tracker. No page can know its name."""
 
 TRACKER_SCRIPT = "\n".join(
     Path(__file__).with_name(name).read_text().replace("__KEY__", TRACKER)
@@ -51,7 +51,7 @@ NEAR = "hudnear"
 """The name in selectors of the engine that has a large page read near its view; see `near.js`."""
 
 TARGET = "hudtarget"
-"""The name of the one that shows what it matches to the page's tracker, by the tracker's key.
+"""The name of the engine that shows its match to the page's tracker, by the tracker's key.
 
 A handle of an element would do the same, but Playwright puts 300 KB of script into a document's
 own world before it makes the first one there, which takes 40 ms.
@@ -73,7 +73,7 @@ _ENGINES = {SEEN: _SEEN, NEAR: _NEAR, TARGET: _TARGET}
 
 
 async def register_engines(playwright: "Playwright") -> None:
-    """Give them to every page that is opened from now on. Once for each driver.
+    """Give the engines to every page that is opened from now on. Call it once for each driver.
 
     Raises:
         Error: Playwright's.
@@ -83,9 +83,9 @@ async def register_engines(playwright: "Playwright") -> None:
 
 
 async def bring_engines(context: "BrowserContext") -> None:
-    """Give them to a context that others have opened.
+    """Give the engines to a context that others have opened.
 
-    Playwright gives engines to contexts that it opens alone, and has no public call for others.
+    Playwright gives engines only to contexts that it opens, and has no public call for others.
 
     Raises:
         Error: Playwright's.
@@ -138,7 +138,7 @@ async def _start() -> "Playwright":
 
 
 async def driver_complaint() -> str | None:
-    """What the driver writes to standard error where it cannot run; None where it can."""
+    """Return the driver's words on standard error if it cannot run; None if it can."""
     # Its own command starts the same Node.js, and passes on what the loader says.
     command = [sys.executable, "-m", "playwright", "--version"]
     try:
@@ -150,20 +150,20 @@ async def driver_complaint() -> str | None:
 
 
 def missing_library(told: str) -> str | None:
-    """The library that a program was not started for, by what the loader said of it.
+    """Return the library that a program lacked at its start, by the loader's words.
 
     Args:
-        told: What was written to standard error.
+        told: The loader's words on standard error.
     """
     found = _MISSING.search(told)
     return found and (found["glibc"] or found["musl"])
 
 
 def package_of(library: str) -> tuple[str | None, str | None]:
-    """The package manager of this machine, and its package with a library of Node.js's.
+    """Return this machine's package manager, and its package with a library of Node.js's.
 
     Returns:
-        Both, or neither where no known manager is there or the library is none of those.
+        Both, or neither if the manager or the library is unknown.
     """
     for manager, package in _PACKAGES.get(library, {}).items():
         if shutil.which(manager):
@@ -172,7 +172,7 @@ def package_of(library: str) -> tuple[str | None, str | None]:
 
 
 def _advice(complaint: str) -> str:
-    """Say what the driver lacks, and what to do."""
+    """Name the library that the driver lacks, and the remedy."""
     library = missing_library(complaint)
     if library is None:
         line = next((line.strip() for line in complaint.splitlines() if line.strip()), "nothing")

@@ -1,7 +1,7 @@
-"""What `setup` and `evaluate` of a browser's tasks may name. The names are the HUD SDK's.
+"""The functions that `setup` and `evaluate` of a browser's tasks may name, as in the HUD SDK.
 
-Elements and words are read from outside of the page's own scripts, so that a page that overrides
-`document.querySelector` deceives nobody; what a page shows is still the page's own word.
+Elements and words are read from outside of the page's own scripts. So a page that overrides
+`document.querySelector` deceives nobody. The shown words are still the page's own.
 """
 
 from typing import Any
@@ -216,10 +216,10 @@ def _holds(whole: Any, part: Any) -> bool:
 
 
 def _flat(*given: Texts) -> list[str]:
-    """Texts, and those of lists.
+    """Return the texts, and those in lists, in one list.
 
     Raises:
-        ActionFailed: There is none, or an empty one: everything would pass.
+        ActionFailed: No text is given, or an empty one: every page would pass.
     """
     texts = [text for each in given for text in ([each] if isinstance(each, str) else each)]
     if not texts or not all(texts):
@@ -251,4 +251,4 @@ BROWSER_FUNCTIONS = (
     Function(history_length, use="evaluate", weak="An agent can do as many actions as it likes."),
     Function(raw_last_action_is, use="evaluate", weak=_ACTS),
 )
-"""In every environment whose world is a browser."""
+"""The functions of every environment whose world is a browser."""

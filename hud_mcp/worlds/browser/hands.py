@@ -1,4 +1,4 @@
-"""Mouse and keyboard of one session: what each input action does to a page."""
+"""The mouse and keyboard of one session, with the effect of each input action on a page."""
 
 import asyncio
 import re
@@ -57,7 +57,7 @@ _NAMED = {
     **{f"num{n}": f"Numpad{n}" for n in range(10)},
     **{f"arrow{way}": f"Arrow{way.title()}" for way in ("left", "up", "right", "down")},
 }  # fmt: skip
-"""Lower-case name to Playwright's."""
+"""Playwright's names of keys, by lower-case name."""
 
 _KEYS = _NAMED | {name.lower(): name for name in _NAMED.values()}
 _PRINTABLE = frozenset(string.printable) - frozenset(string.whitespace)
@@ -72,7 +72,7 @@ _LAYOUT_SINGLES = frozenset({
     "NumpadMultiply", "NumpadSubtract", "NumpadAdd", "NumpadDecimal",
     *(f"F{n}" for n in range(1, 13)), *(f"Numpad{n}" for n in range(10)),
 })  # fmt: skip
-"""Playwright's USKeyboardLayout, as far as keys of a name go; others it refuses."""
+"""The named keys of Playwright's USKeyboardLayout. Playwright refuses others."""
 
 
 def is_in_layout(key: str) -> bool:
@@ -94,10 +94,10 @@ def playwright_keys(names: Sequence[str], held: Sequence[str] = ()) -> list[str]
     Args:
         names: Keys or chords such as `ctrl+a`; pyautogui's names or Playwright's, in any
             case, or one character each.
-        held: What is down already, by Playwright's names.
+        held: The keys that are down already, by Playwright's names.
 
     Raises:
-        ActionFailed: There is no such key; the text has the closest name.
+        ActionFailed: A key is unknown. The text has the closest name.
     """
     down = list(held)
     for name in split_chords(names):
@@ -108,7 +108,7 @@ def playwright_keys(names: Sequence[str], held: Sequence[str] = ()) -> list[str]
 
 
 def split_chords(names: Sequence[str]) -> list[str]:
-    """Return single keys for what may be chords: `ctrl+a` is two keys, and so is `ctrl++`."""
+    """Split chords into single keys: `ctrl+a` is two keys, and so is `ctrl++`."""
     keys: list[str] = []
     for name in names:
         rest = name.removesuffix("++")
@@ -135,13 +135,13 @@ def _playwright_key(name: str) -> str:
 
 
 DOUBLE_CLICK_MS = 500
-"""Clicks further apart than this count one by one, as on a desktop."""
+"""The longest pause in a double click, as on a desktop. Later clicks count one by one."""
 
 PASTE_CHARS = 200
-"""A longer text is put in at once; a key event for each character takes 4 ms."""
+"""The longest text that is typed. Longer ones go in at once: a key event takes 4 ms."""
 
 MAX_FOCUSES = 3
-"""How often a field is given the focus that another element takes from it."""
+"""The most attempts to give a field the focus that another element takes from it."""
 
 RELEASE_BOUND_S = 2.0
 FILL_BOUND_MS = 2000
@@ -155,7 +155,7 @@ _HAS_FOCUS = """e => {
 }"""
 
 _AFTER_HANDLERS = "(_, key) => window[key] && window[key].soon()"
-"""Returns once what the handlers of an event have posted is done."""
+"""A script that returns once the tasks are done that the handlers of an event posted."""
 
 _GUARD_KEYS = """(element, key) => {
   const tracker = window[key];
@@ -168,7 +168,7 @@ _GUARD_KEYS = """(element, key) => {
   };
   tracker.arm(['keydown', 'beforeinput'], ['keydown', 'keypress', 'keyup', 'beforeinput'], judge);
 }"""
-"""Has the page's guard keep keys from it whose first one another element would get."""
+"""A script that sets the page's guard. It stops keys whose first one another element gets."""
 
 _FUNCTION_KEY_CODES = {f"F{n}": 111 + n for n in range(13, 25)}
 
@@ -183,7 +183,7 @@ class Hands:
         self.held: list[str] = []
 
     async def resume(self, tab: Tab, pointer: Point, held: Sequence[str]) -> None:
-        """Have the pointer at a place and keys down, as they were in another process."""
+        """Set the pointer and the held keys to their state in another process."""
         for key in held:
             await _down(tab, key)
             self.held.append(key)
@@ -204,7 +204,7 @@ class Hands:
     ) -> None:
         """Click at a place, once and once more after each pause, in ms.
 
-        The pointer's way there and the press go out at once, so that little can happen between.
+        The move and the press go out at once, so that little can happen between them.
         """
         mouse, named = tab.page.mouse, cast("MouseButton", button)
         self.pointer = Point(x=place.x, y=place.y)
@@ -219,7 +219,7 @@ class Hands:
             )
 
     async def drag(self, tab: Tab, action: DragAction) -> None:
-        """Press at the first point of a path, go along it, let go at the last."""
+        """Press at the first point of a path, move along it, and release at the last."""
         first, *rest = action.path
         pauses = action.pattern or (0,)
         mouse = tab.page.mouse
@@ -243,10 +243,10 @@ class Hands:
             await tab.page.mouse.wheel(distance.x, distance.y)
 
     async def type(self, tab: Tab, action: TypeAction, element: "ElementHandle | None") -> None:
-        """Type into an element in place of what it holds, or where the focus is.
+        """Type into an element in place of its content, or into the focused one.
 
         A line of up to `PASTE_CHARS` characters comes by key events, as a person types. A longer
-        text is put in at once, and so is one of several lines in an element: Enter would send
+        text is put in at once. So is a text of several lines in an element: Enter would send
         it half-written. Dates, times and colours are put in, because their fields have keys of
         their own.
         """
@@ -266,14 +266,14 @@ class Hands:
             pass
 
     async def key_down(self, tab: Tab, names: Sequence[str]) -> None:
-        """Hold keys until they are let go."""
+        """Hold keys until `key_up` releases them."""
         for key in playwright_keys(names, self.held):
             await _down(tab, key)
             if key not in self.held:
                 self.held.append(key)
 
     async def key_up(self, tab: Tab, names: Sequence[str]) -> None:
-        """Let keys go; one that is not held counts as done."""
+        """Release keys. A key that is not held counts as released."""
         for name in split_chords(names):
             forms = {*playwright_keys([name]), *playwright_keys([name], held=["Shift"])}
             for key in [k for k in self.held if k in forms] or playwright_keys([name]):
@@ -282,13 +282,13 @@ class Hands:
                     self.held.remove(key)
 
     async def let_go(self, tab: Tab) -> None:
-        """Let go of every key that is held."""
+        """Release every held key."""
         while self.held:
             await _up(tab, self.held.pop())
 
     @asynccontextmanager
     async def holding(self, tab: Tab, names: Sequence[str]) -> AsyncGenerator[None]:
-        """Hold keys around something; they are let go however it ends."""
+        """Hold keys for the length of a block, and release them however it ends."""
         keys = playwright_keys(names, self.held)
         down: list[str] = []
         try:
@@ -314,9 +314,9 @@ class Hands:
 
 
 def gestures(pattern: Sequence[int]) -> list[tuple[float, tuple[int, ...]]]:
-    """The clicks of a pattern that belong together: a pause before them, and those within, in ms.
+    """Group the clicks of a pattern: the pause before each group, and those within, in ms.
 
-    What comes more than `DOUBLE_CLICK_MS` after a click is another click of its own.
+    A click more than `DOUBLE_CLICK_MS` after the last one begins another group.
     """
     found: list[tuple[float, tuple[int, ...]]] = [(0, ())]
     for pause_ms in pattern:
@@ -329,7 +329,7 @@ def gestures(pattern: Sequence[int]) -> list[tuple[float, tuple[int, ...]]]:
 
 
 def own_pauses_s(action: Action) -> float:
-    """How long an action pauses by itself, in seconds, beside what the page takes."""
+    """Return an action's own pauses in seconds, without the time that the page takes."""
     if isinstance(action, WaitAction):
         return action.time / 1000
     if isinstance(action, ClickAction):
@@ -347,10 +347,10 @@ def _is_short_line(text: str) -> bool:
 
 
 async def _type_into(tab: Tab, element: "ElementHandle", text: str) -> bool:
-    """Type in place of what a field holds; False where keys would not write the text.
+    """Type in place of a field's content; return False if keys would not write the text.
 
     Raises:
-        ActionFailed: The page takes the focus away each time; nothing was typed.
+        ActionFailed: The page takes the focus away each time. Nothing was typed.
     """
     if not await takes_keys(element, text):
         return False
@@ -375,7 +375,7 @@ async def _type_into(tab: Tab, element: "ElementHandle", text: str) -> bool:
 
 
 async def _fill(tab: Tab, element: "ElementHandle", text: str) -> bool:
-    """Replace what a field holds; False where it is focused but cannot be filled."""
+    """Replace a field's content; return False if it has the focus but cannot be filled."""
     try:
         await element.fill(text, timeout=FILL_BOUND_MS * tab.patience())
     except libraries.PlaywrightError as exc:

@@ -1,8 +1,8 @@
-"""What an agent's actions hit, written down as they are done, so that selectors can be tried later.
+"""The elements that an agent's actions hit, written down for selectors that are tried later.
 
 A handle of an element dies with its document. So the element is kept as data, with its ancestors
-and their siblings, and is built again, in a page of its own without scripts and network, when a
-function asks whether a selector matches it.
+and their siblings. When a function asks whether a selector matches it, it is built again, in a
+page of its own without scripts and network.
 """
 
 import json
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 __all__ = ["ANSWER_BOUND_S", "answers", "matching", "write_down"]
 
 HIT_BOUND_S = 1.0
-"""How long a page may take to say what is hit; one that hangs keeps it to itself."""
+"""The longest wait for a page to name the hit element. A page that hangs names none."""
 
 OPEN_BOUND_S = 10.0
 CLOSE_BOUND_S = 5.0
 
 ANSWER_BOUND_S = 5.0
-"""How long a new page may take to open and answer where the machine is well."""
+"""The longest time for a new page to open and answer on a healthy machine."""
 
 MAX_CHARS = 60_000
-"""The longest that is kept of one action."""
+"""The longest record of one action."""
 
 _WORLD = "hud-mcp"
 _HIT = Path(__file__).with_name("hit.js").read_text()
@@ -59,7 +59,9 @@ _ANY_MARKED = "(found, mark) => found.some(node => node.hasAttribute(mark))"
 
 
 async def write_down(tab: Tab, place: tuple[float, float] | None) -> str | None:
-    """Write down the element at a place of the viewport, or the focused one; None without one.
+    """Return the record of the element at a place of the viewport, or of the focused one.
+
+    The result is None without an element.
 
     Args:
         tab: The page.
@@ -77,12 +79,12 @@ async def write_down(tab: Tab, place: tuple[float, float] | None) -> str | None:
 
 
 async def matching(browser: "Browser", selector: str, targets: Sequence[str]) -> list[bool]:
-    """Whether a selector matches each of what was hit.
+    """Return whether a selector matches, for each element that was hit.
 
     Args:
-        browser: Where a page for trying is opened, and closed again.
-        selector: As Playwright takes it.
-        targets: What `write_down` gave.
+        browser: The browser in which a page for trying is opened, and closed again.
+        selector: A selector of Playwright's.
+        targets: The results of `write_down`.
 
     Raises:
         ActionFailed: It is not a selector.
@@ -106,7 +108,7 @@ async def matching(browser: "Browser", selector: str, targets: Sequence[str]) ->
 
 
 async def answers(browser: "Browser", bound_s: float = ANSWER_BOUND_S) -> bool:
-    """Whether a new page of a browser answers as one should: else the machine is to blame."""
+    """Whether a new page of a browser answers. If not, the machine is to blame."""
     with anyio.move_on_after(bound_s):
         try:
             context = await _open_context(browser)

@@ -1,7 +1,7 @@
-"""Knowing when a page has settled: by watching it, never by a fixed wait.
+"""The rules for when a page has settled: by watching it, never by a fixed wait.
 
-A script in every document counts what is about to change the page (short timers, DOM
-changes, scrolling, transitions, the page's own requests, a navigation that has begun); the
+A script in every document counts what is about to change the page: short timers, DOM
+changes, scrolling, transitions, the page's own requests, a navigation that has begun. The
 browser's events tell of all requests in flight. This module owns the rules of when to
 go on.
 """
@@ -26,25 +26,25 @@ __all__ = [
 ]
 
 IDLE_BOUND_S = 2.0
-"""How long a page that keeps asking for things is waited for."""
+"""The longest wait for a page that keeps making requests."""
 
 LATENCIES = 4
-"""How many requests that wait for each other the bounds leave room for, where each is slow."""
+"""The number of slow requests, one after the other, that the bounds leave room for."""
 
 NAVIGATION_BOUND_S = 10.0
-"""How long a new document may take to arrive and be read."""
+"""The longest time for a new document to arrive and be read."""
 
 LOAD_BOUND_S = 3.0
-"""How long the pictures and frames of a document that is there may take."""
+"""The longest wait for the pictures and frames of a document that has arrived."""
 
 EVALUATE_BOUND_S = 4.0
-"""How long a page may take to say that it is quiet, before it counts as hung."""
+"""The longest wait for a page to say that it is quiet. After it, the page counts as hung."""
 
 ASK_AGAIN_S = 1.0
-"""How often a document is asked for its end while no event tells it."""
+"""The pause between two questions for a document's end, while no event tells it."""
 
 MAX_DOCUMENTS = 5
-"""How many documents that replace each other are followed after one action."""
+"""The most documents in a row that are followed after one action."""
 
 Outcome = Literal["quiet", "unread", "busy", "leaving", "gone", "hung"]
 
@@ -65,15 +65,15 @@ _STATE = f"""() => {{
 
 
 async def wait_until_idle(tab: "Tab", mark: int, *, late: bool = False) -> bool:
-    """Return when a tab has settled, or when a bound says that it will not.
+    """Wait until a tab has settled, or a bound says that it will not.
 
     Args:
         tab: The page that was acted on.
-        mark: What `tab.mark()` gave before the action; only requests after it count.
-        late: The action may take effect some frames after it returned, as scrolling does.
+        mark: The result of `tab.mark()` before the action. Only requests after it count.
+        late: Whether the action may take effect some frames after its return, like scrolling.
 
     Returns:
-        Whether its document said that it is whole, and that nothing is to come.
+        Whether its document said that it is complete, and that nothing is to come.
     """
     stays = False
     for _document in range(MAX_DOCUMENTS):
@@ -102,7 +102,7 @@ async def _until_quiet(tab: "Tab", mark: int, end: float, *, stays: bool, late: 
 
 
 async def _ask(tab: "Tab", bound_s: float, *, stays: bool, late: bool) -> Outcome:
-    """Ask the document whether it is quiet; it answers when it is, or at the bound."""
+    """Ask the document whether it is quiet. It answers once it is quiet, or at the bound."""
     with anyio.move_on_after(bound_s + EVALUATE_BOUND_S * tab.patience()):
         try:
             asked = [bound_s * 1000, stays, late, tab.ignored, tab.patience()]
@@ -113,7 +113,7 @@ async def _ask(tab: "Tab", bound_s: float, *, stays: bool, late: bool) -> Outcom
 
 
 async def _arrive(tab: "Tab", mark: int, *, leaving: bool) -> bool:
-    """Wait until the document that is on its way is there; False where none came."""
+    """Wait until the document on its way has arrived; return False if none came."""
     slack_s, patience = LATENCIES * tab.latency_s, tab.patience()
     arrive_s = NAVIGATION_BOUND_S * patience + slack_s
     end = anyio.current_time() + arrive_s
@@ -136,10 +136,10 @@ async def until_whole(tab: "Tab", bound_s: float) -> bool:
     """Wait until a tab's document was read to its end, or was stopped and will not be.
 
     Returns:
-        False where time was up first.
+        False if time was up first.
 
     Raises:
-        Error: Playwright's, where the page is gone.
+        Error: Playwright's, if the page is gone.
     """
     end = anyio.current_time() + bound_s
     while True:
@@ -157,7 +157,7 @@ async def until_whole(tab: "Tab", bound_s: float) -> bool:
 
 
 async def _is_stopped(tab: "Tab") -> bool:
-    """Ask a document itself: no event tells that reading it was stopped half-way."""
+    """Ask a document whether it was stopped half-way: no event tells that."""
     with anyio.move_on_after(ASK_AGAIN_S):
         try:
             state = await tab.page.evaluate(_STATE)

@@ -1,4 +1,4 @@
-"""What each action does to the pages of one session, and what it hit."""
+"""The effect of each action on the pages of one session, and the elements that it hits."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -50,12 +50,12 @@ _HISTORY_BUTTONS = {"back": "back", "forward": "forward"}
 
 
 class Input:
-    """The input of one session: actions, made presses, keys and commands.
+    """The input of one session, which turns actions into presses, keys and commands.
 
     Args:
-        hands: Pointer and keys.
-        commands: What custom actions do.
-        names_targets: Whether what an action hits is written down.
+        hands: The pointer and the keys.
+        commands: The custom actions.
+        names_targets: Whether the elements that actions hit are written down.
     """
 
     def __init__(self, hands: Hands, commands: Commands, *, names_targets: bool = False) -> None:
@@ -69,7 +69,7 @@ class Input:
 
     @property
     def effect(self) -> ActionEffect:
-        """Where the last action went, and what it hit."""
+        """The place of the last action, and the element that it hit."""
         return ActionEffect(place=self._reached, target=self._hit)
 
     async def perform_still(self, action: Action) -> ActionEffect | None:
@@ -78,10 +78,10 @@ class Input:
         return None if perform is None else await perform(self, action)
 
     async def perform(self, tab: Tab, action: Action) -> None:
-        """Perform an action on a page; `effect` is of it then.
+        """Perform an action on a page, and set `effect`.
 
         Raises:
-            ActionFailed: It is refused, or its target cannot be reached.
+            ActionFailed: The action is refused, or its target cannot be reached.
             Error: Playwright's.
         """
         self._reached = self._hit = None
@@ -168,7 +168,7 @@ class Input:
         *,
         kind: Literal["press", "hover"],
     ) -> bool:
-        """Send something to an action's target; False where the action names none."""
+        """Send something to an action's target; return False if the action names none."""
         if action.point is not None:  # it has no target: it is sent as it is
             await send(check_point(tab.page, action.point))
             return True
@@ -179,12 +179,12 @@ class Input:
         return True
 
     async def _note_hit(self, tab: Tab, place: Place | None) -> None:
-        """Remember what an action is about to hit: at a place, or what has the focus."""
+        """Remember the element that an action is about to hit, at a place or by the focus."""
         if self._names_targets:
             self._hit = await write_down(tab, None if place is None else (place.x, place.y))
 
     async def _note_focus(self, tab: Tab, element: "ElementHandle | None") -> None:
-        """Remember what takes the keys, once an element has been given the focus."""
+        """Give an element the focus, and remember the element that takes the keys."""
         if not self._names_targets:
             return
         if element is not None:

@@ -1,4 +1,4 @@
-"""Playwright, and what a session's proxy is made of, each loaded when it is first used."""
+"""Playwright, and the libraries of a session's proxy, each loaded at its first use."""
 
 from typing import TYPE_CHECKING
 

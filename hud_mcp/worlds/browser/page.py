@@ -1,4 +1,4 @@
-"""What pages say of themselves when they are asked from outside of their scripts."""
+"""The questions of graders and setups to pages, asked from outside of the pages' scripts."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
@@ -27,11 +27,11 @@ _MOST_ELEMENTS = 100
 
 
 class PageReader:
-    """What graders and setups ask of the page that is shown.
+    """The questions of graders and setups to the page that is shown.
 
     Args:
         slot: The session's context.
-        calls: What each question is asked in.
+        calls: The frame of each question.
     """
 
     def __init__(self, slot: Slot, calls: Calls) -> None:
@@ -57,10 +57,10 @@ class PageReader:
         )
 
     async def accessible_text(self) -> str:
-        """The page as a screen reader gets it: a line for each element, with its role and name.
+        """Return the page as a screen reader gets it: a line for each element, with role and name.
 
-        Chromium's own tree of the page and its frames; no script answers in its place. A page can
-        still show and name anything, as for `text`.
+        It is Chromium's own tree of the page and its frames. No script answers in its place. A page
+        can still show and name anything, as for `text`.
 
         Raises:
             BrokenByAgent: The agent's page does not answer.
@@ -73,7 +73,7 @@ class PageReader:
         return await self._calls.ask(read)
 
     async def text(self) -> str:
-        """The page's visible text, as in `innerText`.
+        """Return the page's visible text, as in `innerText`.
 
         The page controls this text. Its scripts can write anything, an agent may open any page, and
         a DevTools client can change both. Use it to check what an agent should see. To check what
@@ -90,7 +90,7 @@ class PageReader:
         return await self._calls.ask(read)
 
     async def words(self) -> str:
-        """The visible text of the page and its frames, one frame after another.
+        """Return the visible text of the page and its frames, one frame after another.
 
         It is read from outside their scripts, as `text` is.
 
@@ -105,9 +105,9 @@ class PageReader:
         return await self._calls.ask(read)
 
     async def texts_of(self, selector: str) -> list[str]:
-        """The texts of the first hundred elements that a selector matches.
+        """Return the texts of the first hundred elements that a selector matches.
 
-        It is read from outside the page's scripts, which cannot override it.
+        They are read from outside the page's scripts, which cannot override it.
 
         Raises:
             ActionFailed: The selector is invalid, or the page did not answer in time.
@@ -121,7 +121,9 @@ class PageReader:
         return await self._calls.ask(read)
 
     async def matching(self, selector: str, targets: Sequence[str]) -> list[bool]:
-        """Whether a selector matches each element that actions hit, as their effects name it.
+        """Return whether a selector matches, for each element that actions hit.
+
+        The effects of the actions name the elements.
 
         Raises:
             ActionFailed: It is not a selector.
@@ -137,7 +139,7 @@ class PageReader:
         """Wait until a selector matches a visible element.
 
         Raises:
-            ActionFailed: None was visible in time.
+            ActionFailed: No such element was visible in time.
             EnvironmentFailed: The browser is gone.
         """
         async with self._calls.working(seconds + self._calls.act_bound_s):
@@ -149,14 +151,14 @@ class PageReader:
 
 
 def complete_cookie(cookie: dict[str, Any], url: str) -> Any:
-    """A cookie with what it is of.
+    """Return a cookie with the address or domain that it belongs to.
 
     Args:
-        cookie: Its fields, as Playwright takes them.
-        url: The page's, which it is of where it does not say.
+        cookie: The cookie's fields, as Playwright takes them.
+        url: The page's address, for a cookie without an address or domain.
 
     Raises:
-        ActionFailed: It lacks a name or a value, or there is no page that it could be of.
+        ActionFailed: It lacks a name or a value, or no page is open to take it.
     """
     if not all(isinstance(cookie.get(name), str) for name in ("name", "value")):
         raise ActionFailed("A cookie has a 'name' and a 'value', which are texts.")
@@ -179,7 +181,7 @@ async def _text_of(element: "ElementHandle") -> str:
 
 
 async def _words_of(frame: "Frame") -> str:
-    """What a document shows, asked from outside of its scripts; nothing of one that went away."""
+    """Return a document's visible text, read from outside of its scripts; empty if it went away."""
     try:
         body = await frame.query_selector("body")
         return await body.inner_text() if body is not None else ""
@@ -190,7 +192,7 @@ async def _words_of(frame: "Frame") -> str:
 
 
 VERIFIER_BOUND_S = 40.0
-"""How long a page of a grader's own may take to open."""
+"""The longest time for a page of a grader's own to open."""
 
 
 @asynccontextmanager
@@ -203,23 +205,24 @@ async def open_verifier(
     with_cookies: bool = False,
     allow_status: Collection[int] = (),
 ) -> "AsyncGenerator[Page]":
-    """Open an address in a context that nobody has been in, and close that at the end.
+    """Open an address in a new context, and close the context at the end.
 
     Args:
-        calls: The session's.
+        calls: The session's calls.
         session: The session's own context.
-        furnish: Gives a context the session's site and hosts; None where that cannot be.
-        address: What to open; its document is there whole when the page is given.
-        with_cookies: Whether it has the session's cookies.
-        allow_status: HTTP statuses from 400 on that are what is wanted.
+        furnish: The function that gives a context the session's site and hosts; None for a
+            browser that cannot have them.
+        address: The address to open. Its document is complete when the page is given.
+        with_cookies: Whether the new context has the session's cookies.
+        allow_status: HTTP statuses from 400 that are no error here.
 
     Yields:
         Playwright's page.
 
     Raises:
         ActionFailed: The address did not arrive, or is an error.
-        InvalidEnvironment: A GET of this page changed the site's state, so that looking at
-            it is no look.
+        InvalidEnvironment: A GET of this page changed the site's state, so it cannot verify
+            anything.
         EnvironmentFailed: The browser is gone, or does not belong to this session.
     """
     calls.check_usable()

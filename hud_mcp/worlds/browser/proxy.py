@@ -1,14 +1,13 @@
 """The one way out of a session's browser: a loopback port that answers as its proxy.
 
 Every session's browser context has an HTTP proxy of its own for all addresses, its own
-machine's included, and reaches nothing directly. So whatever a page tries (documents,
-fetches, sockets, workers, prefetches, redirects), the proxy is asked. It answers for the
-task's site, `http://site.localhost`, has `hud_mcp.base.gateway` connect to what the session may
-reach, and refuses the rest by name. Intercepting requests one by one (`context.route`)
+machine's included, and reaches nothing directly. So the proxy gets every request of a page:
+documents, fetches, sockets, workers, prefetches, redirects. It answers for the task's site,
+`http://site.localhost`. For the hosts that the session may reach, `hud_mcp.base.gateway`
+connects. The proxy refuses the rest by name. Intercepting requests one by one (`context.route`)
 would cost each of them a round trip, and would miss those of workers and WebSockets.
 
-Browsers whose sessions may reach other hosts are the same browser: what one session may reach
-is known to its proxy alone.
+Sessions with different hosts share one browser: only a session's proxy knows its hosts.
 
 The site has the same origin in every session, so addresses, cookies and storage mean
 the same after a restart, although the port differs.
@@ -38,26 +37,26 @@ if TYPE_CHECKING:
 __all__ = ["LOADED_URL", "SITE_HOST", "SITE_URL", "VISIT", "SessionProxy"]
 
 SITE_HOST = "site.localhost"
-"""A `.localhost` name is a secure context without TLS, and no name server is asked for it."""
+"""The site's host. A `.localhost` name is a secure context without TLS or a name server."""
 
 SITE_URL = f"http://{SITE_HOST}"
 
 _LOADED_HOST = "loaded.localhost"
 LOADED_URL = f"http://{_LOADED_HOST}"
-"""Where documents are that a task brings along: an origin with cookies and storage."""
+"""The origin of documents that a task brings along. It has cookies and storage."""
 
 VISIT = "visit"
-"""The metric of `Server-Timing` that says how often a document was visited.
+"""The metric of `Server-Timing` that counts the visits of a document.
 
-Its random numbers start from it, where they are to repeat: two visits of one page must not
-draw the same, or what it names by them would clash.
+In a session that repeats its random numbers, a page's numbers start from this count. Two visits
+of one page must not draw the same ones, or names that the page makes from them would clash.
 """
 
 MAX_ADDRESSES = 10_000
-"""How many addresses are counted one by one."""
+"""The most addresses whose visits are counted one by one."""
 
 MOST_CONNECTIONS = 256
-"""How many connections to other hosts there may be at once."""
+"""The most connections to other hosts at once."""
 
 _DOCUMENTS = ("document", "frame", "iframe")
 
@@ -70,12 +69,13 @@ class SessionProxy:
     """A listening port of 127.0.0.1 that is one session's site and its browser's proxy.
 
     Attributes:
-        site: What answers for the task's site.
-        changed_by_get: Requests of this browser that only read, and changed the site's state.
-        latency_s: How long each request waits before it is answered.
-        patience: How many times longer its pages may take on a busy machine.
-        bound: Bounds a body by so many seconds, and those that the machine took.
-        on_refused: Told what was asked for and is not allowed, and why in words.
+        site: The task's site; None without one.
+        changed_by_get: Requests of this browser that should only read but changed the site's
+            state.
+        latency_s: The wait of each request before its answer.
+        patience: The function that returns the factor of its pages' bounds on a busy machine.
+        bound: The function that bounds a block by seconds, plus those that the machine took.
+        on_refused: The function that takes a refused address, and the reason in words.
     """
 
     def __init__(self) -> None:
@@ -99,20 +99,20 @@ class SessionProxy:
         self._listener: socket.socket | None = None
 
     def serve(self, site: Site | None, *, latency_s: float) -> None:
-        """Say what answers for the task's site, and how long each request waits before."""
+        """Set the task's site, and the wait of each request before its answer."""
         self.site, self.latency_s = site, latency_s
 
     def keep_time_by(self, contention: Contention) -> None:
-        """Have bounds become longer while the machine is busy."""
+        """Make bounds longer while the machine is busy."""
         self.patience, self.bound = contention.patience, contention.bound
 
     def tell_refused(self, on_refused: Callable[[str, str], None]) -> None:
-        """Say who is told what was asked for and is not allowed, and why in words."""
+        """Set the function that takes a refused address, and the reason in words."""
         self.on_refused = on_refused
 
     @property
     def address(self) -> str:
-        """`http://127.0.0.1:PORT`: the proxy to set, and the site for others than the browser."""
+        """The proxy to set, and the site for other programs, as `http://127.0.0.1:PORT`."""
         if self._listener is None:
             raise RuntimeError("the proxy is not open")
         return base_url(LOOPBACK, port_of(self._listener))
@@ -163,7 +163,7 @@ class SessionProxy:
             self._gateway = Gateway(allow, most=MOST_CONNECTIONS, on_refused=self._tell_of_host)
 
     def clear(self) -> None:
-        """Forget the session: its site, its documents, its visits and its ways."""
+        """Forget the session: its site, documents, visits, latency and listener."""
         self.site = None
         self.changed_by_get = []
         self.latency_s = 0.0
@@ -230,14 +230,15 @@ class SessionProxy:
         return response
 
     def resume(self, visits: int) -> None:
-        """Go on after so many visits to documents in another process."""
+        """Continue the count of visits after those in another process."""
         self.visits = self._visits_before = visits
         self._documents.clear()
 
     def _number_visit(self, target: str) -> int:
-        """Count the visits of one address, so that no race between two of them shows.
+        """Count a visit of one address, and return its number.
 
-        After `resume` all numbers are higher than before it.
+        Each address has its own count, so that no race between two of them shows. After `resume`
+        all numbers are higher than before it.
         """
         self.visits += 1
         if len(self._documents) < MAX_ADDRESSES or target in self._documents:
@@ -245,7 +246,7 @@ class SessionProxy:
         return self._visits_before + (self._documents[target] or self.visits)
 
     def _names_me(self, scope: "Scope") -> bool:
-        """Whether a direct request means this port: other names would be a rebinding attack."""
+        """Whether a direct request names this port. Other names would be a rebinding attack."""
         host = _header(scope, b"host")
         return host in (self.address.removeprefix("http://"), SITE_HOST)
 
@@ -259,11 +260,11 @@ class SessionProxy:
 
 
 class _Front(asyncio.Protocol):
-    """A new connection, until its first request says who serves it.
+    """A new connection, until its first line decides between the site and the gateway.
 
     Args:
-        serve: Makes what answers for the task's own pages.
-        gateway: What connects to other hosts.
+        serve: The function that makes the protocol for the task's own pages.
+        gateway: The gateway to other hosts.
     """
 
     def __init__(self, serve: Callable[[], asyncio.Protocol], gateway: Gateway) -> None:
@@ -273,12 +274,12 @@ class _Front(asyncio.Protocol):
         self._head = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Wait for its first line."""
+        """Keep the transport until the first line has come."""
         if isinstance(transport, asyncio.Transport):
             self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Hand the connection over as soon as it is known to whom."""
+        """Hand the connection over as soon as its first line is complete."""
         self._head += data
         line, ended, _rest = self._head.partition(b"\r\n")
         transport = self._transport

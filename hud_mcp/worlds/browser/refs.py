@@ -1,9 +1,9 @@
-"""The refs of a page that was taken up again: the agent's names for what Playwright renamed.
+"""The refs of a restored page: the agent's names for elements that Playwright renamed.
 
 Playwright numbers the elements of a document as it first reads them, and the documents of a
-tab as they come. A page that is loaded again therefore gets other numbers than the agent was
-told. Here each of Playwright's is paired with one of the agent's: the one from its last text
-where the page reads as it did, and one that the agent has never seen where it does not.
+tab as they come. So a page that is loaded again gets other numbers than those in the agent's
+text. This module pairs each of Playwright's refs with one of the agent's. If the page reads as
+before, that is the ref of the agent's last text. Otherwise the agent has never seen it.
 """
 
 import re
@@ -16,7 +16,7 @@ _MARKS = re.compile(r" \[(?:ref=\w+|active)\]")
 
 
 def highest_refs(lines: Iterable[str]) -> dict[str, int]:
-    """The highest number in a tree's refs, by frame: `f3`, or empty for the first document."""
+    """Return the highest numbers in a tree's refs, by frame: `f3`, or empty for the first."""
     found: dict[str, int] = {}
     for frame, number in _REF.findall("\n".join(lines)):
         found[frame] = max(found.get(frame, 0), int(number))
@@ -48,7 +48,7 @@ class Refs:
         return _REF.sub(lambda match: f"[ref={self._told(match[1], match[2])}]", line)
 
     def find(self, ref: str) -> str | None:
-        """Return Playwright's ref for the agent's; None where it is of no element."""
+        """Return Playwright's ref for the agent's; None if it names no element."""
         return self._meant.get(ref)
 
     def _told(self, frame: str, number: str) -> str:
@@ -77,10 +77,10 @@ class Refs:
 
 
 class Renumbered(Refs):
-    """The refs of a page that sessions have one after the other, as each would number them.
+    """The refs of a page that serves several sessions in turn, numbered anew for each.
 
-    Playwright numbers a page's documents through, whoever it shows them to. Here the one that a
-    session reads first has no number, be its page new or not.
+    Playwright counts a page's documents on from one session to the next. In these refs, the
+    first document that a session reads has no number, on a new page or a used one.
 
     Args:
         lines: The tree that is read first.
@@ -96,7 +96,7 @@ class Renumbered(Refs):
         return _REF.sub(lambda match: f"[ref={_moved(match[1], -self._first)}e{match[2]}]", line)
 
     def find(self, ref: str) -> str | None:
-        """Return Playwright's ref for the agent's; None where it is none."""
+        """Return Playwright's ref for the agent's; None if the text is no ref."""
         match = _REF.fullmatch(f"[ref={ref}]")
         return None if match is None else f"{_moved(match[1], self._first)}e{match[2]}"
 
@@ -109,9 +109,9 @@ def _moved(frame: str, by: int) -> str:
 def _pairs(
     told: Sequence[str], now: Sequence[str]
 ) -> list[tuple[tuple[str, str], tuple[str, str]]]:
-    """The refs of the same elements in two trees, if the trees say the same; else none.
+    """Return the refs of the same elements in two trees, if the trees read the same; else none.
 
-    Where they differ, no line is safe by its words: the one "Delete" that is left may stand
+    If they differ, no line is safe by its words: the one "Delete" that is left may stand
     beside another name now.
     """
     if [_MARKS.sub("", line) for line in told] != [_MARKS.sub("", line) for line in now]:

@@ -1,7 +1,7 @@
-"""Contexts in reserve: as many as are being used up, so that opening one costs little.
+"""The contexts in reserve: as many as sessions use up, so that opening one costs little.
 
-A new context with its page takes 64 to 146 ms. This module prepares the next ones, first while
-nobody waits, and owns what is prepared until a session takes it or it is given back.
+A new context with its page takes 64 to 146 ms. This module prepares the next ones, preferably
+while nobody waits. It owns them until a session takes them or they are closed.
 """
 
 import asyncio
@@ -25,49 +25,49 @@ logger = logging.getLogger(__name__)
 CLOSE_BOUND_S = 5.0
 
 QUIET_S = 0.05
-"""How long no session may have been busy before the next context is prepared."""
+"""The quiet time of all sessions before the next context is prepared."""
 
 PATIENCE_S = 0.5
-"""After this long, it is prepared even so: a busy server needs it most."""
+"""The longest wait for that quiet time. A busy server needs contexts most."""
 
 WINDOW_S = 10.0
-"""As many contexts are kept ready as sessions took in this time."""
+"""The time for which taken contexts are counted. As many are kept ready."""
 
 MOST_READY = 8
-"""The most that are ready at once, of all kinds; each holds a process of about 30 MB."""
+"""The most ready contexts at once, of all kinds. Each holds a process of about 30 MB."""
 
 AT_ONCE = 2
-"""So many are prepared at once: more of them take turns in the browser's one main thread."""
+"""The number of contexts that are prepared at once. More take turns in the browser's thread."""
 
 GIVE_BACK_S = 30.0
-"""After this long without a session, all that are ready but one are given back."""
+"""The time without a session after which all ready contexts but one are closed."""
 
 MOST_KEPT = 16
-"""The most contexts of ended sessions that wait for the next ones of their owners."""
+"""The most contexts of ended sessions that wait for their owners' next sessions."""
 
 COMING_S = 1.0
-"""How long a session waits for the context that its owner's last one is leaving."""
+"""The longest wait of a session for the context that its owner's last one is leaving."""
 
 Owner = tuple[object, str | None]
-"""Whose an ended session's context is: the declaration of the browser, and the principal."""
+"""The owner of an ended session's context: the browser's declaration, and the principal."""
 
 
 @dataclass
 class _Kind:
-    """The contexts of one kind: those that are ready, and when sessions took some."""
+    """The ready contexts of one kind, and the times at which sessions took some."""
 
     ready: deque[Slot] = field(default_factory=deque[Slot])
     taken: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_READY))
 
     def wanted(self, now: float, *, is_last: bool) -> int:
-        """How many should be ready: as many as were taken lately, if that is a habit."""
+        """Return the wanted number: as many as were taken lately, if that is a habit."""
         lately = sum(moment > now - WINDOW_S for moment in self.taken)
         return max(1, lately) if is_last or lately > 1 else 0
 
 
 @dataclass(frozen=True, eq=False)
 class _Coming:
-    """A context that an ended session leaves: it is being cleared, and may be kept then."""
+    """A context that an ended session leaves. It is being cleared, and may be kept then."""
 
     owner: Owner
     options: SlotOptions
@@ -78,7 +78,7 @@ class Reserve:
     """The slots that are ready, and the one task that prepares more of them.
 
     Args:
-        prepare: Opens a slot.
+        prepare: The function that opens a slot.
     """
 
     def __init__(self, prepare: Callable[[SlotOptions], Awaitable[Slot]]) -> None:
@@ -94,12 +94,12 @@ class Reserve:
 
     @property
     def ready(self) -> list[Slot]:
-        """What sessions can take at once."""
+        """The slots that sessions can take at once."""
         return [slot for kind in self._kinds.values() for slot in kind.ready]
 
     @contextmanager
     def busy(self) -> Generator[None]:
-        """While this is held, a session is waiting for the browser, and preparing waits a while."""
+        """Make preparing wait a while: a session is waiting for the browser in this block."""
         self._busy += 1
         try:
             yield
@@ -108,11 +108,11 @@ class Reserve:
             self._idle_since = anyio.current_time()
 
     async def take(self, options: SlotOptions, owner: Owner | None = None) -> Slot:
-        """Return a slot, at once where one is ready, and have the next ones prepared.
+        """Return a slot, at once if one is ready, and begin to prepare the next ones.
 
         Args:
-            options: What it is opened with.
-            owner: Who may be given a context that an ended session of theirs had.
+            options: The options of its context.
+            owner: The owner of the session, who may get the context of an ended one of theirs.
         """
         if owner is not None and (kept := await self._take_kept(options, owner)) is not None:
             return kept
@@ -133,11 +133,13 @@ class Reserve:
 
     @contextmanager
     def clearing(self, options: SlotOptions, owner: Owner) -> Generator[None]:
-        """While this is held, a context is being cleared: to wait for it is quicker than a new one.
+        """Announce a context that is being cleared in this block.
+
+        To wait for it is quicker than to open a new one.
 
         Args:
-            options: What it was opened with.
-            owner: Who may be given it.
+            options: The options of the context.
+            owner: The owner who may get it.
         """
         coming = _Coming(owner, options)
         self._coming.append(coming)
@@ -149,7 +151,7 @@ class Reserve:
             coming.done.set()
 
     async def keep(self, slot: Slot, owner: Owner) -> None:
-        """Keep a slot that an ended session has left, cleared, for the next one of its owner."""
+        """Keep a cleared slot of an ended session for the next session of its owner."""
         if self._closed or not slot.usable:
             await slot.close()
             return
@@ -185,7 +187,7 @@ class Reserve:
             await asyncio.wait([self._task])
 
     async def close(self) -> None:
-        """Stop preparing, and close what is ready. It may be called twice."""
+        """Stop preparing, and close the ready slots. It may be called twice."""
         self._closed = True
         if self._give_back is not None:
             self._give_back.cancel()
@@ -210,14 +212,14 @@ class Reserve:
         self._give_back = loop.call_later(GIVE_BACK_S, self._when_idle)
 
     def _when_idle(self) -> None:
-        """Give back what is ready; later, where contexts are still being prepared."""
+        """Close the ready slots, or wait again while contexts are being prepared."""
         if self._task is not None and not self._task.done():
             self._wait_idle()
         else:
             self._work(self._release_idle)
 
     def _work(self, on: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Begin a task, unless one is at work already."""
+        """Begin a task, unless one is running already."""
         if self._task is None or self._task.done():
             # A clean context: the caller's cancel scopes and variables are not this task's.
             loop = asyncio.get_running_loop()
@@ -231,7 +233,7 @@ class Reserve:
             await self._release(MOST_READY)
 
     def _lacking(self) -> list[SlotOptions]:
-        """What kinds to prepare, as often as one lacks; that which was taken last comes first."""
+        """Return a kind for each slot to prepare. The kind that was taken last comes first."""
         now, room, found = anyio.current_time(), MOST_READY, list[SlotOptions]()
         for options, kind in reversed(list(self._kinds.items())):
             wanted = min(room, kind.wanted(now, is_last=next(reversed(self._kinds)) == options))
@@ -256,7 +258,7 @@ class Reserve:
             await self._kept.popleft()[1].close()
 
     async def _release(self, most: int) -> None:
-        """Close what is ready beyond a number, of the kind that was taken longest ago first."""
+        """Close the ready slots beyond a number, first those of the kind taken longest ago."""
         while len(self.ready) > most:
             kind = next(kind for kind in self._kinds.values() if kind.ready)
             await kind.ready.popleft().close()

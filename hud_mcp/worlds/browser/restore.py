@@ -1,8 +1,8 @@
-"""Taking up a snapshot: pages, storage, fields and all, in a browser that was opened anew.
+"""The restoration of a snapshot, with pages, storage and fields, in a browser opened anew.
 
-The order matters. Storage comes before the pages, whose scripts read it; the pages before
-what was typed into them; and storage and the site's state once more at the end, because
-loading a page may change them and the session saw that happen once already.
+The order matters. Storage comes before the pages, whose scripts read it. The pages come before
+the typed text in them. Storage and the site's state come once more at the end: loading a page may
+change them, and the session saw that happen once already.
 """
 
 import json
@@ -50,10 +50,10 @@ class Restoration:
 
     Args:
         saved: The snapshot.
-        context: Playwright's.
-        tabs: Its pages.
-        hands: Its pointer and keys.
-        proxy: Its way out.
+        context: Playwright's context.
+        tabs: The context's pages.
+        hands: The session's pointer and keys.
+        proxy: The session's proxy.
         state: The backend's state, which changes in place.
     """
 
@@ -65,7 +65,7 @@ class Restoration:
     state: dict[str, Any]
 
     async def run(self) -> Reading | None:
-        """Take it up, and return what the agent last read.
+        """Restore the snapshot, and return the agent's last reading.
 
         Raises:
             Error: Playwright's.
@@ -94,7 +94,7 @@ class Restoration:
         return await self._resume_reading(shown, failed=bool(news))
 
     async def _resume(self, tabs: Sequence[Tab], shown: Tab | None) -> None:
-        """Fill the pages in, show the one that was shown, and have the hands where they were."""
+        """Fill the pages, show the page that was shown, and restore the pointer and held keys."""
         held, pointer = self.saved.held, self.saved.pointer
         for tab in self.tabs.all:
             if tab not in tabs:  # a page opened it as it was loaded, and had done so before
@@ -150,7 +150,7 @@ class Restoration:
 
 
 def become(old: dict[str, Any], new: Mapping[str, Any]) -> None:
-    """Give a dict another's content, in place, and the dicts and lists within it too."""
+    """Replace a dict's content by another's, in place, with the dicts and lists within it."""
     content: dict[str, Any] = {}
     for key, value in new.items():
         was = old.get(key)
@@ -180,8 +180,8 @@ async def _lay_history(tab: Tab, was: TabSnapshot, visited: set[str]) -> None:
 
     Args:
         tab: A tab on a blank page.
-        was: What it was.
-        visited: Origins that have a sessionStorage in it already.
+        was: The tab's state in the snapshot.
+        visited: The origins that have a sessionStorage in it already.
     """
 
     async def answer(route: "Route") -> None:
@@ -224,7 +224,7 @@ async def _lay_history(tab: Tab, was: TabSnapshot, visited: set[str]) -> None:
 
 
 async def _load(tab: Tab, was: TabSnapshot) -> list[str]:
-    """Load the page that was shown; return what the agent has to know of it."""
+    """Load the page that was shown, and return the problems that the agent has to know."""
     url = was.urls[was.index]
     if origin_of(url) is None:
         return [] if url == "about:blank" else [f"The page {url[:200]} cannot be opened again."]
@@ -247,7 +247,7 @@ async def _load(tab: Tab, was: TabSnapshot) -> list[str]:
 
 
 async def _fill(tab: Tab, was: TabSnapshot) -> None:
-    """Give a tab's documents what was typed, chosen, scrolled and focused in them."""
+    """Restore the typed text, choices, scroll positions and focus of a tab's documents."""
     found: list[tuple[Frame, FrameSnapshot]] = []
     for saved in was.frames:
         frame = _at(tab.page.main_frame, saved.place)
@@ -272,7 +272,7 @@ async def _fill(tab: Tab, was: TabSnapshot) -> None:
 
 
 async def _lead(tab: Tab, frame: "Frame", saved: FrameSnapshot) -> None:
-    """Have a frame show the document that it showed, with its storage where that is apart."""
+    """Load a frame's former document, with its storage if that is apart from the page's."""
     if not saved.place:
         return
     mark = tab.mark()
@@ -299,7 +299,7 @@ def _at(frame: "Frame", place: Sequence[int]) -> "Frame | None":
 
 
 async def _refill(tab: Tab, frame: "Frame", text: str, part: str) -> Any:
-    """Run a part of `refill.js`; None where the document cannot do it."""
+    """Run a part of `refill.js`, and return its result; None if the document cannot do it."""
     try:
         with anyio.move_on_after(FRAME_BOUND_MS * tab.patience() / 1000):
             return await frame.evaluate(_REFILL, [TRACKER, text, part])
@@ -309,7 +309,7 @@ async def _refill(tab: Tab, frame: "Frame", text: str, part: str) -> Any:
 
 
 async def _type_anew(tab: Tab, frame: "Frame", text: str) -> None:
-    """Put a text into the focused field as a person does, so that leaving it is a change."""
+    """Put a text into the focused field like a person, so that leaving it is a change."""
     try:
         element = await focused_element(frame)
         if element is not None:

@@ -1,6 +1,6 @@
-"""What Playwright's tree of a page says otherwise than a person sees it, put right.
+"""Corrections of Playwright's tree of a page, towards what a person sees.
 
-`seen.js` marks in the tree what the tree has no form for: kept breaks and blanks, and editors.
+`seen.js` marks the things that the tree has no form for: kept breaks and blanks, and editors.
 Links without a box of their own get refs of ours, `link1` and so on, that stand for a selector.
 """
 
@@ -21,7 +21,7 @@ _LINK = re.compile(r'^(\s*- link(?: ("(?:[^"\\]|\\.)*"))?)(.*?)(:?)$')
 
 
 def unmark(lines: Sequence[str]) -> list[str]:
-    """Write what is marked as it is meant: breaks in quotes, editors as the text boxes they are."""
+    """Replace the marks by their meaning: breaks go in quotes, and editors become text boxes."""
     out: list[str] = []
     for line in lines:
         if not _MARKS.search(line):
@@ -40,7 +40,7 @@ def unmark(lines: Sequence[str]) -> list[str]:
 
 
 def _value(told: str, *, is_field: bool) -> str:
-    """A value that has marks, in quotes where it has breaks or blanks at its ends."""
+    """Return a marked value, in quotes if it has breaks, or blanks at its ends."""
     quoted = len(told) > 1 and told.startswith('"') and told.endswith('"')
     text = str(json.loads(_ESCAPE.sub(_as_json, told))) if quoted else told
     meant = text.translate(_PLAIN)
@@ -57,7 +57,7 @@ def _as_json(escape: re.Match[str]) -> str:
 
 
 def _call_textbox(lines: list[str], line: str) -> None:
-    """Give an editor its role back, where its text has a line of its own."""
+    """Give an editor its role back if its text has a line of its own."""
     depth = len(line) - len(line.lstrip())
     if line.lstrip().startswith("- text") and lines:
         parent = next((i for i in reversed(range(len(lines))) if _depth(lines[i]) < depth), None)
@@ -74,7 +74,7 @@ def _depth(line: str) -> int:
 
 
 def name_links(lines: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Give each link of the page's own document that has no ref one, and say what it stands for."""
+    """Give refs to links without one in the page's own document, and return their selectors."""
     out: list[str] = []
     selectors: dict[str, str] = {}
     counts: dict[str, int] = {}

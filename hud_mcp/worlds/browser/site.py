@@ -1,7 +1,7 @@
 """The task's own site: a folder of files, and an author's function behind `/api/`.
 
-This module owns what a request for the site is answered with. Which requests are for
-the site, and the socket that they come in on, is `proxy.py`'s business.
+This module owns the answers to requests for the site. `proxy.py` owns the socket, and decides
+which requests are for the site.
 """
 
 import json
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 __all__ = ["MAX_BODY_BYTES", "Backend", "Site", "SiteRequest", "SiteResponse"]
 
 MAX_BODY_BYTES = 1024 * 1024
-"""The longest request body that a backend is given."""
+"""The longest request body that a backend gets."""
 
 BACKEND_BOUND_S = 30.0
-"""How long a backend may take for one request."""
+"""The longest time of a backend for one request."""
 
 MAX_WATCHED_BYTES = 4 * 1024 * 1024
-"""The largest state, as JSON, of which is told whether a GET changed it; 1 MB costs 2 ms."""
+"""The largest state, as JSON, that is watched for changes by a GET. 1 MB costs 2 ms."""
 
 MAX_READ_BYTES = 1024 * 1024
-"""A file up to this size is read at once; a longer one goes piece by piece, each on a thread."""
+"""The largest file that is read at once. Others go in pieces, each read on a thread."""
 
 MAX_NOTED = 100
 
 _SAFE = ("GET", "HEAD")
-"""What must leave a state as it is, by HTTP's own rule (RFC 9110, 9.2.1)."""
+"""The methods that must not change a state, by HTTP's own rule (RFC 9110, 9.2.1)."""
 
 _MIME_TYPES = {
     ".css": "text/css",
@@ -66,10 +66,10 @@ _MIME_TYPES = {
     ".woff2": "font/woff2",
     ".xml": "text/xml",
 }
-"""What a page needs to load right, whatever the machine's own table says."""
+"""The types that pages need to load right, before those of the machine's own table."""
 
 FRESH_S = 60
-"""How long a page that sessions have one after the other may keep files of its site."""
+"""The time for which a page that serves several sessions may keep files of its site."""
 
 _PARTS = ("font", "image", "script", "style")
 _NO_STORE = {"cache-control": "no-store"}
@@ -96,7 +96,7 @@ class SiteRequest:
 
     @cached_property
     def json(self) -> Any:
-        """The body as JSON; None where it is empty or is not JSON."""
+        """The body as JSON; None if it is empty or is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError:
@@ -173,9 +173,10 @@ class Site:
         """Answer one request for a decoded path that starts with a slash.
 
         Args:
-            request: What was asked.
-            path: For what.
-            changed: Takes the request, where it only reads and changed the state: who asked.
+            request: The request.
+            path: The decoded path.
+            changed: The asker's own list. It takes a request that should only read but changed
+                the state.
         """
         if self._backend and (path == "/api" or path.startswith("/api/")):
             return await self._ask_backend(request, path, changed)
@@ -189,7 +190,7 @@ class Site:
 
     @property
     def leaves_cache(self) -> bool:
-        """Whether the caches of its pages hold files alone, which are the same in each session."""
+        """Whether the caches of its pages hold only files, which are the same in each session."""
         return self._caches and self._backend is None
 
     def _file(self, path: str, is_whole: bool, headers: Mapping[str, str]) -> "Response":  # noqa: FBT001  # called on a thread
@@ -210,7 +211,7 @@ class Site:
         return libraries.Response(found.read_bytes(), headers=dict(file.headers))
 
     def _locate(self, path: str) -> Path | None:
-        """The file or folder under the root, wherever links lead; None outside of it."""
+        """Return the file or folder under the root, with its links followed; None outside of it."""
         if self._root is None or "\0" in path or "\\" in path:
             return None
         try:
@@ -259,7 +260,7 @@ class Site:
             return _plain(500, "The site failed to answer.")
 
     def _digest(self) -> bytes | None:
-        """The state as JSON; None where it holds what JSON does not know, or is very large."""
+        """Return the state as JSON; None if JSON cannot hold it, or it is very large."""
         try:
             told = orjson.dumps(self.state, option=orjson.OPT_NON_STR_KEYS)
         except (TypeError, ValueError):
@@ -267,7 +268,7 @@ class Site:
         return told if len(told) <= MAX_WATCHED_BYTES else None
 
     def _note_change(self, asked: SiteRequest, changed: list[str] | None) -> None:
-        """Report a request that should only read, once for each path; to who asked, each time."""
+        """Report a reading request that changed the state: to the asker always, to the log once."""
         named = f"{asked.method} {asked.path}"
         if changed is not None and len(changed) < MAX_NOTED:
             changed.append(named)

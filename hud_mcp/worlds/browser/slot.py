@@ -26,7 +26,7 @@ __all__ = ["MAX_CLIPBOARD_CHARS", "Clipboard", "Slot", "SlotOptions", "slow_down
 
 @dataclass(frozen=True, kw_only=True)
 class SlotOptions:
-    """What a context is opened with; contexts of equal options are interchangeable."""
+    """The options of a context. Contexts of equal options are interchangeable."""
 
     width: int
     height: int
@@ -39,7 +39,7 @@ class SlotOptions:
 
 
 MAX_CLIPBOARD_CHARS = 1_000_000
-"""The most that a clipboard holds; what is longer is not copied."""
+"""The most characters in a clipboard. A longer text is not copied."""
 
 _NAME = f"__clipboard_{secrets.token_hex(6)}"
 _SCRIPT = (
@@ -52,13 +52,13 @@ _SCRIPT = (
 
 
 class Clipboard:
-    """What one session has copied last: texts by their kind, such as `text/plain`."""
+    """The last copied texts of one session, by their kind, such as `text/plain`."""
 
     def __init__(self) -> None:
         self.items: dict[str, str] = {}
 
     async def install(self, context: "BrowserContext") -> None:
-        """Give it to every document of a context, from now on. Once for each context.
+        """Give the clipboard to every document of a context to come. Call it once for each context.
 
         Raises:
             Error: Playwright's.
@@ -71,7 +71,7 @@ class Clipboard:
         self.items = dict(items)
 
     def _exchange(self, given: Any) -> str:
-        """Take what a document copied, or return what there is to paste."""
+        """Take the copied texts of a document, or return the texts to paste."""
         if isinstance(given, str) and len(given) <= MAX_CLIPBOARD_CHARS:
             try:
                 items = json.loads(given)
@@ -90,14 +90,14 @@ CLOSE_BOUND_S = 5.0
 CLEAR_BOUND_S = 5.0
 
 _BYPASS = "<-loopback>"
-"""Chromium reaches loopback addresses past its proxy but for this; nothing else is reached so.
+"""The rule that sends loopback addresses through the proxy too. Chromium exempts only them.
 
 Source: net/docs/proxy.md, "Proxy bypass rules".
 """
 
 
 _TOLD_ON_REQUEST = ("request", "response", "requestfinished", "requestfailed", "filechooser")
-"""What the driver tells of only while somebody listens: each change of that is a message."""
+"""The events that the driver sends only to listeners. Each change of that is a message."""
 
 
 class Slot:
@@ -142,9 +142,9 @@ class Slot:
         """Open a proxy, a context that has it as its proxy, and a page.
 
         Args:
-            browser: Where.
-            options: What the context is opened with.
-            crashes: What tells whose doing a crash of a page is.
+            browser: The browser.
+            options: The options of the context.
+            crashes: The record of crashes, which blames the page or something else.
 
         If this call fails or is cancelled, it leaves nothing open.
         """
@@ -183,11 +183,11 @@ class Slot:
                 await added.enter_async_context(await self.context.add_init_script(script))
 
     async def clear(self) -> bool:
-        """Take away all that a session left, and have a blank page; False where that failed.
+        """Remove everything that a session left, and show a blank page; return False on failure.
 
         Cookies, storage of every kind, service workers, caches, permissions, the clipboard, the
         history and other pages are gone then. The session's scripts stay until `run_scripts`
-        says which the next one has. A page that does not let itself be left makes it fail.
+        sets those of the next one. It fails on a page that does not let itself be left.
         """
         try:
             with anyio.fail_after(CLEAR_BOUND_S):
@@ -222,13 +222,13 @@ class Slot:
         await self.context.grant_permissions([])  # as it was opened: what is not given is denied
 
     async def close(self) -> None:
-        """Close the context and the proxy, within seconds even where the browser is dead."""
+        """Close the context and the proxy, within seconds even if the browser is dead."""
         with anyio.CancelScope(shield=True):
             await _release(self.proxy, self.context)
 
 
 def _ignore(_told: object) -> None:
-    """Listen, so that the driver need not be told anew who does for each session."""
+    """Keep an event listened to, so that no session needs another message to the driver."""
 
 
 async def _new_context(
@@ -268,12 +268,12 @@ _ELSEWHERE = re.compile(rf"^https?://(?!{re.escape(SITE_HOST)}[:/])")
 async def slow_down(context: "BrowserContext", latency_s: float) -> None:
     """Delay each request of a context that is not for the session's own site.
 
-    The proxy delays those. Chromium has an emulation of its own, which knows one page and not
+    The proxy delays the site's. Chromium has an emulation of its own. It knows one page and not
     its workers, and would delay the site's requests a second time.
 
     Args:
-        context: Playwright's.
-        latency_s: How long each request is held.
+        context: Playwright's context.
+        latency_s: The delay of each request.
     """
 
     async def hold(route: "Route") -> None:

@@ -1,8 +1,8 @@
-"""Writing down what a session's browser holds, without changing it.
+"""The taking of a snapshot of a session's browser, without changing it.
 
-One script for each document, all at once; what has been left (another origin's storage) is
-remembered from when it was open, and asked of Playwright, which is slow, where it was opened
-and left since the last snapshot.
+One script for each document runs, all at once. The storage of an origin that was left is
+remembered from when it was open. Playwright, which is slow, is asked for an origin that was
+opened and left since the last snapshot.
 """
 
 import json
@@ -42,26 +42,26 @@ if TYPE_CHECKING:
 __all__ = ["MAX_HISTORY", "Snapshots"]
 
 DOCUMENT_BOUND_S = 2.0
-"""How long a page may take to say what it holds; one that hangs keeps its address only."""
+"""The longest wait for a page's content. Of a page that hangs, only the address is kept."""
 
 FRAME_BOUND_S = 0.4
-"""The same for a frame in it: one that never arrives must not cost every step seconds."""
+"""The same for a frame in it. A frame that never arrives must not cost every step seconds."""
 
 STORAGE_BOUND_S = 4.0
-"""How long Playwright may take to visit the origins that have been left."""
+"""The longest time for Playwright to visit the origins that were left."""
 
 MAX_HISTORY = 20
-"""How many addresses of a tab's history are kept."""
+"""The most addresses that are kept of a tab's history."""
 
 MAX_FRAMES = 60
-"""How many documents of a tab are asked what they hold."""
+"""The most documents of a tab that are asked for their content."""
 
 _KEEP = Path(__file__).with_name("keep.js").read_text()
 
 
 @dataclass
 class _Document:
-    """What `keep.js` said of one document, checked: a page can make it say anything."""
+    """The checked answer of `keep.js` on one document. A page can make it say anything."""
 
     frame: FrameSnapshot
     born: object = None
@@ -79,19 +79,19 @@ class _Page:
 
     @property
     def origin(self) -> str | None:
-        """That of its own document, if that said what it holds."""
+        """The origin of the page's own document, if that answered."""
         answered = self.documents and self.documents[0].session is not None
         return origin_of(self.documents[0].frame.url) if answered else None
 
 
 class Snapshots:
-    """Takes snapshots of one session's browser.
+    """The snapshots of one session's browser.
 
     Args:
-        context: Playwright's.
-        tabs: Its pages.
-        hands: Its pointer and keys.
-        proxy: Its way out.
+        context: Playwright's context.
+        tabs: The context's pages.
+        hands: The session's pointer and keys.
+        proxy: The session's proxy.
         state: The backend's state.
     """
 
@@ -114,13 +114,13 @@ class Snapshots:
         self._refs: dict[str, int] = {}
 
     async def take(self, last: Reading | None) -> BrowserSnapshot:
-        """Write everything down.
+        """Take a snapshot.
 
         Args:
-            last: What the agent last read.
+            last: The agent's last reading.
 
         Raises:
-            LimitReached: Something is too large.
+            LimitReached: The snapshot would be too large.
             InvalidEnvironment: The state is not JSON.
             Error: Playwright's.
         """
@@ -160,15 +160,15 @@ class Snapshots:
 
     @property
     def refs(self) -> dict[str, int]:
-        """The highest ref that the agent was told, by frame."""
+        """The highest number in the refs that the agent has seen, by frame."""
         return dict(self._refs)
 
     def resume_refs(self, refs: Mapping[str, int]) -> None:
-        """Take up what the agent was told by another process."""
+        """Take over the refs that the agent saw in another process."""
         self._refs = dict(refs)
 
     def saw(self, reading: Reading) -> None:
-        """Remember the refs that the agent is told."""
+        """Remember the refs in a text for the agent."""
         for frame, number in highest_refs(reading.lines).items():
             self._refs[frame] = max(number, self._refs.get(frame, 0))
 
@@ -184,7 +184,7 @@ class Snapshots:
             tab.count_origins_anew(o for o in [origin_of(tab.page.url)] if o)
 
     async def _learn_storage(self, pages: list[_Page]) -> None:
-        """Bring what is known of each origin up to date."""
+        """Update the known storage of each origin."""
         self._touched |= self._tabs.closed_origins().union(*(p.tab.origins for p in pages))
         now: set[str] = set()
         wanted: set[str] = set()
@@ -206,7 +206,7 @@ class Snapshots:
         self._touched = opened if learnt else opened | left
 
     async def _ask_playwright(self, wanted: set[str], left: set[str]) -> bool:
-        """Learn what origins that were left store; False where a page hangs and holds it up."""
+        """Learn the storage of origins that were left; return False if a hung page prevents it."""
         stored: StorageState | None = None
         with anyio.move_on_after(STORAGE_BOUND_S * self._proxy.patience()):
             stored = await self._context.storage_state(indexed_db=True)
@@ -256,7 +256,7 @@ def _tab_snapshot(page: _Page) -> TabSnapshot:
 
 
 async def _read_page(page: _Page) -> None:
-    """Fill in a page's history and documents; one that is gone meanwhile stays blank."""
+    """Fill in a page's history and documents. A page that is gone meanwhile stays blank."""
 
     async def read_history() -> None:
         with anyio.move_on_after(DOCUMENT_BOUND_S * page.tab.patience()):
@@ -285,7 +285,7 @@ def _walk(frame: "Frame", place: tuple[int, ...]) -> "Iterator[tuple[tuple[int, 
 def _trim(urls: list[str], current: int) -> tuple[tuple[str, ...], int]:
     """Keep the addresses around the current one, without the blank page that a tab starts with.
 
-    One that follows itself is kept once: going to an address again makes no entry.
+    An address that follows itself is kept once: going to it again makes no entry.
     """
     kept: list[str] = []
     index = 0
@@ -301,7 +301,7 @@ def _trim(urls: list[str], current: int) -> tuple[tuple[str, ...], int]:
 
 
 async def _read_document(document: _Document, frame: "Frame", patience: float) -> None:
-    """Ask one document what it holds; what hangs or goes away keeps its address only."""
+    """Ask a document for its content. If it hangs or goes away, only its address is kept."""
     said: Any = None
     bound_s = FRAME_BOUND_S if document.frame.place else DOCUMENT_BOUND_S
     with anyio.move_on_after(bound_s * patience):

@@ -1,7 +1,7 @@
-"""What a snapshot of a browser holds, and its form as bytes.
+"""The content of a browser's snapshot, and its form as bytes.
 
-The parts that a page's own script wrote are opaque here: JSON that only `refill.js` reads, in
-the page that it is about.
+The parts that a script in the page wrote are opaque here: JSON that only `refill.js` reads, in
+the same page.
 """
 
 import json
@@ -31,13 +31,13 @@ __all__ = [
 ]
 
 FORM = 1
-"""The number of this form; it goes up where an older package could not read what is written."""
+"""The number of this form. It rises when an older package could not read the new bytes."""
 
 MAX_CHARS = 5_000_000
-"""The most that a snapshot holds, before it is compressed."""
+"""The most characters of a snapshot, before it is compressed."""
 
 _LONG_CHARS = 250_000
-"""A longer one is compressed on a thread; this much takes 2 ms."""
+"""The longest snapshot that is compressed without a thread. This much takes 2 ms."""
 
 MAX_TABS = 40
 """The most pages that a snapshot holds."""
@@ -104,10 +104,10 @@ class BrowserSnapshot(Value):
 
 
 async def pack(saved: BrowserSnapshot) -> bytes:
-    """Write a snapshot out.
+    """Return a snapshot as bytes.
 
     Raises:
-        LimitReached: It is too large; the text names the largest part.
+        LimitReached: The snapshot is too large. The text names the largest part.
     """
     text = json.dumps(saved.model_dump(), separators=(",", ":"))
     if len(text) > MAX_CHARS:
@@ -118,10 +118,10 @@ async def pack(saved: BrowserSnapshot) -> bytes:
 
 
 def unpack(data: bytes) -> BrowserSnapshot:
-    """Read what `pack` wrote.
+    """Read the bytes that `pack` returned.
 
     Raises:
-        EnvironmentFailed: It is not a snapshot, or one of another form.
+        EnvironmentFailed: They are damaged, no snapshot, or of another form.
     """
     reader = zlib.decompressobj()
     try:
@@ -148,7 +148,7 @@ def unpack(data: bytes) -> BrowserSnapshot:
 
 
 def too_large(what: str, chars: int) -> LimitReached:
-    """The error for something that a snapshot cannot hold."""
+    """Return the error for a part that is too large for a snapshot."""
     return LimitReached(
         f"No snapshot: {what} takes {chars / 1e6:.1f} million characters, and all of a browser's "
         f"state may take {MAX_CHARS / 1e6:g}. The session goes on, and cannot be taken up again "
@@ -157,10 +157,10 @@ def too_large(what: str, chars: int) -> LimitReached:
 
 
 def write_state(state: Mapping[str, Any]) -> str:
-    """Return a state as JSON, if it comes back from there as it is.
+    """Return a state as JSON, if reading that gives an equal state.
 
     Raises:
-        InvalidEnvironment: Naming the first value that would not.
+        InvalidEnvironment: JSON would change the state. The error names the first such value.
     """
     try:
         text = json.dumps(state, separators=(",", ":"))

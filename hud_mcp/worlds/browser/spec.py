@@ -187,7 +187,7 @@ class Browser(WorldSpec):
             )
 
             async def furnish(slot: Slot) -> None:
-                """Give a context its site, its hosts and its ways, and nothing that it has done."""
+                """Give a context the session's site, hosts, latency and scripts, not its past."""
                 slot.proxy.serve(site, latency_s=latency_s)
                 slot.proxy.keep_time_by(opening.shared.contention)
                 slot.proxy.open_hosts(allow)
@@ -254,10 +254,10 @@ class Browser(WorldSpec):
         )
 
     def _reachable(self, opening: Opening) -> AllowList:
-        """What a session may reach beside its site.
+        """Return the hosts that a session may reach beside its site.
 
         Raises:
-            EnvironmentFailed: The row names what is not a host, or one that it may not.
+            EnvironmentFailed: The row names something that is no host, or a forbidden host.
         """
         if not self._tasks_open_hosts or not opening.allow:
             return self._allow
@@ -279,7 +279,7 @@ class Browser(WorldSpec):
             )
 
     def _owner(self, opening: Opening) -> Owner | None:
-        """Who may be given a context that this session had; None for nobody."""
+        """Return the owner who may get this session's context later; None for nobody."""
         return (self, opening.principal) if self._reuses_contexts else None
 
     def _root(self, opening: Opening) -> Path | None:
@@ -296,7 +296,7 @@ class Browser(WorldSpec):
         return copy.deepcopy(dict(self._state))
 
     async def _take(self, opening: Opening, options: SlotOptions) -> tuple[Chromium, Slot]:
-        """Take a context of the process's browser; a new browser where the last one died."""
+        """Take a context of the process's browser, or of a new one if the last one died."""
         executable = find_chromium(self._executable)
         key = f"browser {executable} {self._arguments}"
         failure: Exception | None = None

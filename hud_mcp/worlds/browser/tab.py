@@ -1,4 +1,4 @@
-"""One page of a session, and what the browser tells about it while it lives."""
+"""One page of a session, with the browser's events about it."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["Tab", "origin_of"]
 
 _WAITED_FOR = frozenset({"document", "fetch", "xhr", "script", "stylesheet", "image", "font"})
-"""Kinds of requests that change the page when they end; sockets and event streams never do."""
+"""The kinds of requests that change the page when they end. Sockets and streams never end."""
 
 _OWN_SCHEMES = frozenset(
     {"about", "blob", "chrome-error", "data", "file", "filesystem", "http", "https", "javascript"}
 )
-"""Schemes of addresses that a browser opens itself, or refuses itself."""
+"""The schemes of addresses that a browser itself opens or refuses."""
 
 RESTLESS_DOCUMENTS = 6
-"""So many documents after one action are no agent's doing any more, but their page's."""
+"""The number of documents after one action from which the page is to blame, not the agent."""
 
 _SHORT_BODY_BYTES = 65_536
 _SHORT_BODY_S = 0.05
@@ -38,25 +38,25 @@ class Tab:
 
     Args:
         page: Playwright's page.
-        options: What its context was opened with.
-        latency_s: What each of its requests takes longer.
-        cdp: Its CDP session, where there is one already.
-        patience: How many times longer it may take for what it does, as the machine is busy.
-        target_id: The id under which the browser knows it, where that is known.
+        options: The options of its context.
+        latency_s: The delay of each of its requests.
+        cdp: The page's CDP session, if one is open already.
+        patience: The function that returns the factor of its bounds on a busy machine.
+        target_id: The browser's id of the page, if it is known.
 
     Attributes:
-        latency_s: What each of its requests takes longer.
-        listeners: What hears of it.
-        patience: How many times longer it may take now than on an idle machine.
-        origins: Those whose pages were shown in it since this set was last emptied.
-        sessions: What sessionStorage held when a snapshot was last taken, by origin.
-        refs: The agent's refs, where they are not Playwright's.
+        latency_s: The delay of each of its requests.
+        listeners: The listeners to its events.
+        patience: The function that returns the factor of its bounds on a busy machine.
+        origins: The origins of pages that it showed since this set was last emptied.
+        sessions: The content of sessionStorage at the last snapshot, by origin.
+        refs: The agent's refs, if they are not Playwright's.
         crashed: Whether its process died.
         came_to_nothing: Whether the page's last navigation brought no document.
-        target_id: The id under which the browser knows it, once it is watched.
+        target_id: The browser's id of the page, once it is watched.
         links: The selectors that some of the agent's refs stand for.
         restless: Whether it went from one document to the next by itself before this action.
-        status: The HTTP status that its document came with; None where it came without.
+        status: The HTTP status of its document; None if the document came without one.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Tab:
 
     @classmethod
     def of(cls, slot: Slot) -> "Tab":
-        """The first page of a context."""
+        """Return the tab of a context's first page."""
         proxy = slot.proxy
         return cls(
             slot.page,
@@ -124,27 +124,27 @@ class Tab:
 
     @property
     def attached(self) -> "CDPSession | None":
-        """The page's CDP session, where it has been asked for."""
+        """The page's CDP session, if it is open."""
         return self._cdp
 
     def call_refs(self, refs: "Refs | None") -> None:
-        """Say by which refs the agent knows its elements from now on."""
+        """Set the refs by which the agent knows its elements."""
         self.refs = refs
 
     def call_links(self, links: Mapping[str, str]) -> None:
-        """Say which selectors some of the agent's refs stand for."""
+        """Set the selectors that some of the agent's refs stand for."""
         self.links = links
 
     def take_storage(self, sessions: Mapping[str, str]) -> None:
-        """Take up what its sessionStorage held when a snapshot was taken."""
+        """Take over the content of sessionStorage at a snapshot."""
         self.sessions = dict(sessions)
 
     def count_origins_anew(self, shown: Iterable[str] = ()) -> None:
-        """Empty the set of origins, but for those whose pages are shown."""
+        """Empty the set of origins, except for those of shown pages."""
         self.origins = set(shown)
 
     def expect_popup(self, *, expects: bool) -> None:
-        """Say whether a page that it opens is still to come."""
+        """Set whether a page that it opens is still to come."""
         self.expects_popup = expects
 
     def crash(self) -> None:
@@ -152,18 +152,18 @@ class Tab:
         self.crashed = True
 
     def stay(self) -> None:
-        """Note that the page was about to be left, and is not."""
+        """Note that the page stays, though it was about to be left."""
         self._arrived = self.mark()
         self.came_to_nothing = True
         self.stir()
 
     def begin_action(self) -> None:
-        """Count documents anew: those until now came of the last action, or by themselves."""
+        """Count documents anew. The earlier ones came of the last action, or by themselves."""
         self.restless = self._documents >= RESTLESS_DOCUMENTS
         self._documents = 0
 
     async def cdp(self) -> "CDPSession":
-        """The page's CDP session, opened when first asked for."""
+        """Return the page's CDP session, which the first call opens."""
         if self._cdp is None:
             self._cdp = cdp = await attach(self.page, self._options.scale, self._options.font_scale)
             self._take_in(cdp)
@@ -172,12 +172,12 @@ class Tab:
         return self._cdp
 
     def mark(self) -> int:
-        """Now, as a place in the order of this tab's events."""
+        """Return the present place in the order of this tab's events."""
         self._clock += 1
         return self._clock
 
     def pending_since(self, mark: int) -> list["Request"]:
-        """The requests that began after a mark, have not ended, and are worth waiting for."""
+        """Return the running requests that began after a mark and are worth waiting for."""
         return [
             request
             for request, began in self._pending.items()
@@ -202,12 +202,12 @@ class Tab:
         self._ignored.update(_name(request) for request in requests)
 
     def stir(self) -> None:
-        """Wake whoever waits for something to happen here."""
+        """Wake the waiters for this tab's events."""
         self._stirred.set()
         self._stirred = anyio.Event()
 
     async def wait_until(self, true: Callable[[], bool], end: float) -> bool:
-        """Wait for a condition that this tab's events change; False when time is up first."""
+        """Wait for a condition that this tab's events change; return False if time is up first."""
         with anyio.move_on_at(end):
             while not (true() or self.closed):
                 await self._stirred.wait()
@@ -220,14 +220,14 @@ class Tab:
         self.listeners.on(cdp, "Page.frameRequestedNavigation", self._on_navigation_asked)
 
     def hear_of_program(self, hear: Callable[[str], None]) -> None:
-        """Have somebody told of addresses that are another program's, such as `mailto:`."""
+        """Set the function that takes addresses of other programs, such as `mailto:`."""
         self._on_program = hear
 
     def _on_navigation_asked(self, event: Mapping[str, str]) -> None:
         self._is_of_program(event["url"])
 
     def _is_of_program(self, url: str) -> bool:
-        """Whether an address is another program's; whoever hears of those is told."""
+        """Whether an address is another program's. Such an address is reported."""
         scheme, colon, _rest = url.partition(":")
         if not colon or scheme.lower() in _OWN_SCHEMES:
             return False
@@ -289,7 +289,7 @@ class Tab:
 
 
 def origin_of(url: str) -> str | None:
-    """The origin of an http or https address; None where it has none with a storage."""
+    """Return the origin of an http or https address; None for others, which have no storage."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else None
 

@@ -1,8 +1,8 @@
-"""The pages of one session, which of them is shown, and what happened beside them.
+"""The pages of one session, the shown one among them, and the notes on events beside them.
 
-Dialogs never block: they are answered by a rule and told in the next text. New pages
-become the one that is shown. Downloads are refused. A browser that ends is noticed
-here, at once, so that no call waits for it.
+Dialogs never block: a rule answers them, and the next text tells of them. A new page
+becomes the shown one. Downloads are refused. The end of a browser is noticed here,
+at once, so that no call waits for it.
 """
 
 import asyncio
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 __all__ = ["Tabs"]
 
 CRASH_NEWS_S = 2.0
-"""How long after a crash calls still fail because of it."""
+"""The time after a crash in which calls still fail because of it."""
 
 MAX_NOTES = 12
 MAX_REFUSED_PAGES = 20
-"""So many more tabs than can be open are closed one by one after an action; then all are."""
+"""The most excess tabs after an action that are closed one by one. Then all tabs are closed."""
 
 MAX_DIALOGS = 200
-"""So many dialogs are answered after an action."""
+"""The most dialogs that are answered after an action."""
 
 CLOSE_BOUND_S = 3.0
 
 ANSWER_BOUND_S = 4.0
-"""How long a page that is to be left may take to answer before it is closed instead."""
+"""The longest wait for an answer of a page to be left. After it, the page is closed."""
 POPUP_BOUND_S = 2.0
 
 
@@ -54,12 +54,12 @@ class Tabs:
 
     Args:
         slot: The context with its first page.
-        on_broken: Told why, once, when the browser or a page of it is gone for good.
+        on_broken: The function that takes the reason when the browser or a page is gone for good.
 
     Attributes:
-        dialogs: How dialogs are answered.
+        dialogs: The dialogs of the pages.
         offline: Whether the pages are without a network.
-        refused: Why a host was not reached, of those since this was last emptied.
+        refused: The reasons for hosts that were not reached, since this was last emptied.
     """
 
     def __init__(self, slot: Slot, on_broken: Callable[[str], None]) -> None:
@@ -105,7 +105,7 @@ class Tabs:
         return list(self._tabs)
 
     async def ensure_open(self) -> Tab:
-        """Return the page that is shown, watched; a new blank one where the last was closed."""
+        """Return the shown page, watched, or a new blank one if the last was closed."""
         await self.until_tidy()
         if self._storm:
             await self._end_storm()
@@ -120,7 +120,7 @@ class Tabs:
         return self._current
 
     async def until_crash(self, bound_s: float) -> bool:
-        """Wait for the news that the page that is shown crashed; True where it did."""
+        """Wait for the news that the shown page crashed, and return whether it did."""
         with anyio.move_on_after(bound_s):
             while not self._crashed_lately():
                 came = self._crashed
@@ -133,14 +133,14 @@ class Tabs:
         return self._current.crashed or self._crashed_at > since
 
     async def until_tidy(self) -> None:
-        """Wait, for seconds at most, until what broke is known and closed."""
+        """Wait, for seconds at most, until broken pages are known and closed."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=CLOSE_BOUND_S * self._patience())
 
     async def replace_hung(self) -> None:
-        """Have an empty page in place of the one that is shown, if that cannot be left.
+        """Replace the shown page by an empty one, if it cannot be left.
 
-        It does not answer, or goes to one document after the other by itself.
+        Such a page does not answer, or goes to one document after the other by itself.
         """
         tab, why = self._current, "went on to other documents without end"
         if not tab.restless:
@@ -171,7 +171,7 @@ class Tabs:
         await self.ensure_open()
 
     async def _close_if_it_agrees(self, page: "Page") -> None:
-        """Ask a page whether it may be closed; one that does not answer counts as agreeing."""
+        """Ask a page whether it may be closed. A page that does not answer counts as agreeing."""
         closed = anyio.Event()
         page.once("close", lambda _page: closed.set())
         await page.close(run_before_unload=True)
@@ -179,7 +179,7 @@ class Tabs:
             await closed.wait()
 
     async def popup(self, opener: Tab) -> bool:
-        """Wait for a page that another one is opening; True where it came."""
+        """Wait for a page that another one is opening, and return whether it came."""
         came, before = self._came, self._current
         with anyio.move_on_after(POPUP_BOUND_S * self._patience()):
             if opener.expects_popup:
@@ -188,17 +188,17 @@ class Tabs:
         return self._current is not before
 
     def note(self, text: str) -> None:
-        """Say something in the next text; the same thing once."""
+        """Add a note to the next text. Equal notes appear once."""
         if all(n.text != text for n in self._notes) and len(self._notes) < MAX_NOTES:
             self._notes.append(_Note(text))
 
     def forget_shown_notes(self) -> None:
-        """Drop what the agent has read, because it goes on now."""
+        """Drop the notes that the agent has read, because it goes on now."""
         self._refused_pages = self._dialogs = 0
         self._notes = [n for n in self._notes if not n.shown]
 
     def notes(self) -> list[str]:
-        """What to tell with the page; the same until `forget_shown_notes`."""
+        """Return the lines to show with the page, the same until `forget_shown_notes`."""
         for note in self._notes:
             note.shown = True
         lines = [f"Note: {n.text}" for n in self._notes]
@@ -211,7 +211,7 @@ class Tabs:
         return lines
 
     async def arrange(self, count: int) -> list[Tab]:
-        """Open or close pages until there are so many, the oldest kept; return them."""
+        """Open pages, or close the newest, up to a count; return them all."""
         for tab in self._tabs[count:]:
             await tab.page.close()
         while len(self._tabs) < count:
@@ -219,26 +219,26 @@ class Tabs:
         return self.all
 
     async def set_offline(self, *, offline: bool) -> None:
-        """Take the network away from every page, or give it back; once is enough."""
+        """Switch the network of every page off or on, if it is not so already."""
         if offline != self.offline:
             await self._context.set_offline(offline)
             self.offline = offline
 
     def closed_origins(self) -> set[str]:
-        """The origins of pages that were closed since this was last asked."""
+        """Return the origins of pages that were closed since the last call."""
         origins, self._closed_origins = self._closed_origins, set()
         return origins
 
     def written_notes(self) -> list[tuple[str, bool]]:
-        """Every note, with whether it was read."""
+        """Return every note, with whether it was read."""
         return [(n.text, n.shown) for n in self._notes]
 
     def replace_notes(self, notes: Iterable[tuple[str, bool]]) -> None:
-        """Have these notes in place of all there are."""
+        """Replace all notes."""
         self._notes = [_Note(text, shown) for text, shown in notes]
 
     def detach(self) -> None:
-        """Expect the context to close, or to be another session's: no news is news any more."""
+        """Stop listening: the context closes, or becomes another session's."""
         self._closing = True
         self._listeners.remove()
         for tab in self._tabs:
@@ -319,7 +319,7 @@ class Tabs:
         self._spawn(self._judge_crash(tab))
 
     async def _judge_crash(self, tab: Tab) -> None:
-        """Go on without a page that ended its own process; else say that something else did."""
+        """Drop a page that ended its own process, or report that something else ended it."""
         url = tab.page.url[:200]
         if self._crashes is not None and await self._crashes.is_by_page(tab.target_id):
             self.note(f"The page {url} crashed: its scripts ended its process. It was closed.")
@@ -328,7 +328,7 @@ class Tabs:
             self._on_broken(f"The page {url} crashed.")
 
     def _on_storm(self, page: "Page") -> None:
-        """Close a page that is too many; all of them, where they do not end."""
+        """Close an excess page, or all pages if they come without end."""
         self._refused_pages += 1
         if self._refused_pages <= MAX_REFUSED_PAGES:
             self.note(f"At most {MAX_TABS} tabs can be open; those that came after were closed.")
@@ -339,7 +339,10 @@ class Tabs:
             self._on_late(page)
 
     def _count_dialog(self) -> bool:
-        """Whether a dialog is answered; pages that open them without end are closed."""
+        """Count a dialog, and return whether to answer it.
+
+        Pages that open dialogs without end are closed.
+        """
         self._dialogs += 1
         if not self._owned:
             return True
@@ -349,7 +352,7 @@ class Tabs:
         return self._dialogs <= MAX_DIALOGS
 
     def start_over(self) -> None:
-        """End every page with its process; the next call opens an empty one.
+        """End every page with its process. The next call opens an empty one.
 
         A page that is only closed goes on until its opener's loop ends, which may be never.
         """
@@ -361,14 +364,14 @@ class Tabs:
             self._spawn(end_page(tab.page, self._patience(), tab.attached))
 
     def _on_late(self, page: "Page") -> None:
-        """End a page that was opened before its opener ended, and is told of only now."""
+        """End a page whose news comes only after its opener was ended."""
         if self._late is None:
             self._spawn(end_page(page, self._patience()))
         else:
             self._late.append(page)
 
     async def _end_storm(self) -> None:
-        """Wait until no page is left of those that did not end, and open an empty one."""
+        """Wait until every page of the storm is ended, and open an empty one."""
         while self._tasks:  # each is bounded, and the last page brings no more
             await asyncio.wait(self._tasks)
         self._late = []

@@ -1,9 +1,9 @@
-"""Where an action goes: a point, a ref of the last text, or a selector, made a place.
+"""The target of an action: a point, a ref of the last text, or a selector, turned into a place.
 
 Playwright's own click waits for two frames, scrolls, hit-tests and retries through its
 driver, 49 ms each time. Here one script in the page does the same checks, and leaves a guard
-there: a press that another element would get, because a script moved something meanwhile, is
-kept from the page, and `aimed` tries again.
+there. A script may move something meanwhile, so that another element would get the press. The
+guard keeps such a press from the page, and `aimed` tries again.
 """
 
 import re
@@ -55,7 +55,7 @@ _HINTS = {
 }
 
 _BY_KEYS = frozenset({"text", "search", "url", "tel", "email", "password", "number", "words"})
-"""Kinds of fields that take any text by keys, or a number."""
+"""The kinds of fields that take any text by keys, or a number."""
 
 _ASK = """(given, text) => {
   const fields = 'input, textarea, select';
@@ -99,10 +99,10 @@ _AT_PLACE = """([x, y]) => {
 
 
 async def check_takes(element: "ElementHandle", text: str) -> None:
-    """Check that a field takes a text, and leave it as it is.
+    """Check that a field takes a text, without changing it.
 
     Raises:
-        ActionFailed: It drops or changes this text, or takes none. The text says what it takes.
+        ActionFailed: It drops or changes this text, or takes none. The error says what it takes.
     """
     found = await _ask(element, text)
     if found["refuses"]:
@@ -116,7 +116,7 @@ async def check_takes(element: "ElementHandle", text: str) -> None:
 
 
 async def check_place_takes(page: "Page", x: float, y: float, text: str) -> None:
-    """Check that the field at a place takes a text; what is no field there takes any.
+    """Check that the field at a place takes a text. Another element there takes any.
 
     Raises:
         ActionFailed: As for `check_takes`.
@@ -127,7 +127,7 @@ async def check_place_takes(page: "Page", x: float, y: float, text: str) -> None
 
 
 async def takes_keys(element: "ElementHandle", text: str) -> bool:
-    """Whether keys write this text into an element, as a person would."""
+    """Whether keys write this text into an element, as from a person."""
     found = await _ask(element, text)
     return found["kind"] in _BY_KEYS and not (found["refuses"] or found["fixed"] or found["barred"])
 
@@ -137,19 +137,19 @@ async def _ask(element: "ElementHandle", text: str) -> Any:
 
 
 _CAPTURES = re.compile(r"(^|>>)\s*\*")
-"""Of such a selector, a part before its end says what it is of."""
+"""The mark of a selector in which a part before its end names the element."""
 
 REACH_BOUND_S = 2.0
-"""How long an element may stay covered, disabled or moving before that is the answer."""
+"""The longest wait for a covered, disabled or moving element before the action fails."""
 
 AIM_BOUND_S = 5.0
-"""How long presses that something else would get are tried again."""
+"""The time for which presses are tried again that another element would get."""
 
 MIN_AIMS = 3
-"""So many are tried in any case: on a busy machine one may take all of that time."""
+"""The fewest tries. On a busy machine one may take all of that time."""
 
 DISARM_BOUND_S = 2.0
-"""How long a page may take to say what a press met; one that hangs keeps it to itself."""
+"""The longest wait for a page to say what a press met. A page that hangs says nothing."""
 
 DISARM = f"() => window['{TRACKER}'] ? window['{TRACKER}'].disarm() : null"
 
@@ -186,7 +186,7 @@ class Place:
     Attributes:
         scrolled: Whether it was out of view before.
         moves: Whether it did not stand still.
-        name: What is there, in words.
+        name: The element there, in words.
         frame: The document whose guard watches it; None for the page's own.
     """
 
@@ -228,7 +228,7 @@ async def find_element(tab: Tab, ref: str | None, selector: str | None) -> "Elem
     """Return the one element that a ref or a selector names.
 
     Raises:
-        ActionFailed: There is none, or there are several.
+        ActionFailed: No element matches, or several do.
     """
     try:
         found = await tab.page.query_selector_all(_engine(tab, ref, selector))
@@ -260,7 +260,7 @@ async def find_element(tab: Tab, ref: str | None, selector: str | None) -> "Elem
 
 
 async def middle_in_view(page: "Page", element: "ElementHandle") -> Point | None:
-    """The middle of an element in CSS pixels of the viewport; None where that is out of view."""
+    """Return an element's middle in CSS pixels of the viewport; None if it is out of view."""
     box = await element.bounding_box()
     size = page.viewport_size
     if box is None or size is None:
@@ -271,7 +271,7 @@ async def middle_in_view(page: "Page", element: "ElementHandle") -> Point | None
 
 
 async def focused_element(frame: "Frame") -> "ElementHandle | None":
-    """Return what has the focus, inside frames of the same origin too; None for the page."""
+    """Return the focused element, in frames of the same origin too; None for the page itself."""
     handle = await frame.evaluate_handle(_FOCUSED)
     return handle.as_element()
 
@@ -284,25 +284,25 @@ async def aimed(
     *,
     kind: Literal["press", "hover"] = "press",
 ) -> Place:
-    """Scroll what a ref or a selector names into view, and send something to it.
+    """Scroll the target of a ref or a selector into view, and send something to it.
 
-    What another element would get instead, because the page moved meanwhile, is kept from the
-    page where it is a press, and sent again to where the target is then. So a target that never
-    stands still is hit in motion.
+    The page may move meanwhile, so that another element would get a press. Such a press is kept
+    from the page, and sent again to the target's new place. So a target that never stands still
+    is hit in motion.
 
     Args:
         tab: The page.
-        ref: The target's, or None.
-        selector: The same.
-        send: Moves the pointer to a place, or presses there.
-        kind: What it does.
+        ref: The target's ref, or None.
+        selector: The target's selector, or None.
+        send: The function that moves the pointer to a place, or presses there.
+        kind: The kind of `send`.
 
     Returns:
-        Where the target was when it got it.
+        The place of the target at the successful try.
 
     Raises:
-        ActionFailed: There is none, there are several, or it is covered, disabled or invisible
-            for `REACH_BOUND_S`, or gets no press in `AIM_BOUND_S`. Nothing was pressed.
+        ActionFailed: No element matches, or several do. Or the target is covered, disabled or
+            invisible for `REACH_BOUND_S`, or gets no press in `AIM_BOUND_S`. Nothing was pressed.
     """
     reach_s = REACH_BOUND_S
     end = anyio.current_time() + AIM_BOUND_S * tab.patience()
@@ -331,7 +331,7 @@ async def aimed(
 
 
 async def disarm(tab: Tab, frame: "Frame | None" = None) -> str | None:
-    """Take the guard away that an action set, and return what got in its way; else nothing.
+    """Remove the guard that an action set, and return what got in its way, or None.
 
     Args:
         tab: The page.
@@ -386,7 +386,7 @@ async def _ask_for_place(
 
 
 async def _place_abroad(element: "ElementHandle", found: dict[str, Any]) -> dict[str, Any]:
-    """Where a place of an element is that is in a frame of another site."""
+    """Return the place of an element in a frame of another site."""
     box = await element.bounding_box()
     if box is None:
         return {**found, "problem": "invisible"}
@@ -394,7 +394,7 @@ async def _place_abroad(element: "ElementHandle", found: dict[str, Any]) -> dict
 
 
 def _engine(tab: Tab, ref: str | None, selector: str | None) -> str:
-    """The selector for Playwright; a ref without what models write around it: `[ref=e12]`."""
+    """Return the selector for Playwright, with a ref's wrapping removed, such as `[ref=e12]`."""
     if ref is None:
         return selector or ""
     name = ref.strip().strip("[]@ ").removeprefix("ref=").strip()

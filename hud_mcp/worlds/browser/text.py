@@ -1,6 +1,6 @@
 """A page in words: its accessibility tree with refs, as much of it as fits.
 
-This module owns the form of the text and of what changed in it. The tree itself is
+This module owns the form of the text, and of the changes in it. The tree itself is
 Playwright's `aria_snapshot(mode="ai")`.
 """
 
@@ -28,13 +28,13 @@ __all__ = ["Reading", "changes_between", "new_refs", "read_accessible", "read_pa
 READ_BOUND_S = 5.0
 
 MOST_ELEMENTS = 10_000
-"""Of a document with more, what is near the view is read: 60,000 would take seconds."""
+"""The most elements of a document that is read whole. 60,000 would take seconds."""
 
 MAX_NAMED = 20
-"""So many refs are named one by one."""
+"""The most refs that are named one by one."""
 
 _NOTICE_CHARS = 200
-"""What the notices take of a text that is cut at both ends."""
+"""The room for the notices in a text that is cut at both ends."""
 
 BARE = "# The document has no body: the page took it away, or has not made it yet."
 
@@ -57,19 +57,19 @@ _FACTS = f"""() => {{
 
 @dataclass(frozen=True)
 class Reading:
-    """What a page's document said at one moment.
+    """The content of a page's document at one moment.
 
     Attributes:
-        title: The document's.
+        title: The document's title.
         url: The page's address.
-        document: Another value means that another document was loaded.
-        scrolled: Such as `800 of 3200 px down`, or empty where everything is in view.
-        lines: The tree, one element or text each.
-        long: The tree was over its limit.
-        limit: How much of it could be shown.
-        links: What the refs stand for that are not Playwright's.
-        status: The HTTP status that the document came with, where that says that it is an error.
-        at_end: Whether the page cannot be scrolled further down, and was before.
+        document: The document's mark. Another value means that another document was loaded.
+        scrolled: The scroll position, such as `800 of 3200 px down`; empty if all is in view.
+        lines: The lines of the tree, one element or text each.
+        long: Whether the tree was over its limit.
+        limit: The most characters of the tree that could be shown.
+        links: The selectors behind refs that are not Playwright's.
+        status: The HTTP status of the document, if it is an error.
+        at_end: Whether the page was scrolled, and cannot be scrolled further down.
     """
 
     title: str
@@ -87,18 +87,18 @@ class Reading:
 async def read_page(
     page: "Page", *, max_chars: int, long: bool = False, patience: float = 1.0
 ) -> Reading:
-    """Read the page's tree and where it is scrolled to.
+    """Read the page's tree and its scroll position.
 
-    A tree over `max_chars` is cut at its end while the page stands at its top; further
-    down, or where only a part of the page scrolls, it is reduced to what is in view. So
-    scrolling shows the rest. Of a document of more than `MOST_ELEMENTS`, nothing is read
-    that is more than a view's size out of view, and the lines say how much that is.
+    A tree over `max_chars` is cut at its end while the page stands at its top. Further
+    down, or if a part of the page is scrolled, it is reduced to the lines in view. So
+    scrolling shows the rest. In a document of more than `MOST_ELEMENTS`, nothing is read
+    that is more than a view's size out of view. The lines say how much that is.
 
     Args:
         page: The page to read.
-        max_chars: How much of the tree can be shown.
-        long: Expect a tree over that, and save reading it twice.
-        patience: How many times longer it may take, as the machine is busy.
+        max_chars: The most characters of the tree that can be shown.
+        long: Whether to expect a tree over that limit, which saves reading it twice.
+        patience: The factor of the bounds on a busy machine.
 
     Raises:
         Error: Playwright's, when the page is closed or navigates meanwhile.
@@ -145,7 +145,7 @@ def _without_boxes(lines: Sequence[str]) -> list[str]:
 
 
 async def _tell_skipped(page: "Page", lines: list[str]) -> list[str]:
-    """Say how much of a large document lies out of view, and was not read."""
+    """Add the number of elements of a large document that were out of view and not read."""
     before, after = [await page.locator(f"{NEAR}={side}").count() for side in ("before", "after")]
     large = "This page is large, and only what is near the view was read."
     told = [f"# {large}"] if before or after else []
@@ -157,7 +157,7 @@ async def _tell_skipped(page: "Page", lines: list[str]) -> list[str]:
 
 
 def render(reading: Reading, notes: Sequence[str], *, max_chars: int) -> str:
-    """Write a reading out: its head, the notes, then the tree, cut at a line's end."""
+    """Return a reading as text: its head, the notes, then the tree, cut at a line's end."""
     head = _head(reading, notes)
     text = "\n".join([*head, "", *reading.lines])
     over = len(text) - max_chars
@@ -178,10 +178,10 @@ def _without_first(lines: Sequence[str], chars: int) -> list[str]:
 def changes_between(
     old: Reading | None, new: Reading, notes: Sequence[str], *, max_chars: int
 ) -> str:
-    """Write what differs from an earlier reading; all of it where a diff would not be shorter.
+    """Return the differences from an earlier reading, or the whole text if it is not longer.
 
-    A line that starts with `+` is new or changed, one with `-` is gone; lines above them
-    that start with `@` say where.
+    A line that starts with `+` is new or changed; a line with `-` is gone. The lines above them
+    that start with `@` name the place.
     """
     full = render(new, notes, max_chars=max_chars)
     if old is None or old.document != new.document:
@@ -196,7 +196,7 @@ def changes_between(
 
 
 def new_refs(old: Reading | None, new: Reading) -> str:
-    """Say which refs of a text are new beside an earlier one, after an action that was refused."""
+    """Return a sentence on the refs that are new since an earlier text, after a refused action."""
     if old is None:
         return ""
     if old.document != new.document:
@@ -289,7 +289,7 @@ def _scrolled(page: "Page", facts: dict[str, Any]) -> str:
 
 
 def _in_view(lines: Sequence[str], height: int) -> list[str]:
-    """The lines of elements in view with what they are part of; a count for the others."""
+    """Return the lines of elements in view and of their parents, and a count of the others."""
     kept: list[bool] = [False] * len(lines)
     parents: list[tuple[int, float]] = []  # with where the document begins that they are of
     visible = True
@@ -330,7 +330,7 @@ def _with_counts(lines: Sequence[str], kept: Sequence[bool]) -> list[str]:
 
 
 _SILENT = frozenset({"none", "generic", "InlineTextBox", "LineBreak", "RootWebArea", "StaticText"})
-"""Roles that have nothing to tell but the text in them."""
+"""The roles that say nothing beside the text in them."""
 
 Nodes = Mapping[str, Mapping[str, Any]]
 
@@ -339,7 +339,7 @@ async def read_accessible(cdp: "CDPSession") -> str:
     """Read the tree of a page and of its frames of the same process, a line for each element.
 
     Raises:
-        Error: Playwright's, where the page is gone or goes away.
+        Error: Playwright's, if the page is gone or goes away.
     """
     tree = await send(cdp, "Page.getFrameTree")
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""What the agent sees of the page that is shown: its text, what changed in it, its picture."""
+"""The agent's view of the shown page: its text, the changes in it, its picture."""
 
 import base64
 from dataclasses import replace
@@ -26,14 +26,14 @@ PICTURE_BOUND_S = 5.0
 
 
 async def take_picture(tab: Tab, look: Look) -> Screenshot | None:
-    """Take a picture of what is in view.
+    """Take a picture of the part of a page that is in view.
 
     Playwright's own `screenshot` waits for fonts and frames and hides the caret first,
-    and encodes PNG slowly; a settled page needs none of that.
+    and encodes PNG slowly. A settled page needs none of that.
 
     Returns:
-        The picture, with the scale that maps its pixels to CSS pixels; None where the
-        page does not draw within `PICTURE_BOUND_S`.
+        The picture, with the scale that maps its pixels to CSS pixels; None if the page does
+        not draw within `PICTURE_BOUND_S`.
     """
     options: dict[str, Any] = {"format": look.image or "png", "optimizeForSpeed": True}
     if look.image == "jpeg":
@@ -57,11 +57,11 @@ class View:
 
     Args:
         tabs: The pages.
-        snapshots: Told what the agent has read.
+        snapshots: The snapshots, which remember the refs that the agent has seen.
         renumbers: Whether other sessions may have had the pages before.
 
     Attributes:
-        last: What the agent read last.
+        last: The agent's last reading.
         refused: Whether its last action was refused, so that it should learn of new refs.
     """
 
@@ -73,18 +73,18 @@ class View:
         self._snapshots = snapshots
 
     def tell_refs(self, *, refused: bool) -> None:
-        """Say whether the last action was refused, so that the agent should learn of new refs."""
+        """Set whether the last action was refused, so that the agent should learn of new refs."""
         self.refused = refused
 
     def resume(self, last: Reading | None) -> None:
-        """Take up what the agent read last."""
+        """Take over the agent's last reading."""
         self.last = last
 
     async def look(self, tab: Tab, look: Look) -> Observation:
         """Read a page and take its picture, at once.
 
         Raises:
-            Error: Playwright's, where the page is gone.
+            Error: Playwright's, if the page is gone.
         """
         text: str | None = None
         image: Screenshot | None = None
@@ -132,7 +132,7 @@ class View:
         return text
 
     async def _read_whole(self, tab: Tab, look: Look) -> Reading:
-        """Read a page; again where it went to another document meanwhile."""
+        """Read a page, and again if it went to another document meanwhile."""
         long = self.last is not None and self.last.long
         read = partial(read_page, tab.page, max_chars=look.max_text_chars, long=long)
         try:

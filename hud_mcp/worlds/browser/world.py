@@ -35,12 +35,12 @@ __all__ = ["BrowserWorld"]
 logger = logging.getLogger(__name__)
 
 SNAPSHOT_BOUND_S = 15.0
-"""How long pages and Playwright may take to say what they hold."""
+"""The longest time for pages and Playwright to give their content."""
 
 LEAVE_BOUND_S = 3.0
 
 RESTORE_BOUND_S = 120.0
-"""How long all pages may take to come back."""
+"""The longest time for all pages to be restored."""
 
 
 class BrowserWorld(PageReader, World):
@@ -85,7 +85,7 @@ class BrowserWorld(PageReader, World):
 
     @property
     def died(self) -> str | None:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
-        """Why its browser or page is gone; None while both exist."""
+        """The reason why its browser or page is gone; None while both exist."""
         return self._calls.broken
 
     async def is_dead(self) -> bool:
@@ -104,11 +104,11 @@ class BrowserWorld(PageReader, World):
 
     @property
     def status(self) -> int | None:
-        """The HTTP status of the page in view; None where it came without one."""
+        """The HTTP status of the page in view; None if it came without one."""
         return self._tabs.current.status
 
     async def urls(self) -> dict[str, str]:
-        """The addresses of the world: here the page in view."""
+        """Return the addresses of the world: here that of the page in view."""
         return {"url": self.url}
 
     @property
@@ -117,7 +117,7 @@ class BrowserWorld(PageReader, World):
         return self._slot.options
 
     def address(self, path_or_url: str) -> str:
-        """The absolute address of a path of the site, or of an allowed URL.
+        """Return the absolute address of a path of the site, or of an allowed URL.
 
         Raises:
             ActionFailed: It is not allowed.
@@ -125,7 +125,7 @@ class BrowserWorld(PageReader, World):
         return self._commands.address(path_or_url)
 
     def written_address(self, url: str) -> str:
-        """The absolute address of a task's path or URL, allowed or not.
+        """Return the absolute address of a task's path or URL, allowed or not.
 
         Raises:
             ActionFailed: It is a path, but the environment has no site.
@@ -213,7 +213,7 @@ class BrowserWorld(PageReader, World):
         return tuple(site.changed_by_get) if site is not None else ()
 
     async def cookies(self) -> list[Any]:
-        """Every cookie of this session's pages, as Playwright has them.
+        """Return every cookie of this session's pages, as Playwright has them.
 
         Raises:
             EnvironmentFailed: The browser is gone.
@@ -358,7 +358,7 @@ class BrowserWorld(PageReader, World):
                 await self._slot.close()
 
     async def _pass_on(self, owner: Owner) -> bool:
-        """Leave the context, cleared, to the next session of an owner; False where that failed."""
+        """Leave the cleared context to an owner's next session; return False if that failed."""
         with self._calls.reserve.clearing(self._slot.options, owner):
             passes = await self._leave_clear()
             self._tabs.detach()
@@ -367,7 +367,10 @@ class BrowserWorld(PageReader, World):
         return passes
 
     async def _leave_clear(self) -> bool:
-        """Let go of what outlives a page; False where another session cannot have the context."""
+        """Release the keys and the network, which outlive a page.
+
+        It returns False if another session cannot have the context.
+        """
         if self._calls.broken or self.used_directly:
             return False
         try:
@@ -379,7 +382,7 @@ class BrowserWorld(PageReader, World):
         return True
 
     async def _agent_tab(self) -> Tab:
-        """The page that the agent sees or acts on; from here on offline, where that is so."""
+        """Return the page for the agent, and take the network away if the session goes offline."""
         self._calls.begin_agent()
         if self._goes_offline:
             await self._tabs.set_offline(offline=True)

@@ -26,10 +26,10 @@ __all__ = [
 
 _LINES = 2000
 _SHOWN_CHARS = 8000
-"""A reply has room for 10,000: the end of a long output, which says most, must not be cut off."""
+"""The most characters of an output. A reply has room for 10,000, and must keep an output's end."""
 
 _AT_ONCE_CHARS = 32_000
-"""Longer texts take a terminal so long that other sessions would wait."""
+"""The longest text that is shown without a thread. For longer ones other sessions would wait."""
 _LINE_CHARS = 80
 _BARE_BREAK = re.compile(r"(?<!\r)\n")
 _UNREADABLE = "\N{REPLACEMENT CHARACTER}"
@@ -49,7 +49,7 @@ Everywhere = Annotated[bool, Field(description="Replace it wherever it is.")]
 
 
 class Workbench(Protocol):
-    """What the actions need of a shell; `ShellWorld` says what each does."""
+    """The methods of a shell that the actions need. `ShellWorld` describes them."""
 
     async def run_for_agent(self, command: str, *, timeout_s: float | None = None) -> object: ...  # noqa: D102
 
@@ -63,20 +63,20 @@ class Workbench(Protocol):
 
 
 def replace_text(data: bytes, old: str, new: str, *, every: bool, path: str) -> tuple[bytes, int]:
-    """Replace a text in a file, as `Workbench.edit` says; return the new content and how often.
+    """Replace a text in a file, like `Workbench.edit`; return the new content and the count.
 
-    Every other byte stays, whatever encoding it is of. Where all lines of the file end in CRLF,
-    a line break in either text is one.
+    Every other byte stays, in any encoding. If all lines of the file end in CRLF, so does each
+    line of either text.
 
     Args:
-        data: What the file has.
+        data: The file's content.
         old: The present text. It must occur once, unless `every` is set.
         new: The new text.
         every: Whether to replace each occurrence.
         path: The file, for the message.
 
     Raises:
-        ActionFailed: It is not there, or more than once.
+        ActionFailed: The text is missing, or occurs more than once.
     """
     if 0 < data.count(b"\n") == data.count(b"\r\n"):
         old, new = (_BARE_BREAK.sub("\r\n", text) for text in (old, new))
@@ -96,13 +96,13 @@ def replace_text(data: bytes, old: str, new: str, *, every: bool, path: str) -> 
 
 
 def one_line(text: str) -> str:
-    """The beginning of a text, on one line."""
+    """Return the beginning of a text, on one line."""
     line = " ".join(text.split())
     return line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + "…"
 
 
 def shorten(text: str) -> str:
-    """A text without its middle, where it is long, and with a note of that."""
+    """Return a text, with a note in place of its middle if it is long."""
     left_out = len(text) - _SHOWN_CHARS
     if left_out <= 0:
         return text
@@ -176,18 +176,18 @@ SHELL_ACTIONS = actions(
 
 WorldT = TypeVar("WorldT", bound=World)
 Reach = Callable[[WorldT, Callable[[Any], Awaitable[str]]], Awaitable[str]]
-"""Calls a function with the shell of a world."""
+"""The type of a function that calls another one with the shell of a world."""
 
 
 def shell_tools(
     world_type: type[WorldT], reach: Reach[WorldT], *, replayable: bool = True
 ) -> tuple[Tool, ...]:
-    """The same functions as tools, whose names models know from elsewhere.
+    """Return the same functions as tools, with names that models know from elsewhere.
 
     Args:
         world_type: The class of worlds that have the shell.
-        reach: Calls a function with a world's shell.
-        replayable: As for `Tool`, of running a command.
+        reach: The function that calls another one with a world's shell.
+        replayable: Whether running a command is replayable, in the sense of `Tool`.
     """
 
     def tool(function: Callable[..., Awaitable[str]], **options: Any) -> Tool:

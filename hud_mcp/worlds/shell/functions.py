@@ -1,7 +1,7 @@
-"""What `setup` and `evaluate` of a shell's tasks may name: its files, and commands in it.
+"""The functions that `setup` and `evaluate` of a shell's tasks may name, on files and commands.
 
-Files are looked at in the session's sandbox, where the agent has been: what is found there is what
-an agent may have put there. Commands that evaluate run in a verifier, where it has not been.
+Files are looked at in the session's sandbox, where the agent has been: an agent may have put them
+there. Commands that evaluate run in a verifier, where it has not been.
 """
 
 import posixpath
@@ -21,10 +21,12 @@ _SHOWN_CHARS = 500
 
 
 def _in_folder(path: str) -> str:
-    """An author's path, in the folder, which has another name where nothing is isolated.
+    """Return an author's path, from the folder on.
+
+    The folder has another name if nothing is isolated.
 
     Raises:
-        ValueError: No file of the folder can have it, so that no agent could do the task.
+        ValueError: No file of the folder can have that path, so that no agent could do the task.
     """
     if "\0" in path:
         raise ValueError("has a sign that no path can have")
@@ -94,7 +96,7 @@ async def prints(
 async def _verified(
     shell: ShellWorld, command: str, stdin: str, seconds: float | None
 ) -> VerifierResult:
-    """Run a line of bash where the agent has not been, in a copy of its folder."""
+    """Run a line of bash in a verifier, in a copy of the agent's folder."""
     async with shell.verifier(copy=".", originals="tests") as clean:
         return await clean.run(command, stdin=stdin, timeout_s=seconds)
 
@@ -106,4 +108,4 @@ SHELL_FUNCTIONS = (
     Function(run, weak="The agent's code can exit with 0 without the work: use `prints` for that."),
     Function(prints, use="evaluate"),
 )
-"""In every environment whose world is a shell."""
+"""The functions of every environment whose world is a shell."""

@@ -1,8 +1,8 @@
-"""What an agent made, sifted for a grader's place: data alone, and never in the author's way.
+"""An agent's outputs, sifted for a grader's place: data alone, and never in the author's way.
 
-A sandbox hands over a tar of named outputs. What Python, pytest, git or a shell would run by
-itself is left out of it, and so is what would stand in front of a file of the author's. A link
-is kept where it leads to another output.
+A sandbox hands over a tar of named outputs. Files that Python, pytest, git or a shell would run
+by itself are left out. So are files that would stand in front of a file of the author's. A link
+is kept if it leads to another output.
 """
 
 import fnmatch
@@ -22,22 +22,23 @@ __all__ = ["TESTS", "Originals", "Sifted", "Thing", "kept_links", "named_outputs
 
 
 Thing = str | bool
-"""What is at a path: a link, by its target; a folder, as True; a file, as False."""
+"""The thing at a path: a link, by its target; a folder, as True; a file, as False."""
 
 _MOST_LINKS = 40
-"""On one way, as the kernel counts them."""
+"""The most links on one path, as the kernel counts them."""
 _MOST_NAMES = 200_000
-"""On all ways together: an agent can write long links that lead through each other."""
+"""The most names on all paths together: an agent can write long links through each other."""
 
 
 def kept_links(tree: Mapping[str, Thing], names: Mapping[str, str]) -> set[str]:
-    """The paths of the links that lead, by whatever way, to a file or folder of a tree.
+    """Return the paths of the links that lead, in any way, to a file or folder of a tree.
 
-    Others are dangerous to keep. One that leads out shows another file in each place. One that
-    leads nowhere, or to a file of the author's, becomes that file's content when a grader looks.
+    Others are dangerous to keep. A link that leads out shows another file in each place. A link
+    that leads nowhere, or to a file of the author's, becomes that file's content when a grader
+    looks.
 
     Args:
-        tree: What is at each path.
+        tree: The thing at each path.
         names: Absolute paths at which folders of the tree are seen, each with its path in it.
     """
     walk = _Walk(tree, names)
@@ -51,7 +52,7 @@ class _Walk:
         self._left = _MOST_NAMES
 
     def arrives(self, path: str) -> bool:
-        """Whether something of the tree is at the end of a path, whatever links are on the way."""
+        """Whether a path leads to something in the tree, through any links on its way."""
         here: list[str] = []
         ahead = _parts(path)[::-1]
         links = 0
@@ -78,7 +79,7 @@ class _Walk:
         return True
 
     def _from_root(self, target: str) -> list[str] | None:
-        """An absolute target as a path of the tree; None where it is elsewhere."""
+        """Return an absolute target as a path of the tree; None if it is elsewhere."""
         parts = _parts(target)
         for name, path in self._names:
             if parts[: len(name)] == name:
@@ -97,13 +98,16 @@ TESTS = (
     ".pytest.ini", "tox.ini", "noxfile.py", "Makefile", "makefile", "GNUmakefile",
     "jest.config.*", "vitest.config.*", ".mocharc*", ".rspec",
 )  # fmt: skip
-"""What files and folders that grade are called. Of an environment's own folder, these are taken
-from the original; where it or the author's files have any, an agent adds no others."""
+"""The usual names of files and folders that grade.
+
+Those of an environment's own folder are taken from the original. If it or the author's files have
+any, an agent adds no others.
+"""
 
 _ORIGINAL_TOO = (".git", "package.json", ".npmrc", ".cargo")
-"""What is taken from the original with them, and may be an agent's own where there is none."""
+"""Names that are taken from the original with them. Without an original, an agent's may stay."""
 _MAY_CONFIGURE = ("setup.cfg", "pyproject.toml")
-"""What programs read for many things; pytest is one of them."""
+"""Configuration files of many programs, pytest among them."""
 _MOST_CONFIGURATION_BYTES = 1 << 20
 
 _RUN_BY_ITSELF = (
@@ -111,20 +115,20 @@ _RUN_BY_ITSELF = (
     "pytest.ini", ".pytest.ini", "tox.ini", ".bashrc", ".bash_*", ".profile", ".gitconfig",
     ".envrc", ".pythonrc*", ".local", ".config", ".npmrc", ".cargo", ".mocharc*", ".rspec",
 )  # fmt: skip
-"""Names of what programs run or read without being told."""
+"""Names of files that programs run or read by themselves."""
 _RUN_BY_GIT = ("hooks", "config", "config.worktree")
 _ALSO_GIT = ("modules", "worktrees")
-"""Where a repository has other ones, with hooks and a configuration of their own."""
+"""The folders of a repository's other ones, with hooks and a configuration of their own."""
 _MOST_NAMED = 1000
 _TAKEN = "another output has its path"
 
 
 @dataclass(frozen=True)
 class Originals:
-    """Files of the environment's own folder that come from there, whatever an agent made of them.
+    """Files that come from the environment's own folder, even if an agent changed them.
 
     Attributes:
-        root: That folder.
+        root: The folder.
         patterns: Names of files and folders; `*` for all of them, `tests` for `TESTS`.
     """
 
@@ -132,10 +136,10 @@ class Originals:
     patterns: Sequence[str]
 
     def paths(self, named: Iterable[str]) -> dict[str, Path]:
-        """Each by its path in the folder; none that lies in an output that was named.
+        """Return each by its path in the folder, except those that lie in a named output.
 
         Args:
-            named: The outputs; `.` names none of them in particular.
+            named: The named outputs; `.` names none of the originals in particular.
         """
         whole = (*TESTS, *_ORIGINAL_TOO)
         patterns = [
@@ -156,12 +160,12 @@ class Originals:
 
 @dataclass
 class Sifted:
-    """What goes into a grader's place.
+    """The content for a grader's place.
 
     Attributes:
         archive: A compressed tar for its folder.
-        missing: Outputs that were asked for and are not there as files or folders: why.
-        left_out: What was not copied of folders: why.
+        missing: The reason for each requested output that is not there as a file or folder.
+        left_out: The reason for each part of a folder that was not copied.
     """
 
     archive: bytes = b""
@@ -170,10 +174,10 @@ class Sifted:
 
 
 def named_outputs(copy: str | Iterable[str] | Mapping[str, str]) -> dict[str, str]:
-    """Outputs by their paths in the agent's folder, each with its path in the grader's.
+    """Return outputs by their paths in the agent's folder, each with its path in the grader's.
 
     Raises:
-        GraderFailed: One is absolute, or leads out.
+        GraderFailed: A path is absolute, or leads out.
     """
     if isinstance(copy, Mapping):
         pairs = cast("Mapping[str, str]", copy).items()
@@ -190,18 +194,18 @@ def sift(
     originals: Originals | None,
     names: Mapping[str, str],
 ) -> Sifted:
-    """Keep of a sandbox's outputs what is data and in nobody's way.
+    """Keep those of a sandbox's outputs that are data and in nobody's way.
 
     Args:
         packed: The tar, as the sandbox gives it.
         named: The outputs, as `named_outputs` gives them.
         authors: The author's files, which are put in front of all. Outputs that lie in a folder
             of theirs are put there, beside them.
-        originals: What comes from the environment's own folder.
+        originals: The files that come from the environment's own folder.
         names: Absolute paths at which folders of the grader's place are seen; see `kept_links`.
 
     Raises:
-        BrokenByAgent: There is more than may be copied, or it cannot be read.
+        BrokenByAgent: The outputs are more than may be copied, or cannot be read.
     """
     taken = originals.paths(named.values()) if originals else {}
     sifter = _Sifter(named, authors, taken, names)
@@ -271,7 +275,7 @@ class _Sifter:
         self._put(path, content, member)
 
     def _put(self, path: str, content: IO[bytes] | None, member: tarfile.TarInfo) -> None:
-        """Put a file or folder where it belongs, unless another output is in its way."""
+        """Put a file or folder in its place, unless another output is in its way."""
         if self._authors is not None and path.split("/", maxsplit=1)[0] in self._beside:
             try:
                 _put(self._authors / path, content, member.mode)
@@ -284,7 +288,7 @@ class _Sifter:
             self._note(path, member.isdir())
 
     def _take_link(self, path: str, member: tarfile.TarInfo) -> None:
-        """Keep a link for the end, when it is known what there is for it to lead to."""
+        """Keep a link for the end, when all its possible targets are known."""
         parts = path.split("/")
         special = ".git" in parts or parts[-1] in _MAY_CONFIGURE or parts[0] in self._beside
         if special:  # its target could be read in the place of what is not copied
@@ -293,14 +297,14 @@ class _Sifter:
             self._links[path] = member
 
     def _is_taken(self, path: str, *, is_folder: bool) -> bool:
-        """Whether another output keeps this one from its path: two may lie in one folder."""
+        """Whether another output has this one's path. Two may lie in one folder."""
         above = [str(each) for each in PurePosixPath(path).parents][:-1]
         return self._tree.get(path, is_folder) is not is_folder or any(
             self._tree.get(each, True) is not True for each in above
         )
 
     def _note(self, path: str, thing: Thing) -> None:
-        """Note what is at a path, and that it lies in folders."""
+        """Note the thing at a path, and the folders above it."""
         self._tree[path] = thing
         above = path.rpartition("/")[0]
         while above and above not in self._tree:
@@ -322,7 +326,7 @@ class _Sifter:
                 self._leave_out(path, "it is a link, and does not lead to what is copied")
 
     def done(self) -> Sifted:
-        """Add what comes from the original, then the links, and say what there is."""
+        """Add the originals, then the links, and return the result."""
         for path, source in self._originals.items():
             if self._tree.get(path) is True:
                 continue  # the agent's folder, with the rights that it gave it
@@ -374,7 +378,7 @@ class _Sifter:
 
 
 def _is_run_by_git(inside: Sequence[str], *, is_folder: bool) -> bool:
-    """Whether git runs what is in a `.git`, or reads there what to run; itself, where a file."""
+    """Whether git runs a path in a `.git`, or reads there what to run, or the `.git` is a file."""
     if not inside:
         return not is_folder  # it names another folder, which may have any name
     if inside[0] in _ALSO_GIT:
@@ -383,7 +387,7 @@ def _is_run_by_git(inside: Sequence[str], *, is_folder: bool) -> bool:
 
 
 def _configures(path: Path) -> bool:
-    """Whether an author's file says how tests run."""
+    """Whether an author's file configures the tests."""
     return path.name in _MAY_CONFIGURE and path.is_file() and _speaks_to_pytest(path.read_bytes())
 
 
@@ -392,17 +396,17 @@ def _speaks_to_pytest(data: bytes) -> bool:
 
 
 def _as_text(reasons: Mapping[str, str]) -> dict[str, str]:
-    """Names as records can keep them: an agent's may be no UTF-8."""
+    """Return names in a form that records can keep: an agent's may be no UTF-8."""
     return {name.encode("utf-8", "replace").decode(): why for name, why in reasons.items()}
 
 
 def _names_in(folder: Path) -> dict[str, bool]:
-    """What is in a folder by its path: whether it is a folder."""
+    """Return the paths in a folder, each with whether it is a folder."""
     return {path.relative_to(folder).as_posix(): path.is_dir() for path in folder.rglob("*")}
 
 
 def _stems(paths: Iterable[str]) -> set[tuple[str, str]]:
-    """Folder and name of each Python module among some paths."""
+    """Return the folder and name of each Python module among some paths."""
     modules = (path.rpartition("/") for path in paths if path.endswith(".py"))
     return {(folder, name.removesuffix(".py")) for folder, _, name in modules}
 
@@ -420,7 +424,7 @@ def _put(place: Path, content: IO[bytes] | None, mode: int) -> None:
 
 
 def _made(path: str, member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """The header of an output in the grader's place."""
+    """Return the header of an output in the grader's place."""
     made = tarfile.TarInfo(path)
     made.type, made.size, made.mode = member.type, member.size, member.mode
     made.mtime, made.linkname = member.mtime, member.linkname

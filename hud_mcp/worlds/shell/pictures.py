@@ -10,7 +10,7 @@ from hud_mcp.worlds.shell.world import ShellWorld
 __all__ = ["view_picture"]
 
 MOST_PIXELS = 25_000_000
-"""A small file may unpack to more than the server's memory holds."""
+"""The most pixels of a picture: a small file may unpack to more than the server's memory."""
 
 
 async def view_picture(shell: ShellWorld, path: PathOfFile) -> Observation:
@@ -22,10 +22,10 @@ async def view_picture(shell: ShellWorld, path: PathOfFile) -> Observation:
 
 
 def _read(path: str, data: bytes) -> Screenshot:
-    """A picture that can be decoded to its end: models' providers refuse a request with another.
+    """Return a picture that can be decoded to its end. Models' providers refuse other pictures.
 
     Raises:
-        ActionFailed: It cannot, or has too many pixels.
+        ActionFailed: The file is no such picture, or has too many pixels.
     """
     try:
         picture = Screenshot.from_bytes(data)

@@ -1,4 +1,4 @@
-"""What a shell says where something cannot be done with its files, and whose doing that is."""
+"""The results of commands and the refusals of file operations, with the party to blame."""
 
 import errno
 import os
@@ -17,13 +17,13 @@ __all__ = ["CommandResult", "broken_by_agent", "folder_lines", "how_ended", "is_
 
 @dataclass(frozen=True)
 class CommandResult:
-    """How a command ended.
+    """The result of a command.
 
     Attributes:
-        exit_code: 0 for success; as shells tell it, 128 and the signal's number where one ended
-            it: 137 for what was killed.
-        output: What it wrote, on both streams; the middle is left out where it was long.
-        stopped: Why it was stopped from outside, or None.
+        exit_code: The exit code; 0 for success. After a signal it is 128 plus the signal's number,
+            as in shells: 137 for a killed command.
+        output: The output on both streams, without its middle if it was long.
+        stopped: The reason why it was stopped from outside, or None.
     """
 
     exit_code: int
@@ -31,7 +31,7 @@ class CommandResult:
     stopped: str | None = None
 
     def __str__(self) -> str:
-        """The output and, where it was no success, how it ended."""
+        """Return the output and, without success, the kind of end."""
         if self.stopped is not None:
             end = f"[stopped: {self.stopped}]"
         elif self.exit_code == 0:
@@ -42,7 +42,7 @@ class CommandResult:
 
 
 def how_ended(finished: Finished) -> str:
-    """How a command that was run ended, in a few words."""
+    """Return the end of a command in a few words."""
     if finished.reason is not None:
         return f"stopped: {finished.reason}"
     return f"exit code {finished.code}"
@@ -52,9 +52,9 @@ def folder_lines(name: str, entries: Sequence[Entry], total: int) -> list[str]:
     """List a folder, a line for each entry.
 
     Args:
-        name: What it is called.
-        entries: The first of what is in it, by name.
-        total: How many entries it has.
+        name: The folder's name.
+        entries: The folder's first entries, by name.
+        total: The number of all its entries.
     """
     lines = [f"Folder {name}: {f'{total} entries' if total else 'empty'}"]
     lines += [_entry_line(entry) for entry in entries]
@@ -76,17 +76,17 @@ _AGENTS = frozenset({
     errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOSPC, errno.ENOTDIR, errno.ENOTEMPTY,
     errno.ENXIO, errno.EPERM, errno.ESTALE, errno.ETXTBSY, errno.EXDEV,
 })  # fmt: skip
-"""What only the state of the folder gives, which is the agent's; others are the machine's."""
+"""The errors that only the folder's state, the agent's, causes. Others are the machine's."""
 _FULL = frozenset({errno.EDQUOT, errno.ENOSPC})
 _CLOSED = (errno.EACCES, errno.EPERM)
 
 
 def refusal(exc: OSError, path: str, root: str) -> str:
-    """Say why something cannot be done, and what to do instead.
+    """Return the reason of a failed file operation, and a remedy.
 
     Args:
-        exc: What the system said.
-        path: What it was to be done with; empty for the folder.
+        exc: The system's error.
+        path: The path of the operation; empty for the folder.
         root: The folder.
     """
     named = path or "The folder"
@@ -103,11 +103,11 @@ def refusal(exc: OSError, path: str, root: str) -> str:
 
 
 def is_agents(exc: OSError, *, isolated: bool) -> bool:
-    """Whether it was the agent's doing that something cannot be done with the folder.
+    """Whether the agent is to blame for a failed operation on the folder.
 
     Args:
-        exc: What the system said.
-        isolated: Whether the folder has a disk of its own. One that has not shares the server's,
+        exc: The system's error.
+        isolated: Whether the folder has a disk of its own. Without one it shares the server's,
             which anybody may have filled.
     """
     return exc.errno in _AGENTS and (isolated or exc.errno not in _FULL)
@@ -116,17 +116,17 @@ def is_agents(exc: OSError, *, isolated: bool) -> bool:
 def broken_by_agent(
     exc: BaseException | None, places: Sequence[Path], root: str, *, isolated: bool
 ) -> BrokenByAgent | None:
-    """What is told of an error by which a grader failed that opened the folder's files itself.
+    """Return the error that blames the agent for a grader's failure on the folder's files.
 
     Args:
-        exc: What was raised.
-        places: The folder's names, where the grader ran.
-        root: The folder, as it is named to the agent.
-        isolated: As for `is_agents`.
+        exc: The grader's exception. The grader opened the files itself.
+        places: The folder's names where the grader ran.
+        root: The folder's name for the agent.
+        isolated: Whether the folder has a disk of its own, as for `is_agents`.
 
     Returns:
-        None where it may be anybody's doing: only the system's word about a path in the folder
-        says that it was the agent's, or that a disk is full where the folder's own is.
+        The error, or None if anybody may be to blame. Only a system error about a path in the
+        folder blames the agent, or a full disk if the folder's own is full.
     """
     if not isinstance(exc, OSError) or not is_agents(exc, isolated=isolated):
         return None
@@ -150,7 +150,7 @@ def _is_full(place: Path) -> bool:
 
 
 def _within(name: Any, places: Sequence[Path]) -> str | None:
-    """A path from the folder on; None for one that is not in it, and for what is not a path."""
+    """Return a path from the folder on; None for a path outside of it, and for no path."""
     if not isinstance(name, str | bytes | os.PathLike):
         return None
     path = Path(os.path.abspath(os.fsdecode(cast("str", name))))  # noqa: PTH100  # links are the agent's
@@ -159,7 +159,7 @@ def _within(name: Any, places: Sequence[Path]) -> str | None:
 
 
 def _is_program(exc: OSError, name: Any) -> bool:
-    """Whether a name is a program's that was looked for elsewhere, as along PATH."""
+    """Whether a name is a program's that was looked for elsewhere, such as along PATH."""
     if not isinstance(name, str | bytes | os.PathLike):
         return False
     if Path(os.fsdecode(cast("str", name))).is_absolute():

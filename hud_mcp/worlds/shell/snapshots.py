@@ -1,4 +1,4 @@
-"""What a shell's snapshots are taken of, and what a restore brings back."""
+"""The content of a shell's snapshots, and their restoration."""
 
 import hashlib
 import json
@@ -15,17 +15,17 @@ _FORM = 1
 
 
 def write_snapshot(packed: bytes, fields: Mapping[str, Any]) -> bytes:
-    """A snapshot of a packed folder, and what else is said of it, as JSON has it."""
+    """Return a snapshot of a packed folder, with other fields as JSON."""
     sha256 = hashlib.sha256(packed).hexdigest()
     head = json.dumps({"form": _FORM, **fields, "sha256": sha256})
     return head.encode() + b"\n" + packed
 
 
 def read_snapshot(data: bytes) -> tuple[dict[str, Any], bytes]:
-    """What is said of a snapshot, and the packed folder.
+    """Return the fields of a snapshot, and the packed folder.
 
     Raises:
-        EnvironmentFailed: It is not a snapshot, or a damaged one.
+        EnvironmentFailed: The data is not a snapshot, or a damaged one.
     """
     head, _, packed = data.partition(b"\n")
     try:
@@ -44,7 +44,7 @@ def read_snapshot(data: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def missed(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a shell is restored without, by what is said of its snapshot."""
+    """Return the parts that a restored shell lacks, by the fields of its snapshot."""
     missed = [str(name) for name in fields.get("left_out") or ()]
     for name, one, more in (
         ("processes", "1 process that ran in the back", "processes that ran in the back"),
@@ -59,17 +59,17 @@ _NAMED = 5
 
 
 class FolderSnapshots:
-    """The snapshots of one session's folder: taken, and restored.
+    """The taking and restoring of snapshots of one session's folder.
 
     A pack of the folder is used again until something may have changed.
 
     Args:
-        sandbox: Whose folder.
+        sandbox: The sandbox with the folder.
         most_bytes: The largest snapshot, compressed.
 
     Attributes:
         left_out: The parts that the last snapshot lacked, or the last restore did not bring back.
-        notice: What is told of a restore in each observation; empty where there is nothing.
+        notice: The sentence on a restore in each observation; empty without missing parts.
     """
 
     def __init__(self, sandbox: Sandbox, *, most_bytes: int) -> None:
@@ -84,10 +84,10 @@ class FolderSnapshots:
         self._packed = None
 
     async def take(self, last: str) -> bytes:
-        """The folder as a compressed tar, and how the last command ended.
+        """Return a snapshot: the folder as a compressed tar, and the end of the last command.
 
         Raises:
-            LimitReached, SnapshotFailed, EnvironmentFailed: As for `ShellWorld.snapshot`.
+            LimitReached, SnapshotFailed, EnvironmentFailed: The reasons of `ShellWorld.snapshot`.
         """
         sandbox = self._sandbox
         try:
@@ -116,11 +116,11 @@ class FolderSnapshots:
         return write_snapshot(packed.data, fields)
 
     async def take_whole(self, last: str) -> bytes:
-        """The same, where a restore of it would miss nothing.
+        """Return a snapshot whose restore would miss nothing.
 
         Raises:
-            SnapshotFailed: It would; the text says what.
-            LimitReached, EnvironmentFailed: As for `take`.
+            SnapshotFailed: A restore would miss something. The text says what.
+            LimitReached, EnvironmentFailed: The reasons of `take`.
         """
         data = await self.take(last)
         if missing := missed(read_snapshot(data)[0]):
@@ -128,10 +128,10 @@ class FolderSnapshots:
         return data
 
     async def restore(self, data: bytes) -> str:
-        """Make the folder what it was at a snapshot; return how the last command had ended.
+        """Restore the folder from a snapshot, and return the end of the last command then.
 
         Raises:
-            EnvironmentFailed: As for `ShellWorld.restore`.
+            EnvironmentFailed: The reasons of `ShellWorld.restore`.
         """
         fields, packed = read_snapshot(data)
         await self._sandbox.end_processes()

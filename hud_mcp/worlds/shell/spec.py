@@ -1,4 +1,4 @@
-"""The declaration of a shell: what its folder begins with, and what it may use."""
+"""The declaration of a shell: the first content of its folder, and its limits."""
 
 import io
 import os
@@ -32,20 +32,20 @@ class Shell(WorldSpec):
 
     Every session has a folder of its own, `/workspace` inside, which begins as a copy of
     `root`. Programs are those of the machine's /usr. Commands do not see its other files and
-    processes, and cannot write to the machine. The network reaches only the hosts in `allow`. Where
+    processes, and cannot write to the machine. The network reaches only the hosts in `allow`. If
     no sandbox can be made, sessions do not start.
 
     Args:
-        root: A folder that sessions begin with a copy of, from the environment's folder; an
-            absolute path that is not there, or None, is an empty one. It is never written.
+        root: The folder that sessions begin with a copy of, from the environment's folder. An
+            absolute path that is not there, or None, gives an empty one. It is never written.
         allow: Hosts that may be reached over HTTP and HTTPS through the proxy that the usual
             variables name: `example.com`, `*.example.com`, `example.com:443`, or `*` for the
             public web.
-        env: Environment variables of every command; none of the server's are there.
-        readonly: More that is seen inside: a path there, to a path of the machine.
+        env: Environment variables of every command. It gets none of the server's.
+        readonly: More read-only paths inside, each with its path of the machine.
         parts: Paths at which a folder of `/workspace` is seen too, such as `/testbed`, which is
             `/workspace/testbed`: for files that have to lie elsewhere.
-        limits: What a session may use.
+        limits: The limits of a session.
         isolation: `none` runs commands on the machine itself, as the server's user. Only for
             agents that are trusted with it.
         snapshot_bytes: The largest snapshot, compressed.
@@ -93,7 +93,7 @@ class Shell(WorldSpec):
         """Open a session's shell.
 
         Raises:
-            EnvironmentFailed: The machine cannot make a sandbox, or the folder does not fit; the
+            EnvironmentFailed: The machine cannot make a sandbox, or the folder does not fit. The
                 text says what to do.
 
         If this call fails or is cancelled, nothing of this session stays open.
@@ -116,10 +116,11 @@ class Shell(WorldSpec):
         """Refuse a folder that is not there, before anything is opened.
 
         Args:
-            folder: Where the environment's file is.
+            folder: The folder of the environment's file.
 
         Raises:
-            InvalidEnvironment: Naming it as it was written, and a close one.
+            InvalidEnvironment: A folder is missing, or contains the environment's file. The error
+                names it as it was written, and a close name of a missing one.
         """
         for named in (self._root, *self._readonly.values()):
             if named is not None and folder.resolve().is_relative_to((folder / named).resolve()):
@@ -138,14 +139,14 @@ class Shell(WorldSpec):
             )
 
     def shares_setup(self, functions: Sequence[Function]) -> bool:
-        """Where nothing but the sandbox can change: no host, nothing more of the machine."""
+        """Whether only the sandbox can change: no host, and no other path of the machine."""
         options = self.options
         alone = options.isolation == "bwrap" and not options.hosts.patterns and not self._readonly
         own = all(any(each is known for known in SHELL_FUNCTIONS) for each in functions)
         return alone and own and type(self).open is Shell.open
 
     def _options_from(self, folder: Path) -> SandboxOptions:
-        """The options of a sandbox, where paths start in a folder."""
+        """Return the options of a sandbox, with paths that start in a folder."""
         if not self._readonly:
             return self.options
         sources = {guest: folder / path for guest, path in self._readonly.items()}
@@ -168,10 +169,10 @@ class Shell(WorldSpec):
 
 
 def _packed(source: Path, most_bytes: int) -> bytes:
-    """A folder of the author's as a tar.
+    """Return a folder of the author's as a tar.
 
     Raises:
-        LimitReached: Its files have more than so many bytes.
+        LimitReached: Its files have more than `most_bytes`.
     """
     total = 0
 

@@ -48,26 +48,29 @@ def place():
 sys.meta_path.insert(0, System)
 sys.path.append(place())
 '''
-"""Python itself would look there first, where an agent can put modules of the system's names."""
+"""The `sitecustomize.py` of a verifier's Pythons. It looks last in the program's own folder.
+
+Python itself would look there first, and an agent can put modules of the system's names there.
+"""
 
 
 @dataclass(frozen=True)
 class Author:
-    """Where an author's files are on this machine.
+    """The places of an author's files on this machine.
 
     Attributes:
-        folder: That of the environment's file.
-        root: What sessions begin with a copy of; None where that is nothing.
+        folder: The folder of the environment's file.
+        root: The folder that sessions begin with a copy of; None if they begin with nothing.
     """
 
     folder: Path = field(default_factory=Path)
     root: Path | None = None
 
     def find(self, files: str | Path) -> Path:
-        """A file or folder, from the environment's folder on.
+        """Return a file or folder, named from the environment's folder on.
 
         Raises:
-            GraderFailed: It is not there.
+            GraderFailed: The file or folder is not there.
         """
         found = self.folder / files
         if found.exists():
@@ -85,8 +88,8 @@ class Stage:
     Its path cannot be guessed: a sandbox that is another user must be able to enter it.
 
     Attributes:
-        files: What is seen in the verifier's folder.
-        site: What its Pythons begin with.
+        files: The files that are seen in the verifier's folder.
+        site: The folder of modules that its Pythons begin with.
     """
 
     def __init__(self) -> None:
@@ -106,7 +109,7 @@ class Stage:
         """Add the content of a folder, or one file.
 
         Raises:
-            GraderFailed: It cannot be read, or agents can read it too.
+            GraderFailed: The source cannot be read, or agents can read it too.
         """
         if agents_may_read(source):
             raise GraderFailed(
@@ -128,11 +131,11 @@ class Stage:
                 path.chmod(0o555 if path.stat().st_mode & 0o100 else 0o444)
 
     def mounts(self, root: str, site: str) -> dict[str, Path]:
-        """What is seen read-only in a sandbox: a path there, to one of here.
+        """Return the read-only paths of a sandbox, each with its path on this machine.
 
         Args:
-            root: Its folder.
-            site: Where its Pythons look first.
+            root: The sandbox's folder.
+            site: The path at which its Pythons look first.
         """
         found = {f"{root}/{path.name}": path for path in sorted(self.files.iterdir())}
         if any(path.suffix == ".py" for path in found.values()):
@@ -145,7 +148,7 @@ class Stage:
 
 
 def _scratch() -> str:
-    """Where temporary folders are made: where others may go, if a server is root."""
+    """Return the folder for temporary ones. For a server that is root, others may enter it."""
     usual = tempfile.gettempdir()
     if os.name == "posix" and os.geteuid() == 0 and not anyone_may_enter(Path(usual)):
         return "/tmp"  # noqa: S108  # its path is hidden

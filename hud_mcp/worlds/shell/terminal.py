@@ -1,8 +1,8 @@
-"""The text that a terminal would show for what a command wrote.
+"""The text that a terminal would show for a command's output.
 
 A carriage return, a backspace and the escape sequences of ECMA-48 (colours, cursor, erasing) are
-obeyed as a terminal obeys them, so that a hundred frames of a progress bar are its last one. The
-screen has no bottom: nothing scrolls away.
+obeyed like in a terminal. So a hundred frames of a progress bar become the last one. The screen
+has no bottom: nothing scrolls away.
 """
 
 import re
@@ -18,13 +18,13 @@ _PART = re.compile(
     r"|(?P<text>[^\x00-\x08\n-\x1f\x7f]+)"
 )
 _ROWS, _COLUMNS = 50, 250
-"""How far a sequence moves the cursor where nothing is yet; a text has no such bound."""
+"""The furthest place to which a sequence moves the cursor beyond the text. A text may go on."""
 _MOST_BLANKS = 1_000_000
-"""Made by moves to the right: few bytes can ask for many."""
+"""The most blanks that moves to the right make. A few bytes can ask for many."""
 
 
 def as_on_terminal(text: str) -> str:
-    """A text as a terminal shows it; without control characters it stays as it is."""
+    """Return a text as a terminal shows it. A text without control characters stays unchanged."""
     if _CONTROL.search(text) is None:
         return text
     screen = _Screen()

@@ -1,8 +1,8 @@
 """A clean place of a grader's own: the author's files, and named outputs of the agent as data.
 
-It is a sandbox as the session's is, made anew: nothing of the agent's runs in it, and nothing is in
-it that was not asked for. What the agent made is run there only where a grader does so, and then
-like any stranger's program: what it writes is data, and how it ends is its own choice.
+It is a sandbox like the session's, made anew: nothing of the agent's runs in it, and it has only
+the files that were asked for. An agent's program runs there only if a grader runs it, and then
+like any stranger's: its output is data, and its exit code is its own choice.
 """
 
 import json
@@ -32,10 +32,10 @@ Data = TypeVar("Data", str, bytes)
 
 _SITE = "/run/hud-mcp-site"
 _ROOM_BYTES = 64 * 1024 * 1024
-"""Beside as much as the agent may have: for what comes from the author."""
+"""The room for the author's files, beside the agent's own limit."""
 _MOST_READ_BYTES = 16 * 1024 * 1024
 _SIGNAL = 128
-"""Shells add a signal's number to it."""
+"""The exit code to which shells add a signal's number."""
 
 _CLEAN = {
     "HOME": "/tmp",  # noqa: S108  # of the sandbox
@@ -54,18 +54,19 @@ _CLEAN = {
     "GIT_CONFIG_KEY_2": "safe.bareRepository",
     "GIT_CONFIG_VALUE_2": "explicit",
 }
-"""What every command in a verifier has: nothing that lies in the folder runs by itself."""
+"""The variables of every command in a verifier. With them no file in the folder runs by itself."""
 
 
 @dataclass(frozen=True)
 class VerifierResult:
-    """How a command in a verifier ended.
+    """The result of a command in a verifier.
 
     Attributes:
-        exit_code: 0 for success; 128 and the signal's number where one ended it, as shells say.
-        stdout: What it wrote; the middle is left out where it was long.
-        stderr: What it wrote as errors.
-        stopped: Why it was stopped from outside, or None.
+        exit_code: The exit code; 0 for success. After a signal it is 128 plus the signal's number,
+            as in shells.
+        stdout: The standard output, without its middle if it was long.
+        stderr: The standard error.
+        stopped: The reason why it was stopped from outside, or None.
     """
 
     exit_code: int
@@ -83,9 +84,9 @@ class Verifier:
     """A grader's own place. Made by `ShellWorld.verifier`, and closed when its block ends.
 
     Attributes:
-        root: Its folder, as commands name it.
-        missing: Each output that was asked for and is not there as a file or folder: why.
-        left_out: Each part of an output that was not copied: why.
+        root: The path of its folder for commands.
+        missing: The reason for each requested output that is not there as a file or folder.
+        left_out: The reason for each part of an output that was not copied.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class Verifier:
             stdin: Its standard input.
             cwd: A folder, from the verifier's own.
             env: More environment variables.
-            background: Whether what it leaves running goes on; else that is killed.
+            background: Whether the processes that it leaves go on. Otherwise they are killed.
 
         Raises:
             BrokenByAgent: The agent made no folder of `cwd`. Nothing ran.
@@ -171,26 +172,27 @@ class Verifier:
         )
 
     async def read_text(self, path: str) -> str:
-        """A text file's content, with a sign in place of bytes that are not UTF-8.
+        """Return a text file's content, with a sign in place of bytes that are not UTF-8.
 
         Raises:
-            ActionFailed, BrokenByAgent: As for `read_bytes`.
+            ActionFailed, BrokenByAgent: The reasons of `read_bytes`.
         """
         return self._note((await self.read_bytes(path)).decode("utf-8", "replace"))
 
     async def read_json(self, path: str) -> Any:
-        """The value that a file of JSON has.
+        """Return the value of a JSON file.
 
         Raises:
-            ActionFailed, BrokenByAgent: As for `read_bytes`; the file is not JSON, or too deep.
+            ActionFailed, BrokenByAgent: The reasons of `read_bytes`.
+            BrokenByAgent: The file is not JSON, or too deep.
         """
         return read_json_text(await self.read_text(path), path)
 
     async def read_bytes(self, path: str) -> bytes:
-        """A file's content, of at most 16 MiB.
+        """Return a file's content, of at most 16 MiB.
 
         Raises:
-            BrokenByAgent: The agent left no such file there, or one that cannot be read or is too
+            BrokenByAgent: The agent left no such file there, or the file cannot be read or is too
                 long. If the template does not catch it, the grade is 0.
             ActionFailed: No output and no command of this verifier can have made the file.
             EnvironmentFailed: The verifier has ended.
@@ -201,7 +203,7 @@ class Verifier:
             self._refuse(exc, path)
 
     async def exists(self, path: str) -> bool:
-        """Whether there is a file or folder of that name.
+        """Whether a file or folder of that name exists.
 
         Raises:
             ActionFailed: The path leads out of the folder.
@@ -214,13 +216,13 @@ class Verifier:
             self._refuse(exc, path)
 
     def _here(self, text: str) -> str:
-        """A text in which this folder is named, where the agent's folder was."""
+        """Replace the agent's folder in a text by this one."""
         for name in self._renamed:
             text = text.replace(name, self.root)
         return text
 
     def _note(self, data: Data) -> Data:
-        """Note data as the agent's, where it may be."""
+        """Mark data as the agent's, if it may be."""
         return note_agent_data(data) if self._outputs else data
 
     def _is_agents(self, exc: OSError) -> bool:
@@ -239,13 +241,13 @@ class Verifier:
         )
 
     def _refuse(self, exc: OSError, path: str) -> NoReturn:
-        """Raise that a path cannot be read, and whose doing that is."""
+        """Raise the error for a path that cannot be read, which blames the agent if it may be."""
         agents = self._could_be_agents(path) and self._is_agents(exc)
         raise (BrokenByAgent if agents else ActionFailed)(_unreadable(path, exc)) from exc
 
 
 def read_json_text(text: str, path: str) -> Any:
-    """The value of a text that the agent made.
+    """Return the value of a JSON text that the agent made.
 
     Raises:
         BrokenByAgent: The text is not JSON, or its lists and objects are too deep to be read.
@@ -271,14 +273,14 @@ async def open_verifier(
     originals: Sequence[str],
     network: bool,
 ) -> AsyncGenerator[Verifier]:
-    """Open a verifier for a session's sandbox; `ShellWorld.verifier` says what each argument is.
+    """Open a verifier for a session's sandbox. `ShellWorld.verifier` describes the arguments.
 
     Args:
-        agents: The session's sandbox. What runs in it is stopped while it is copied.
-        author: Where the author's files are.
-        files: The author's, from there on.
-        copy: Outputs of the agent's.
-        originals: Patterns of what comes from the environment's own `root`.
+        agents: The session's sandbox. Its processes are stopped while it is copied.
+        author: The places of the author's files.
+        files: The author's files, from the environment's folder on.
+        copy: The agent's outputs.
+        originals: Patterns of files that come from the environment's own `root`.
         network: Whether it has the session's allow-list.
     """
     named = named_outputs(copy)
@@ -310,7 +312,7 @@ async def open_verifier(
 
 
 def _names_of_folder(session: SandboxOptions) -> dict[str, str]:
-    """The absolute paths that lead into a verifier's folder as into the agent's."""
+    """Return the absolute paths that lead into a verifier's folder like into the agent's."""
     if session.isolation != "bwrap":
         return {}
     whole = dict.fromkeys((GUEST_ROOT, *map(str, session.places)), "")
@@ -318,10 +320,10 @@ def _names_of_folder(session: SandboxOptions) -> dict[str, str]:
 
 
 async def _gathered(agents: Sandbox, named: Mapping[str, str]) -> bytes:
-    """The outputs as a tar, of a moment at which nothing of the agent's ran.
+    """Return the outputs as a tar, from a moment at which nothing of the agent's ran.
 
     Raises:
-        BrokenByAgent: They cannot be read.
+        BrokenByAgent: The outputs cannot be read.
     """
     limits = agents.limits
     was_held = await agents.hold()
@@ -339,7 +341,10 @@ async def _gathered(agents: Sandbox, named: Mapping[str, str]) -> bytes:
 
 
 def _options(session: SandboxOptions, stage: Stage, *, network: bool) -> SandboxOptions:
-    """A verifier's sandbox: as the session's, with the author's files and without a network."""
+    """Return the options of a verifier's sandbox: the session's, with the author's files.
+
+    It has the session's hosts only with `network`.
+    """
     isolated = session.isolation == "bwrap"
     limits = session.limits
     return replace(
@@ -354,7 +359,7 @@ def _options(session: SandboxOptions, stage: Stage, *, network: bool) -> Sandbox
 
 
 async def _on_the_machine(env: Mapping[str, str], sandbox: Sandbox, stage: Stage) -> dict[str, str]:
-    """Put the author's files into a folder that nothing guards, and say where things are."""
+    """Write the author's files into an unguarded folder, and return its environment variables."""
 
     def names() -> list[Path]:
         return [path for path in sorted(stage.files.rglob("*")) if path.is_file()]

@@ -57,13 +57,13 @@ class ShellWorld(World):
 
     @property
     def sandbox(self) -> Sandbox:
-        """Where it lives, for what is not offered here."""
+        """The sandbox itself, for things that this class does not offer."""
         self._check_usable()
         return self._sandbox
 
     @property
     def died(self) -> str | None:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
-        """Why its sandbox can no longer be used; None while it can."""
+        """The reason why its sandbox can no longer be used; None while it can."""
         if self._broken:
             return self._broken
         return None if self._closed or self._sandbox.alive else "The sandbox has ended."
@@ -150,7 +150,7 @@ class ShellWorld(World):
         return CommandResult(finished.code, note_agent_data(finished.text), finished.reason)
 
     async def read(self, path: str) -> str:
-        """A text file's content.
+        """Return a text file's content.
 
         Raises:
             ActionFailed: No file of the folder can have that path.
@@ -161,22 +161,22 @@ class ShellWorld(World):
         return note_agent_data(data.decode("utf-8", "replace"))
 
     async def read_bytes(self, path: str) -> bytes:
-        """A file's content, at most 1 MiB.
+        """Return a file's content, at most 1 MiB.
 
         Raises:
-            ActionFailed, BrokenByAgent: As for `read`.
+            ActionFailed, BrokenByAgent: The reasons of `read`.
         """
         self._check_path(path)
         reading = self.sandbox.files.read(path, most_bytes=MOST_READ_BYTES)
         return note_agent_data(await self._doing(reading, path))
 
     async def write(self, path: str, content: str | bytes) -> None:
-        """Write a whole file; folders on its way are made.
+        """Write a whole file, and make the folders on its way.
 
         Raises:
             ActionFailed: No file of the folder can have that path, or that size.
-            BrokenByAgent: It is not a file, leads out of the folder, cannot be written, or there is
-                no room left.
+            BrokenByAgent: The path is not a file, leads out of the folder or cannot be written, or
+                the folder has no room left.
         """
         self._check_path(path)
         self._snapshots.expire()
@@ -189,7 +189,7 @@ class ShellWorld(World):
         await self._doing(self.sandbox.files.write(path, data), path)
 
     async def edit(self, path: str, old: str, new: str, *, every: bool = False) -> int:
-        """Replace a text in a file, and return how often it was replaced.
+        """Replace a text in a file, and return the number of replacements.
 
         Args:
             path: The file.
@@ -212,7 +212,7 @@ class ShellWorld(World):
         return data
 
     async def list(self, path: str = ".") -> "list[Entry]":
-        """The entries of a folder, by name; at most 1000.
+        """Return the entries of a folder, by name; at most 1000.
 
         Raises:
             ActionFailed: No folder of the session can have that path.
@@ -226,17 +226,17 @@ class ShellWorld(World):
         """Whether a file or folder of that name exists.
 
         Raises:
-            ActionFailed, BrokenByAgent: As for `list`.
+            ActionFailed, BrokenByAgent: The reasons of `list`.
         """
         self._check_path(path)
         return await self._doing(self.sandbox.files.exists(path), path)
 
     async def end_processes(self) -> None:
-        """Kill everything that runs in the sandbox, so that nothing disturbs the grading."""
+        """Kill every process in the sandbox, so that nothing disturbs the grading."""
         await self._doing(self.sandbox.end_processes())
 
     async def stop_agent(self) -> None:
-        """Stop what the agent left running, until a command is run here, as grading begins."""
+        """Stop the agent's processes as grading begins, until a command is run here."""
         await self._doing(self.sandbox.hold())
 
     def verifier(
@@ -247,7 +247,7 @@ class ShellWorld(World):
         originals: Iterable[str] = (),
         network: bool = False,
     ) -> AbstractAsyncContextManager[Verifier]:
-        """A fresh sandbox for grading, where the agent has not been.
+        """Open a fresh sandbox for grading, where the agent has not been.
 
         It has the author's files, and copies of the agent's named outputs, as data. Files and
         folders keep their permissions, without setuid and setgid. A link in a folder is kept if it
@@ -260,15 +260,15 @@ class ShellWorld(World):
                 environment's folder on. They are read-only, and stand in front of outputs of the
                 same path. Outputs in a folder of theirs are read-only too.
             copy: Paths in the agent's folder; or a mapping of them to paths in the verifier's.
-                `.` is the whole folder. What is not there is in `Verifier.missing`.
-            originals: Patterns of names, such as `test_*`; `tests` for whatever is called as
-                tests are; `*` for all. Such files of the world's own `root` come from there,
-                unless `copy` names them or their folder.
-            network: Whether it may reach what the session may; else nothing.
+                `.` is the whole folder. `Verifier.missing` names the missing paths.
+            originals: Patterns of names, such as `test_*`; `tests` for the usual names of tests;
+                `*` for all. Such files of the world's own `root` come from there, unless `copy`
+                names them or their folder.
+            network: Whether it may reach the session's hosts. Otherwise it reaches nothing.
 
         Raises:
-            GraderFailed: There are no such `files`, or a path of `copy` is not in the folder.
-            BrokenByAgent: The agent made a copy impossible, as with too much of it.
+            GraderFailed: The `files` do not exist, or a path of `copy` is not in the folder.
+            BrokenByAgent: The agent made a copy impossible, such as with too much data.
             EnvironmentFailed: The machine cannot make a sandbox, or the session's has ended.
 
         If its block is left in any way, the verifier and all in it are gone.
@@ -286,7 +286,7 @@ class ShellWorld(World):
         """Perform one action: `wait`, or `custom` with one of this world's own.
 
         Raises:
-            ActionFailed: It was refused, and the text says why.
+            ActionFailed: The action was refused. The text says why.
             EnvironmentFailed: The sandbox has ended.
         """
         self._check_usable()
@@ -302,7 +302,7 @@ class ShellWorld(World):
         )
 
     async def observe(self, look: Look) -> Observation:
-        """Return the folder's contents, and how the last command ended.
+        """Return the folder's contents, and the end of the last command.
 
         Raises:
             EnvironmentFailed: The sandbox has ended.
@@ -318,7 +318,7 @@ class ShellWorld(World):
         return Observation(text=clip_text("\n".join(lines), look.max_text_chars))
 
     async def _folder_lines(self) -> "builtins.list[str]":
-        """What the folder has in it; or why that cannot be told, which is the agent's doing."""
+        """Return the folder's content, or the reason why it cannot be listed, the agent's doing."""
         # A folder on the machine itself is another one in each session, and this text is not.
         name = self.root if self.root == GUEST_ROOT else "."
         try:
@@ -333,7 +333,7 @@ class ShellWorld(World):
         return self._snapshots.left_out
 
     async def snapshot(self) -> bytes:
-        """The folder as a compressed tar, for `restore`.
+        """Return the folder as a compressed tar, for `restore`.
 
         It stores files, folders and links with their modes and times. It lacks processes, and files
         outside the folder, as in /tmp. `left_out` names sockets and pipes in it, which belong to
@@ -364,7 +364,7 @@ class ShellWorld(World):
             raise
 
     async def snapshot_setup(self) -> bytes:
-        """As `snapshot`; it fails too where a process runs, or a file lies elsewhere."""
+        """Return a snapshot like `snapshot`; fail too if a process runs or a file lies elsewhere."""
         self._check_usable()
         return await self._snapshots.take_whole(self._last)
 
@@ -390,7 +390,7 @@ class ShellWorld(World):
             raise EnvironmentFailed("The sandbox has ended. Start a new task.")
 
     def _check_path(self, path: str) -> None:
-        """Refuse a path that is its author's mistake, whatever the folder has in it."""
+        """Refuse a path that is its author's mistake, with any content of the folder."""
         try:
             relative = self.sandbox.files.relative(path)
         except OSError as exc:

@@ -116,6 +116,7 @@ class Calls:
                     raise await self._hung(bound_s)
             finally:
                 self._scopes.discard(scope)
+        # `end` cancels the scope, which swallows the cancellation: the reason is raised here.
         self.check_usable()
 
     async def ask(self, read: Callable[[Tab], Awaitable[T]]) -> T:

@@ -173,6 +173,7 @@ class Crashes:
 
     def _on_crash(self, event: dict[str, Any]) -> None:
         self._ends[str(event.get("targetId"))] = str(event.get("status"))
+        # The oldest go: a browser may outlive any number of pages.
         while len(self._ends) > _MOST:
             self._ends.popitem(last=False)
         self._news.set()

@@ -53,8 +53,8 @@ NEAR = "hudnear"
 TARGET = "hudtarget"
 """The name of the engine that shows its match to the page's tracker, by the tracker's key.
 
-A handle of an element would do the same, but Playwright puts 300 KB of script into a document's
-own world before it makes the first one there, which takes 40 ms.
+A handle of an element would do the same. But Playwright first puts 300 KB of script into the
+document's own world, which takes 40 ms.
 """
 
 _SEEN = Path(__file__).with_name("seen.js").read_text().replace("__KEY__", TRACKER)

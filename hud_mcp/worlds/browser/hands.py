@@ -238,7 +238,7 @@ class Hands:
                     await mouse.up()
 
     async def scroll(self, tab: Tab, distance: Point, hold_keys: Sequence[str]) -> None:
-        """Turn the wheel where the pointer is."""
+        """Turn the wheel at the pointer's place."""
         async with self.holding(tab, hold_keys):
             await tab.page.mouse.wheel(distance.x, distance.y)
 

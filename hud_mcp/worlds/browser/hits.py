@@ -1,8 +1,8 @@
 """The elements that an agent's actions hit, written down for selectors that are tried later.
 
 A handle of an element dies with its document. So the element is kept as data, with its ancestors
-and their siblings. When a function asks whether a selector matches it, it is built again, in a
-page of its own without scripts and network.
+and their siblings. To try a selector on it, it is built again, in a page of its own without
+scripts and network.
 """
 
 import json

@@ -9,8 +9,8 @@ would cost each of them a round trip, and would miss those of workers and WebSoc
 
 Sessions with different hosts share one browser: only a session's proxy knows its hosts.
 
-The site has the same origin in every session, so addresses, cookies and storage mean
-the same after a restart, although the port differs.
+The site has the same origin in every session, although the port differs. So addresses,
+cookies and storage mean the same after a restart.
 """
 
 import asyncio

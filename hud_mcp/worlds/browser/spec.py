@@ -217,20 +217,20 @@ class Browser(WorldSpec):
         return world
 
     def files(self, folder: Path) -> list[Path]:
-        """The site's files, which the environment's digest covers beside its source.
+        """Return the site's files, which the environment's digest covers beside its source.
 
         Args:
-            folder: Where the environment's file is.
+            folder: The folder of the environment's file.
         """
         if self._site is None:
             return []
         return [p for p in (folder / self._site).rglob("*") if p.is_file()]
 
     def site_paths(self, folder: Path) -> list[str]:
-        """The paths at which its site serves those files.
+        """Return the paths at which its site serves those files.
 
         Args:
-            folder: Where the environment's file is.
+            folder: The folder of the environment's file.
         """
         found = self.files(folder)
         return [f"/{p.relative_to(folder / (self._site or '')).as_posix()}" for p in found]
@@ -239,7 +239,7 @@ class Browser(WorldSpec):
         """Refuse a site whose folder is missing, before anything is opened.
 
         Args:
-            folder: Where the environment's file is.
+            folder: The folder of the environment's file.
 
         Raises:
             InvalidEnvironment: The folder is missing. The error names it, and a close one.

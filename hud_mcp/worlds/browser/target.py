@@ -119,7 +119,7 @@ async def check_place_takes(page: "Page", x: float, y: float, text: str) -> None
     """Check that the field at a place takes a text. Another element there takes any.
 
     Raises:
-        ActionFailed: As for `check_takes`.
+        ActionFailed: The reasons of `check_takes`.
     """
     handle = await page.evaluate_handle(_AT_PLACE, [x, y])
     if (element := handle.as_element()) is not None:

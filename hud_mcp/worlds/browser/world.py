@@ -183,7 +183,7 @@ class BrowserWorld(PageReader, World):
             path_or_url: The address to open. Its document is complete when the page is given.
             with_cookies: Whether it has the session's cookies, such as a login. The agent may have
                 written those.
-            allow_status: As for `goto`.
+            allow_status: HTTP statuses from 400 that are no error here, such as `(404,)`.
 
         Yields:
             Playwright's page.
@@ -250,7 +250,7 @@ class BrowserWorld(PageReader, World):
         """Perform an action for a setup, before the agent begins.
 
         Raises:
-            ActionFailed: As for `act`.
+            ActionFailed: The reasons of `act`.
             EnvironmentFailed: The browser is gone.
         """
         async with self._calls.working(self._calls.act_bound_s + own_pauses_s(action)):

@@ -125,8 +125,8 @@ def broken_by_agent(
         isolated: Whether the folder has a disk of its own, as for `is_agents`.
 
     Returns:
-        The error, or None if anybody may be to blame. Only a system error about a path in the
-        folder blames the agent, or a full disk if the folder's own is full.
+        The error, or None if anybody may be to blame. The agent is to blame only for a system
+        error about a path in the folder, or a full disk of the folder itself.
     """
     if not isinstance(exc, OSError) or not is_agents(exc, isolated=isolated):
         return None

@@ -94,14 +94,14 @@ class Stage:
 
     def __init__(self) -> None:
         self._top = Path(tempfile.mkdtemp(prefix="hud-mcp-verifier-", dir=_scratch()))
-        self._top.chmod(0o711)
+        self._top.chmod(0o711)  # others may enter it by a known path, and cannot list it
         hidden = self._top / secrets.token_hex(16)
         self.files = hidden / "files"
         self.site = hidden / "site"
         self._empty = hidden / "empty"
         for folder in (hidden, self.files, self.site, self._empty):
             folder.mkdir(mode=0o755)
-            folder.chmod(0o755)
+            folder.chmod(0o755)  # the umask may have cut the mode of `mkdir`
         (self.site / "sitecustomize.py").write_text(_SITE)
         (self.site / "usercustomize.py").write_text("")
 

@@ -99,7 +99,7 @@ class ShellWorld(World):
             command: A line for bash, or a program with its arguments.
             timeout_s: The longest duration, at most the sandbox's own limit.
             stdin: Its standard input.
-            cwd: A folder, relative to the session's own.
+            cwd: The folder to start in, relative to the session's own.
             env: More environment variables.
 
         Raises:
@@ -125,7 +125,7 @@ class ShellWorld(World):
         The agent can then repair the folder. Graders use `run`, which refuses instead.
 
         Raises:
-            ActionFailed: As for `run`.
+            ActionFailed: The reasons of `run`.
             EnvironmentFailed: The sandbox has ended.
         """
         try:
@@ -154,7 +154,7 @@ class ShellWorld(World):
 
         Raises:
             ActionFailed: No file of the folder can have that path.
-            BrokenByAgent: It is missing, is not a text file, is too long, cannot be read, or a
+            BrokenByAgent: The file is missing, is not text, is too long or cannot be read. Or a
                 link on its path leads outside the folder.
         """
         data = await self._read_text(path)
@@ -364,7 +364,7 @@ class ShellWorld(World):
             raise
 
     async def snapshot_setup(self) -> bytes:
-        """Return a snapshot like `snapshot`; fail too if a process runs or a file lies elsewhere."""
+        """Return a snapshot, but fail also if a process runs or a file lies elsewhere."""
         self._check_usable()
         return await self._snapshots.take_whole(self._last)
 

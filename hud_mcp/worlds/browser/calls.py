@@ -33,7 +33,7 @@ class Calls:
 
     Args:
         slot: The session's context.
-        reserve: The reserve of contexts. It prepares none while a call is made.
+        reserve: The reserve of contexts. A call delays its preparing.
 
     Attributes:
         reserve: The same reserve.

@@ -185,7 +185,7 @@ def find_chromium(executable: str | Path | None = None) -> str | None:
             installed one.
 
     Raises:
-        EnvironmentFailed: The named program does not exist.
+        EnvironmentFailed: A program is named, and cannot be run.
     """
     named = str(executable) if executable else os.environ.get(EXECUTABLE_VARIABLE)
     if named:

@@ -118,7 +118,7 @@ _RUN_BY_ITSELF = (
 """Names of files that programs run or read by themselves."""
 _RUN_BY_GIT = ("hooks", "config", "config.worktree")
 _ALSO_GIT = ("modules", "worktrees")
-"""The folders of a repository's other ones, with hooks and a configuration of their own."""
+"""The folders of a repository for others, with hooks and a configuration of their own."""
 _MOST_NAMED = 1000
 _TAKEN = "another output has its path"
 
@@ -297,7 +297,7 @@ class _Sifter:
             self._links[path] = member
 
     def _is_taken(self, path: str, *, is_folder: bool) -> bool:
-        """Whether another output has this one's path. Two may lie in one folder."""
+        """Whether another output keeps this one from its path. Two may lie in one folder."""
         above = [str(each) for each in PurePosixPath(path).parents][:-1]
         return self._tree.get(path, is_folder) is not is_folder or any(
             self._tree.get(each, True) is not True for each in above

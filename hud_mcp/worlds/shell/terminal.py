@@ -18,7 +18,7 @@ _PART = re.compile(
     r"|(?P<text>[^\x00-\x08\n-\x1f\x7f]+)"
 )
 _ROWS, _COLUMNS = 50, 250
-"""The furthest place to which a sequence moves the cursor beyond the text. Text has no such bound."""
+"""The furthest place, beyond the text, to which a sequence moves the cursor. Text has no bound."""
 _MOST_BLANKS = 1_000_000
 """The most blanks that moves to the right make. A few bytes can ask for many."""
 

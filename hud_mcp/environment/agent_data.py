@@ -1,7 +1,7 @@
 """The agent's data that a grader has read, and the errors that are about that data.
 
-A parser that cannot read what an agent made raises an exception of any type, and the same type may
-come of a file of the author's or of a service. So an error is the agent's doing where it holds the
+A parser that cannot read an agent's data raises an exception of any type. The author's files and
+services may raise the same type. Therefore an error counts as the agent's doing if it holds the
 agent's own words, whatever its type.
 """
 
@@ -25,10 +25,12 @@ Data = TypeVar("Data", str, bytes)
 _read: ContextVar["list[str | bytes] | None"] = ContextVar("_read", default=None)
 _MOST_READ = 64
 _MOST_KEPT_BYTES = 64 * 1024 * 1024
-"""What a template has read long before it fails is forgotten: its memory is the server's."""
+"""The bound of the kept data. Older data is forgotten, because it takes the server's memory."""
 _LEAST_PIECE = 16
-"""A shorter text is taken for a piece of the agent's only where an error says that it is about it:
-a library's own words may be in an answer by chance."""
+"""The shortest text of a library's call that counts as a piece of the agent's data.
+
+A shorter piece counts only if the error itself names it: a library's own words may be in an answer
+by chance."""
 _COMPARED = 64 * 1024
 _SHOWN_CHARS = 200
 _QUOTED = re.compile(r"""(['"])((?:\\.|(?!\1)[^\\])*)""", re.DOTALL)
@@ -40,12 +42,12 @@ _OWN = str(Path(__file__).resolve().parents[1]) + "/"
 
 
 def begin_grading(answer: str) -> None:
-    """Forget what was read before, and note the answer: from now on a grader reads."""
+    """Forget the data that was read before, and note the answer: a grading begins."""
     _read.set([answer])
 
 
 def note_agent_data(data: Data) -> Data:
-    """Note what a grader is given of the agent's, and return it; outside of gradings, nothing."""
+    """Note data of the agent's that a grader is given, and return it; only gradings note it."""
     read = _read.get()
     if read is not None:
         read.append(data)
@@ -57,15 +59,15 @@ def note_agent_data(data: Data) -> Data:
 def blame(
     error: BaseException, more: Sequence[str | bytes] = ()
 ) -> BrokenByAgent | EnvironmentFailed | None:
-    """Say whose doing it is that a grader raised.
+    """Find the party to blame for an error of a grader.
 
     Args:
-        error: What it raised.
-        more: The agent's data beside what was noted.
+        error: The error that it raised.
+        more: The agent's data beside the noted data.
 
     Returns:
-        `BrokenByAgent` with one sentence where it is the agent's; what a world told of itself where
-        it is the world's; None where it may be the author's.
+        `BrokenByAgent` with one sentence if the agent is to blame; the world's own error if the
+        world is; None if the author may be.
     """
     broken = broken_world(error)
     if broken is not None:
@@ -89,7 +91,7 @@ def _is_about(error: BaseException, data: Sequence[str | bytes]) -> bool:
 
 
 def _named(error: BaseException) -> Iterator[str | bytes]:
-    """What an error says itself that it is about."""
+    """Yield the data that an error itself names as its subject."""
     for name in ("doc", "object"):  # of JSON, and of an encoding
         value: Any = getattr(error, name, None)
         if isinstance(value, str | bytes):
@@ -103,7 +105,7 @@ def _named(error: BaseException) -> Iterator[str | bytes]:
 
 
 def _read_by_library(error: BaseException) -> Iterator[str | bytes]:
-    """What the library's function was given that raised an error."""
+    """Yield the local texts of the library's function that raised an error."""
     frames = [frame for frame, _line in traceback.walk_tb(error.__traceback__)]
     if not frames or isinstance(error, OSError):  # which names its file
         return

@@ -64,7 +64,7 @@ DataFilesArg = Annotated[list[T], Field(json_schema_extra={"x-hud-hint": "data-f
 """Several data files."""
 
 GradingArg = Annotated[list[T], Field(json_schema_extra={"x-hud-hint": "grading"})]
-"""What answers are graded by, such as `GradingArg[str]`."""
+"""The data that answers are graded by, such as `GradingArg[str]`."""
 
 FileRef = DataFileRef
 FilesArg = DataFilesArg
@@ -74,7 +74,7 @@ _KINDS: tuple[tuple[type, str], ...] = (
     (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"),
     (dict, "object"), (list, "array"),
 )  # fmt: skip
-"""What JSON calls a value; a boolean is an integer to Python, so it comes first."""
+"""The names of JSON's kinds. A boolean is an integer to Python, so it comes first."""
 
 
 _EXACT = 2**53
@@ -85,8 +85,8 @@ class Arguments:
     """The parameters of one author's function.
 
     Args:
-        function: Read, never called here.
-        noun: What it is, for errors: `template 'price'`.
+        function: The function; it is read, and never called here.
+        noun: Its name in errors: `template 'price'`.
         skip: Leading parameters that are neither world nor argument.
 
     Attributes:
@@ -94,8 +94,8 @@ class Arguments:
         schema: The JSON schema of the arguments: an object, additional properties forbidden.
         world_types: The parameters that receive the world, and the class that each asks for.
         context_names: The parameters that receive the context.
-        defaults: What arguments have where nobody gives them, as JSON; also those that no agent
-            may read in the schema.
+        defaults: The defaults of the arguments, as JSON. They include those that no agent may
+            read in the schema.
 
     Raises:
         InvalidTemplate: A parameter is variadic, has neither annotation nor default, or is of
@@ -269,7 +269,7 @@ class _PlainKinds:
         self._defaults = {n: default for n, (_, default) in declared.items() if default != empty}
 
     def read(self, given: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What the function is called with; None where that is for the whole check to say."""
+        """Return the arguments of the call; None if they need the complete check."""
         for name, value in given.items():
             kind = self._kinds.get(name)
             if kind is None or type(value) is not kind or not _fits(value):
@@ -281,12 +281,12 @@ class _PlainKinds:
 
 
 def _fits(value: Any) -> bool:
-    """Whether JSON has a value of a plain kind, whoever reads it."""
+    """Whether every reader of JSON reads a value of a plain kind alike."""
     return value.isascii() if isinstance(value, str) else -_EXACT < value < _EXACT
 
 
 def _plain_kinds(fields: Mapping[str, tuple[Any, Any]]) -> _PlainKinds | None:
-    """The arguments of a function, if all of them are plain and nothing more is said of them."""
+    """Return the arguments of a function if all are plain, with annotations alone; else None."""
     for hint, default in fields.values():
         if hint not in (str, int, bool):
             return None
@@ -296,13 +296,13 @@ def _plain_kinds(fields: Mapping[str, tuple[Any, Any]]) -> _PlainKinds | None:
 
 
 def source_line(function: Callable[..., Any]) -> str:
-    """Where a function is defined, as `file:line`."""
+    """Return the place of a function's definition, as `file:line`."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)
 
 
 class _Schema(GenerateJsonSchema):
-    """Does not warn of a default that is not JSON: that is an error of ours."""
+    """A generator that does not warn of a default that is not JSON: that is an error here."""
 
     ignored_warning_kinds: set[JsonSchemaWarningKind] = {  # noqa: RUF012  # as pydantic declares it
         *GenerateJsonSchema.ignored_warning_kinds,
@@ -331,14 +331,14 @@ def is_world(hint: type) -> bool:
 
 
 def withhold_answers(schema: Mapping[str, Any]) -> None:
-    """Drop the defaults of arguments that say what is right: agents read schemas."""
+    """Drop the defaults of arguments that hold the right answer: agents read schemas."""
     for field in schema["properties"].values():
         if isinstance(field, dict) and cast("Any", field).get("x-hud-hint") == "grading":
             cast("dict[str, Any]", field).pop("default", None)
 
 
 def clip_value(value: Any, limit: int = 80) -> str:
-    """A JSON value and its kind, for an error: `'x' (string)`."""
+    """Return a JSON value and its kind, for an error: `'x' (string)`."""
     text = clip_repr(value, limit)
     other = "null" if value is None else type(value).__name__
     kind = next((name for kind, name in _KINDS if isinstance(value, kind)), other)

@@ -1,4 +1,4 @@
-"""Loading an author's Python file as a module, with what lies beside it and nothing else."""
+"""The loader of an author's Python file as a module, with the files beside it alone."""
 
 import importlib.util
 import inspect
@@ -25,14 +25,14 @@ _OPTIONS = sorted(
     }
     - {"self", "v5"}
 )
-"""What a declaration takes, to suggest from."""
+"""The keywords of declarations, for suggestions."""
 
 
 def load_module(path: str | Path) -> ModuleType:
-    """Load an author's file, once; what lies beside it can be imported by it.
+    """Load an author's file, once. It can import the files beside it.
 
     Raises:
-        SourceNotFound: It is no Python file.
+        SourceNotFound: It is not a Python file.
         InvalidEnvironment: It fails to load; the text names the file and the line.
     """
     path = Path(path)
@@ -72,28 +72,28 @@ def load_module(path: str | Path) -> ModuleType:
 
 
 def file_being_loaded() -> Path | None:
-    """The author's file that is loaded just now, where this is called from there; else None."""
+    """Return the author's file whose loading calls this; None outside of a loading."""
     return _being_loaded.get()
 
 
 def loaded_module(path: Path) -> ModuleType | None:
-    """The module that was made of an author's file; None where none was."""
+    """Return the module of an author's file; None if the file was not loaded."""
     return sys.modules.get(_module_name(path.resolve()))
 
 
 def _module_name(resolved: Path) -> str:
-    """What the module of an author's file is called here."""
+    """Return the name under which an author's file is a module."""
     return f"hud_mcp_source_{abs(hash(str(resolved))):x}"
 
 
 _being_loaded: ContextVar[Path | None] = ContextVar("_being_loaded", default=None)
 
 _folders: set[Path] = set()
-"""Where files were loaded from."""
+"""The folders of all loaded files."""
 
 
 def _namesakes(folder: Path) -> dict[str, ModuleType]:
-    """Modules from beside other files whose names are those of what lies in this folder."""
+    """Return the modules from beside other files that share a name with a file in this folder."""
     others = _folders - {folder}
     found: dict[str, ModuleType] = {}
     for name, module in list(sys.modules.items()):
@@ -106,13 +106,13 @@ def _namesakes(folder: Path) -> dict[str, ModuleType]:
 
 
 def _home(module: ModuleType | None) -> Path | None:
-    """The folder from which a module or a package was imported."""
+    """Return the folder from which a module or a package was imported."""
     places = list(getattr(module, "__path__", ())) or [getattr(module, "__file__", None)]
     return Path(places[0]).parent if isinstance(places[0], str) else None
 
 
 def _why_not_loaded(exc: Exception, path: Path) -> str:
-    """Say where in the author's files an exception comes from, and what it is."""
+    """Return an error text with an exception and its place in the author's files."""
     folder = str(path.parent)
     if isinstance(exc, SyntaxError):
         where = f"{exc.filename or path}:{exc.lineno or 1}"

@@ -1,4 +1,4 @@
-"""Tasks that name their calls: which functions they mean, and the template that they make."""
+"""Tasks that name their calls: the functions behind the names, and the resulting template."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,11 +42,11 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class Measurement:
-    """What `evaluate` calls returned.
+    """The results of `evaluate` calls.
 
     Attributes:
-        results: Of each call, in order, as JSON.
-        grade: What they amount to; None where one returned no number.
+        results: The result of each call, in order, as JSON.
+        grade: The combined grade; None if a call returned no number.
     """
 
     results: tuple[Any, ...]
@@ -54,7 +54,7 @@ class Measurement:
 
     @property
     def value(self) -> Any:
-        """What the one call returned; the list of all where there are none or several."""
+        """The result of the only call; the list of all results if there are none or several."""
         return self.results[0] if len(self.results) == 1 else list(self.results)
 
 
@@ -64,16 +64,17 @@ def bind_calls(
     """Check that calls name functions of an environment, with arguments that they take.
 
     Args:
-        calls: As a task has them.
-        functions: The environment's, by name.
+        calls: The calls of a task.
+        functions: The environment's functions, by name.
         phase: The task's field.
         env: The environment's name.
 
     Returns:
-        The calls, in which a flat list of names is what it means here.
+        The calls. A flat list of names is replaced by the calls that it means here.
 
     Raises:
-        InvalidTask: Naming the field, what is wrong with it, and what there is.
+        InvalidTask: A call does not fit. The text names the field, the mistake, and the
+            alternatives.
     """
     bound: list[FunctionConfig] = []
     for call in calls:
@@ -90,10 +91,10 @@ def bind_calls(
 def _read_flat(
     call: FunctionConfig, functions: Functions, phase: Phase
 ) -> tuple[FunctionConfig, ...]:
-    """What a flat list of names means where these functions are.
+    """Return the calls that a flat list of names means with these functions.
 
     Raises:
-        InvalidTask: It may be one call, or several.
+        InvalidTask: It may mean one call, or several.
     """
     names = [call.function, *call.args]
     if not call.is_flat or not all(name in functions for name in names):
@@ -135,7 +136,7 @@ async def prepare(
 ) -> None:
     """Make `setup` calls, in order.
 
-    Raises whatever a function raises; those before it were called.
+    An error of a function is raised as is. The calls before it are done.
     """
     situation = replace(situation, phase=Phase.SETUP)
     for call in calls:
@@ -149,18 +150,18 @@ async def measure(
     *,
     combine: str = COMBINATIONS[0],
 ) -> Measurement:
-    """Make `evaluate` calls, in order, and say what they amount to.
+    """Make `evaluate` calls, in order, and combine their results.
 
     Args:
-        calls: Those of a task, or others.
-        functions: The environment's, by name.
-        situation: What they find.
-        combine: How several rewards become one: of `COMBINATIONS`.
+        calls: The calls, of a task or others.
+        functions: The environment's functions, by name.
+        situation: The situation of the calls.
+        combine: The rule that makes several rewards one, from `COMBINATIONS`.
 
     Raises:
-        GradingFailed: A function raised; the text names it, and its file and line.
-        BrokenByAgent: What the agent did kept it from looking.
-        EnvironmentFailed: The world broke under it.
+        GradingFailed: A function raised an error; the text names it, and its file and line.
+        BrokenByAgent: The agent's doings kept a function from looking.
+        EnvironmentFailed: The world broke during a call.
     """
     results: list[Any] = []
     grades: list[Grade | None] = []
@@ -186,14 +187,14 @@ async def measure(
 
 
 def _plain(returned: Any) -> Any:
-    """What a function returned, as JSON."""
+    """Return the result of a function as JSON."""
     if isinstance(returned, bool) or not isinstance(returned, Real):
         return to_jsonable_python(returned, fallback=str)
     return returned if isinstance(returned, int) else float(returned)
 
 
 def _grade(returned: Any, function: Function) -> Grade | None:
-    """What a function's result is as a grade; None where it is not a number and holds none."""
+    """Return a function's result as a grade; None if it is no number and holds none."""
     if returned is None or isinstance(returned, str | bytes | list | tuple):
         return None
     try:
@@ -220,7 +221,7 @@ def _combined(
     }
     parts: list[SubScore] = []
     for number, (call, grade) in enumerate(zip(calls, known, strict=True), start=1):
-        # Names of subscores are shown to agents, and what is called to grade them is not.
+        # Agents see the names of subscores, and must not see the functions that grade them.
         info = {**grade.info, "function": call.function}
         if 0 <= grade.reward <= 1:
             parts.append(
@@ -232,21 +233,21 @@ def _combined(
 
 
 class Witness(Protocol):
-    """What has seen the agent at work."""
+    """An observer of the agent at work."""
 
     @property
     def history(self) -> History:
-        """What the agent did until now."""
+        """The agent's actions until now."""
         ...
 
 
 class CallTemplate(Template):
-    """The template that a task with a prompt is: its setup, its prompt, its evaluation.
+    """The template of a task with a prompt: its setup, its prompt, its evaluation.
 
     Args:
         task: The task, whose calls are bound.
-        functions: Those of its environment, by name.
-        witness: Saw what the agent did; nobody did where it is None.
+        functions: The functions of its environment, by name.
+        witness: The observer of the agent; None if nobody observes it.
     """
 
     def __init__(
@@ -278,19 +279,19 @@ class CallTemplate(Template):
 
     @property
     def history(self) -> History:
-        """What the agent did, as far as that was seen."""
+        """The agent's actions, as far as the witness saw them."""
         return History() if self._witness is None else self._witness.history
 
     @property
     def needs_world(self) -> bool:
-        """Whether a function that it names is given the world, or what the agent did."""
+        """Whether a function in `evaluate` takes the world or the agent's actions."""
         named = (self.functions[call.function] for call in self.task.evaluate)
         return any(function.looks_at_world for function in named)
 
     async def set_up(self, world: Any) -> None:
         """Make the calls of its setup, apart from `run`; `ask` follows.
 
-        Raises whatever a function raises.
+        An error of a function is raised as is.
         """
         await prepare(self.task.setup, self.functions, Situation(world=world))
 
@@ -339,14 +340,15 @@ async def _ask(
 
 
 def combination(task: Task) -> str:
-    """How the rewards of a task's several `evaluate` calls become one."""
+    """Return the rule that makes the rewards of a task's several `evaluate` calls one."""
     return str((task.config or {}).get("combine", COMBINATIONS[0]))
 
 
 def task_hosts(task: Task) -> tuple[str, ...]:
-    """The hosts that a task's own row opens: of `goto` in its setup, and of `config["allow"]`.
+    """Return the hosts that a task's own row opens.
 
-    A host's twin with or without `www.` is opened with it. What `evaluate` names opens nothing.
+    They are those of `goto` in its setup, and of `config["allow"]`. A host of `goto` opens its twin
+    with or without `www.` too. Addresses in `evaluate` open nothing.
     """
     hosts: dict[str, None] = {}
     for call in task.setup:
@@ -357,9 +359,9 @@ def task_hosts(task: Task) -> tuple[str, ...]:
 
 
 def _hosts_of(address: str) -> tuple[str, ...]:
-    """The host of an address, with its twin; none of a path or of what is not an address.
+    """Return the host of an address, with its twin; nothing for a path or any other text.
 
-    One that is by its spelling of this machine or an address is opened at its port alone.
+    A numeric address, or a name without a dot, has no twin, and is opened at its port alone.
     """
     try:
         parts = urlsplit(address if "://" in address else f"http://{address}")
@@ -378,7 +380,7 @@ def _hosts_of(address: str) -> tuple[str, ...]:
 
 
 async def _nothing() -> None:
-    """Takes no argument, as a prompt does."""
+    """Take no argument, like a prompt."""
 
 
 _NO_ARGUMENTS = Arguments(_nothing, noun="a task with a prompt")

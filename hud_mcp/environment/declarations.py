@@ -1,4 +1,4 @@
-"""What an environment declares: its templates, its tools, its functions."""
+"""The declarations of an environment: its templates, its tools, its functions."""
 
 import inspect
 import warnings
@@ -32,7 +32,7 @@ __all__ = [
 
 
 REWARD_POLICIES = ("hidden", "on_submit", "per_step")
-"""Who sees the reward: nobody but the record, the agent at the end, the agent at each step."""
+"""The readers of the reward: the record alone, the agent at the end, the agent at each step."""
 
 _NAME_CHARS = 64
 _V5_KEYWORDS = frozenset(
@@ -46,14 +46,14 @@ _V5_KEYWORDS = frozenset(
         "transforms", "website_url",
     }
 )  # fmt: skip
-"""What HUD's Environment took before version 6, when it was an MCP server of FastMCP's."""
+"""The keywords of HUD's Environment before version 6, when it was a FastMCP server."""
 
 
 def check_hook(hook: Any, kind: str) -> None:
-    """Refuse a hook that nobody could await; one that is no plain function is tried.
+    """Refuse a hook that nobody could await. A callable that is no plain function is let through.
 
     Args:
-        hook: What was decorated.
+        hook: The decorated object.
         kind: `initialize` or `shutdown`.
 
     Raises:
@@ -153,7 +153,7 @@ ToolT = TypeVar("ToolT", bound=Callable[..., Awaitable[Any]])
 
 
 class Declarations:
-    """What an environment offers its agents and its tasks, as its author declared it.
+    """The templates, tools and functions of an environment, as its author declared them.
 
     Args:
         name: The environment's name.
@@ -367,7 +367,7 @@ class Declarations:
                 )
 
     def _opens(self, wanted: type) -> str:
-        """What a session of it has for a world, or how it would have the wanted one."""
+        """Return a clause about the world of its sessions, and how to declare the wanted one."""
         opened = self.world.world_type.__name__
         if opened != "EmptyWorld":
             return f"opens a world of another kind, {opened}"

@@ -117,12 +117,12 @@ class Environment(Declarations):
 
     @property
     def needs(self) -> Needs:
-        """What one session takes of a machine."""
+        """The resources that one session takes of a machine."""
         return self._needs or self.world.needs
 
     @property
     def source(self) -> Path | None:
-        """The file that it was loaded from, which may import the one that declares it."""
+        """The file that it was loaded from. That file may import the file that declares it."""
         return self._source
 
     @property
@@ -140,36 +140,36 @@ class Environment(Declarations):
         self._notes.append(note)
 
     def loaded(self, *, source: Path | None = None, text: str = "") -> None:
-        """Say what it was loaded from; its digest is taken then, of what was loaded.
+        """Set its source, and take its digest now, so that later edits do not count.
 
         Args:
             source: The file.
-            text: What it was made of, where that is in no file.
+            text: Its source text, if that is in no file.
         """
         self._source, self._made_of = source, text
         _ = self.digest
 
     def freeze(self, folder: Path) -> None:
-        """Have its world read its files from a copy, so that edits are another version's.
+        """Have its world read its files from a copy, so that edits belong to another version.
 
         Args:
-            folder: An empty one, which lasts as long as this is served.
+            folder: An empty folder, which lasts as long as the environment is served.
         """
         freeze_folder(self.folder, self.world.files(self.folder), folder)
         self.folder = folder
 
     @cached_property
     def folder(self) -> Path:
-        """Where the environment's file is; its world's relative paths start there."""
+        """The folder of the environment's file; its world's relative paths start there."""
         return self.file.resolve().parent if self.file.is_file() else Path.cwd()
 
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of its source as it was loaded: 64 hex digits.
 
-        Of its file, of those beside it that it imports, and of the files that its world serves,
-        such as a site's. Of nothing where there is no file. What made it from a text that is in
-        no file gives that text to `loaded`.
+        It covers its file, the files beside it that it imports, and the files that its world
+        serves, such as a site's. Without a file it covers the text alone that was given to
+        `loaded`.
         """
         files: set[Path] = set()
         if self.file.is_file():

@@ -29,7 +29,7 @@ __all__ = ["REGISTERED", "USES", "Function", "History", "Phase", "Situation", "U
 
 Use = Literal["setup", "evaluate", "both"]
 USES = ("setup", "evaluate", "both")
-"""Where a function may be named."""
+"""The fields of a task that may name a function."""
 
 
 class Phase(StrEnum):
@@ -62,12 +62,12 @@ class History(tuple[Mapping[str, Any], ...]):  # noqa: SLOT001  # a tuple can ha
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """What a call finds: the session that it belongs to, as far as a function may see it.
+    """The situation of a call: the part of its session that a function may see.
 
     Attributes:
         world: The session's world.
-        answer: What the agent submitted; empty where it submitted nothing.
-        history: What the agent did.
+        answer: The agent's submitted answer; empty if it submitted nothing.
+        history: The agent's actions.
         phase: The field in which the call stands.
     """
 
@@ -83,14 +83,14 @@ class Function:
     Args:
         function: An async function.
         name: Its name in tasks; the function's name by default. Dots part it.
-        use: Where a task may name it: in `setup`, in `evaluate`, or in both.
-        weak: Why what it returns can be forged by an agent, in a sentence; None where not.
-        where: Its file and line, where that is not those of the function.
+        use: The fields of a task that may name it: `setup`, `evaluate`, or both.
+        weak: A sentence that says how an agent can forge its result; None if it cannot.
+        where: Its file and line, if they are not those of the function.
 
     Attributes:
         where: Its file and line.
         description: The first line of its docstring.
-        signature: Its name and arguments, as people read them.
+        signature: Its name and arguments, for people.
 
     Raises:
         InvalidEnvironment: It is not async, or a parameter cannot be an argument.
@@ -181,7 +181,7 @@ class Function:
 
     @property
     def signature(self) -> str:
-        """As `page_contains(*texts)`."""
+        """Its name and arguments, for people: `page_contains(*texts)`."""
         shown = (
             f"*{a.name}" if a.is_rest else f"{a.name}={a.default!r}" if a.is_optional else a.name
             for a in self._arguments
@@ -189,7 +189,7 @@ class Function:
         return f"{self.name}({', '.join(shown)})"
 
     def takes(self, count: int) -> bool:
-        """Whether it may be called with so many arguments."""
+        """Whether it may be called with this number of arguments."""
         least, most = self._arity()
         return least <= count and (most is None or count <= most)
 

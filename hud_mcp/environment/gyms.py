@@ -72,7 +72,7 @@ Gym: TypeAlias = CustomGym | ServerGym
 
 
 def why_remote(gym: Gym | None) -> str | None:
-    """Why a gym cannot be started on this machine, and what to use instead; None where it can."""
+    """Return a reason that a gym cannot start here, with an alternative; None if it can."""
     if isinstance(gym, CustomGym):
         if gym.location == "local":
             return None

@@ -43,20 +43,20 @@ class Answer(Generic[T]):
     is_valid: bool = field(default=True, compare=False)
 
     def __str__(self) -> str:
-        """What the agent submitted: graders of text are often handed the whole answer."""
+        """Return the submitted text: graders of text are often handed the whole answer."""
         return self.raw
 
 
 class AnswerType:
-    """The type that the answers of a template are read as.
+    """The type of a template's answers.
 
     Args:
-        annotation: The type; None where an answer stays the string that was submitted.
+        annotation: The type; None if an answer stays the submitted string.
         where: The template's file and line.
-        noun: What the template is called in errors.
+        noun: The name of the template in errors.
 
     Attributes:
-        schema: Its JSON schema; None where no type is declared.
+        schema: Its JSON schema; None if no type is declared.
 
     Raises:
         InvalidTemplate: The type has no JSON schema.
@@ -195,10 +195,10 @@ def read_prompt(value: Any, *, where: str) -> Prompt:
 
 
 def _read_message(item: Any) -> PromptMessage | None:
-    """A message; None where it is none.
+    """Return a message that a template yielded; None for any other object.
 
     Raises:
-        ValueError: It is one with a role or a part that is unknown; the text names it.
+        ValueError: The message has an unknown role or part; the text names it.
     """
     if isinstance(item, PromptMessage):
         return item
@@ -224,10 +224,10 @@ def _read_message(item: Any) -> PromptMessage | None:
 
 
 def _part_text(part: Any) -> str:
-    """What a part of a message says; a part that is not text, in brackets.
+    """Return the text of a part of a message, or the kind of a part without text, in brackets.
 
     Raises:
-        ValueError: It is not a part.
+        ValueError: The object is not a part.
     """
     if isinstance(part, str):
         return part
@@ -248,14 +248,14 @@ def _part_text(part: Any) -> str:
 
 
 def _part_of(item: Any, name: str) -> Any:
-    """A field of a mapping, or an attribute of any other object; None where there is none."""
+    """Return a field of a mapping, or an attribute of any other object; None if it lacks it."""
     if isinstance(item, Mapping):
         return cast("Mapping[str, Any]", item).get(name)
     return getattr(item, name, None)
 
 
 def _as_json(value: Any) -> Any:
-    """A message or its content as JSON, with the names that the wire has."""
+    """Return a message or its content as JSON, with the names of the wire."""
     if isinstance(value, list | tuple):
         return [_as_json(each) for each in cast("list[Any]", value)]
     made: Any = to_jsonable_python(value, by_alias=True, exclude_none=True, fallback=_fields_of)
@@ -263,6 +263,6 @@ def _as_json(value: Any) -> Any:
 
 
 def _fields_of(value: Any) -> Any:
-    """The fields of an object that is not a model and no dataclass."""
+    """Return the fields of an object that is neither a model nor a dataclass."""
     fields: Mapping[str, Any] | None = getattr(value, "__dict__", None)
     return str(value) if fields is None else dict(fields)

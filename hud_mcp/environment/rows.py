@@ -1,7 +1,7 @@
 """Rows of tasks in files: JSON Lines, JSON and Python, ours and HUD's, each with its place.
 
-A mistake in a row is told with its file and line, also where it is found later, when the task
-meets its environment.
+An error about a row names its file and line, even if it is found later, when the task meets its
+environment.
 """
 
 import ast
@@ -26,26 +26,26 @@ from hud_mcp.errors import InvalidTask, SourceNotFound, did_you_mean
 __all__ = ["Rows", "hud_row", "read_file", "read_lines", "read_row", "task_files", "write_file"]
 
 _HUD = "hud"
-"""Where in a task's metadata the fields are kept that only HUD's rows have."""
+"""The key in a task's metadata for the fields that only HUD's rows have."""
 
 _HUD_FIELDS = ("columns", "agent_config", "runtime_config", "verifier")
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:\n]|[\w.+-]+', re.DOTALL)
-"""Of JSON: a text, a mark, the end of a line, or a number or word."""
+"""A token of JSON: a text, a mark, the end of a line, or a number or word."""
 _OUTER = (dict, list)
 _DEEPEST = 100
-"""How deep the values of a row may lie in each other: deeper, no record can be written."""
+"""The deepest nesting of a row's values. Records of deeper values cannot be written."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What a file holds.
+    """The content of a file.
 
     Attributes:
-        tasks: In order.
-        places: The file and the line of each.
-        name: What the set is called.
-        id: An identifier that the file gives it, or None.
+        tasks: The tasks, in order.
+        places: The file and the line of each task.
+        name: The name of the set.
+        id: The identifier that the file gives the set, or None.
         description: One line for people, or None.
     """
 
@@ -178,7 +178,7 @@ def hud_row(task: Task) -> dict[str, Any]:
 
 
 def _from_hud_row(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of HUD's SDK as one of this project; any other as it is."""
+    """Return a row of HUD's SDK as a row of this project; return any other row unchanged."""
     if not {"env", "id"} <= set(row) or {"template", "prompt", "gym"} & set(row):
         return row
     made = dict(row)
@@ -197,7 +197,7 @@ def _from_hud_row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _hud_slug(template: str, args: dict[str, Any]) -> str:
-    """What HUD's SDK calls a row without a slug, so that both mean the same row by it."""
+    """Return the name that HUD's SDK gives a row without a slug, so that both agree on it."""
     if not args:
         return template
     raw = json.dumps(args, sort_keys=True, default=str).encode()
@@ -206,7 +206,7 @@ def _hud_slug(template: str, args: dict[str, Any]) -> str:
 
 @dataclass
 class _Found:
-    """Tasks of one file, as they are found: two of one id are refused, by their lines."""
+    """The tasks of one file found so far. Two of one id are refused, by their lines."""
 
     path: Path
     tasks: list[Task] = field(default_factory=list[Task])
@@ -308,11 +308,11 @@ def _text_or_none(named: Mapping[str, Any], name: str, path: Path) -> str | None
 
 
 def _row_lines(text: str, key: str | None) -> Iterator[int]:
-    """The line on which each item of a list begins, in JSON that is sound.
+    """Yield the line on which each item of a list begins, in valid JSON.
 
     Args:
-        text: The file.
-        key: The list's name in the outermost object; None where the list is outermost.
+        text: The text of the file.
+        key: The list's name in the outermost object; None if the list is outermost.
     """
     line, depth, name, within = 1, 0, None, False
     rows_at = 1 if key is None else 2

@@ -28,7 +28,7 @@ __all__ = ["Opening", "Shared", "WorldSpec"]
 
 
 _KILLED_S = 0.1
-"""How long closing may go on once what it waits for was killed."""
+"""The longest time that closing goes on after the processes that it waits for were killed."""
 
 
 @runtime_checkable
@@ -36,7 +36,7 @@ class Killable(Protocol):
     """A shared service with processes of its own."""
 
     def kill(self) -> None:
-        """End them at once, from any thread. What was open is lost; again is not an error."""
+        """End its processes at once, from any thread. Open work is lost. It may be called twice."""
         ...
 
 
@@ -47,7 +47,7 @@ class Shared:
     """The services that the worlds of one process share, opened when first asked for.
 
     Attributes:
-        contention: How long this process and its browsers waited for a processor or a lock.
+        contention: The times that this process and its browsers waited for a processor or a lock.
     """
 
     def __init__(self) -> None:
@@ -61,9 +61,9 @@ class Shared:
         """Return the service under a key; the first caller opens it while others wait.
 
         Args:
-            key: Names the service and every option that it was opened with.
-            open_service: Called where there is none yet. If it raises, so does this
-                call, and the next caller tries again.
+            key: The name of the service, with every option of its opening.
+            open_service: A function that opens the service if it is not open yet. Its error is
+                raised here, and the next caller tries again.
         """
         async with self._locks.setdefault(key, anyio.Lock()):
             if key not in self._services:
@@ -80,14 +80,14 @@ class Shared:
             del self._services[key]
 
     async def close(self, *, within_s: float | None = None) -> None:
-        """Close all services at once; one that fails does not keep the others open.
+        """Close all services at once; a failure of one does not keep the others open.
 
         Args:
-            within_s: How long they may take; then those with processes of their own are killed,
-                and the others left. None for as long as it takes.
+            within_s: The longest time for the closing; None for no bound. After it, services with
+                processes of their own are killed, and the others are left.
 
         Raises:
-            ExceptionGroup: What services raised, once all of them were closed.
+            ExceptionGroup: Services raised errors. All of them were closed first.
         """
         self._closed = True
         services, self._services = list(self._services.values()), {}
@@ -127,19 +127,18 @@ class Opening:
 
     Attributes:
         context: Every feature of the spec's context space, checked and complete.
-        seed: For whatever the world draws at random; None where nobody chose one.
-        folder: Where the environment's file is; relative paths of a spec start there.
+        seed: The seed of the world's random choices; None if nobody chose one.
+        folder: The folder of the environment's file; relative paths of a spec start there.
         shared: The process's shared services.
-        log: Takes a line for the session's log.
-        handle: Where a session is resumed, what its world gave last as its handle or
-            snapshot; None where there is neither.
-        allow: Hosts that the task's own row opens, where the kind of world lets a row do so.
+        log: A function that adds a line to the session's log.
+        handle: The last handle or snapshot of a resumed session's world; None without one.
+        allow: Hosts that the task's own row opens, if the kind of world lets a row do so.
         is_trusted: Whether the row is the user's own, and may name addresses of this machine
-            and of private networks; one that was imported or fetched may not.
+            and of private networks. An imported or fetched row may not.
         template: The template that will run on the world; None outside of sessions.
-        local_hosts: Hosts that any row may name, wherever they lead: the operator says so.
-        names_targets: Whether each action's effect says what it hit, for functions that ask.
-        principal: Who started the session; None for a caller without a name.
+        local_hosts: Hosts that any row may name, wherever they lead, by the operator's choice.
+        names_targets: Whether each action's effect names its target, for functions that ask.
+        principal: The caller who started the session; None for a caller without a name.
     """
 
     context: Mapping[str, Any] = field(default_factory=dict[str, Any])

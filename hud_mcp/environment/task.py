@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 PROMPT = "prompt"
-"""What stands for the template of a task that has a prompt."""
+"""The name that stands for the template of a task with a prompt."""
 
 DEFAULT_GYM = "qa"
 """The gym of a prompt that names none: a question, and no world."""
@@ -38,12 +38,12 @@ FROM_JSON: Mapping[str, Any] = {"from_json": True}
 """The validation context of a row that was read from a file: a list may then be one call."""
 
 COMBINATIONS = ("all", "any", "mean")
-"""How the rewards of several `evaluate` calls become one: the least, the greatest, their mean."""
+"""The rules that make the rewards of several `evaluate` calls one: least, greatest, mean."""
 
 _FIRST_FIELDS = frozenset(
     {"id", "env", "template", "args", "context", "seed", "description", "metadata", "validation"}
 )
-"""What a digest has always covered; what came later counts where it is set."""
+"""The fields that every digest covers. Later fields count only if they are set."""
 
 _CALLS = ("setup", "evaluate")
 _TITLE_CHARS = 80

@@ -380,7 +380,7 @@ TaskSet = Taskset
 
 
 def _counted(tasks: Iterable[Task], key: str) -> dict[str, int]:
-    """How many tasks have each text under a key of their metadata, the first one first."""
+    """Return the number of tasks for each text under a metadata key, in order of appearance."""
     found = (task.metadata.get(key) for task in tasks)
     return dict(Counter(each for each in found if isinstance(each, str) and each))
 

@@ -178,14 +178,14 @@ class Template:
 
 
 _OPENS = frozenset({"__aenter__", "__enter__", "enter_context", "push", "callback"})
-"""By these a function opens what it holds without a block of its own."""
+"""The names by which a function opens something and holds it without a `with` block."""
 
 
 def check_generator(function: Callable[..., Any], *, where: str, noun: str) -> None:
     """Refuse a function that cannot be a template's.
 
     Raises:
-        InvalidTemplate: It is no async generator, or yields only once.
+        InvalidTemplate: It is not an async generator, or yields only once.
     """
     if not inspect.isasyncgenfunction(function):
         raise InvalidTemplate(
@@ -237,7 +237,7 @@ def never_waits(function: Callable[..., Any]) -> bool:
 
 
 def _body(function: Callable[..., Any]) -> list[ast.AST] | None:
-    """The statements of a function; None where its source is unknown."""
+    """Return the statements of a function; None if its source is unknown."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError):
@@ -246,7 +246,7 @@ def _body(function: Callable[..., Any]) -> list[ast.AST] | None:
 
 
 def _count_yields(function: Callable[..., Any]) -> int | None:
-    """The yields in a function's own body; None where unknown or where a loop repeats one."""
+    """Count the yields in a function's own body; None if it is unknown or has a loop."""
     stack = _body(function)
     if stack is None:
         return None

@@ -32,11 +32,11 @@ class Tool:
             receives the session's world, the others are JSON arguments.
         name: Its name; the function's by default.
         read_only: Whether it changes nothing.
-        replayable: Whether calling it again with the same arguments, when a session is brought
-            back after its server has ended, does to a new world what it did to the old one and
-            nothing outside of it. A session that called one that is not is lost with its server.
-        open_world: Whether it reaches what lies outside of the server, which hosts are told. None
-            for what its environment's world says; one that is not replayable does.
+        replayable: Whether a second call with the same arguments, when a session is brought back
+            after its server has ended, does the same to a new world and nothing outside of it.
+            A session that called a tool without this is lost with its server.
+        open_world: Whether it reaches beyond the server; hosts learn it. None takes the value of
+            its environment's world, or true if it is not replayable.
 
     Raises:
         InvalidEnvironment: It is not async, its name is taken or not allowed, or an
@@ -198,7 +198,7 @@ class _CustomAction:
 
     @property
     def signature(self) -> str:
-        """As `goto {url}`, with a `?` after optional arguments."""
+        """Its name and arguments, for people: `goto {url}`, with a `?` after optional ones."""
         required = self._arguments.required
         shown = [each if each in required else f"{each}?" for each in self._arguments.names]
         return f"{self._name} {{{', '.join(shown)}}}" if shown else self._name

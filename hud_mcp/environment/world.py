@@ -78,21 +78,22 @@ class World(ABC):
     ) -> ActionFailed | None:
         """Perform actions in order, until one is refused or ends the episode.
 
-        Override it if a list is performed in one go, as on another thread. For other worlds,
+        Override it if a list is performed in one go, such as on another thread. For other worlds,
         sessions call `act` for each action, and keep its effect as soon as it is done.
 
         Args:
-            actions: As for `act`.
-            keep: Called with what each one did, as soon as it is done, on any thread.
+            actions: The actions; see `act`.
+            keep: A function for the effect of each action, called as soon as it is done, on any
+                thread.
 
         Returns:
             The refusal of the next action; None if no action was refused.
 
         Raises:
-            EnvironmentFailed: As for `act`; what was kept before, was done.
+            EnvironmentFailed: The world is broken; see `act`. Actions with a kept effect were done.
 
-        If this call is cancelled, what was kept was done, the action under way may or may not
-        have happened, and the world can be used further.
+        If this call is cancelled, actions with a kept effect were done. The action under way may or
+        may not have happened, and the world can be used further.
         """
         for action in actions:
             try:
@@ -128,7 +129,7 @@ class World(ABC):
     # Durability.
 
     async def snapshot(self) -> bytes | None:
-        """Return the state as it is now; None in a world that cannot be restored. Change nothing.
+        """Return the present state; None in a world that cannot be restored. Change nothing.
 
         A session asks after each step of a world that is not replayable. The spec's docs say which
         part of the state is kept.
@@ -165,13 +166,13 @@ class World(ABC):
         raise NotImplementedError
 
     async def snapshot_setup(self) -> bytes | None:
-        """Return the state after setup, whole; None where setups are not shared. Change nothing.
+        """Return the whole state after setup; None if setups are not shared. Change nothing.
 
-        `restore` takes it up in another world, freshly opened. The spec says by `shares_setup`
-        for which setup that is the same as running it.
+        `restore` takes it up in another world, freshly opened. The spec's `shares_setup` names the
+        setups for which this equals a run of the setup.
 
         Raises:
-            SnapshotFailed: Setup has left what cannot be kept; the text names it.
+            SnapshotFailed: Setup has left something that cannot be kept; the text names it.
             LimitReached: It is too large.
             EnvironmentFailed: The world is broken; only `close` may be called from now on.
 
@@ -247,18 +248,18 @@ class World(ABC):
         return None
 
     async def measure_screen(self) -> None:  # noqa: B027  # most have no screen
-        """Find out what `screen_size` says then; what an agent can see and do stays the same.
+        """Find out the value of `screen_size`, without a change to an agent's view or actions.
 
-        Called after a task has started, where `screen_size` is None.
+        It is called after a task has started, if `screen_size` is None.
 
         Raises:
-            HudMcpError: It cannot be found out now. The world is as it was.
+            HudMcpError: The size cannot be found out now. The world is unchanged.
         """
 
     async def urls(self) -> Mapping[str, Any]:
-        """Return where a person can open it.
+        """Return the addresses at which a person can open the world.
 
-        `url` is the address that it shows, and `live_url` the address where it is watched.
+        `url` is the address that it shows, and `live_url` the address to watch it.
         """
         return {}
 

@@ -1,7 +1,7 @@
 """Sandboxes: places for commands and files of one session, apart from everything else.
 
-Read `bubblewrap` for what is seen inside, `filter` for what is refused there, `inside` for
-the process that runs there, and `sandbox` for what can be done with one.
+`bubblewrap` says what is seen inside, and `filter` says what is refused there. `inside` holds
+the process that runs there, and `sandbox` the operations on a sandbox.
 """
 
 from hud_mcp.sandbox.files import Entry, FileInfo, Files

@@ -56,7 +56,7 @@ OPTIONS = (
     "--security-opt seccomp=seccomp.json --security-opt systempaths=unconfined "
     "--security-opt apparmor=unconfined"
 )
-"""What `docker run` needs for a sandbox in the container, where the profile is in that file."""
+"""The options of `docker run` for sandboxes in its container; the profile is in `seccomp.json`."""
 
 _IN_THE_IMAGE = Path("/usr/share/hud-mcp/seccomp.json")
 _REFUSED = re.compile(r"namespace|not permitted|permission denied", re.IGNORECASE)
@@ -65,10 +65,10 @@ _FILTERED = "Seccomp:\t2\n"
 
 
 def container_advice(said: str) -> str | None:
-    """What to do where a container is why no sandbox starts; None where it is not.
+    """Return advice if a container keeps sandboxes from starting, else None.
 
     Args:
-        said: What was said of the start that failed.
+        said: The error output of the start that failed.
     """
     if _REFUSED.search(said) is None or not _is_contained():
         return None
@@ -89,10 +89,10 @@ def _is_contained() -> bool:
 
 
 GUEST_ROOT = "/workspace"
-"""Where the folder is, inside."""
+"""The path of the folder inside."""
 
 NOBODY = 65534
-"""Who a sandbox is on the host, where the server is root."""
+"""The user of a sandbox on the host if the server is root."""
 
 _GUEST_ID = "1000"
 _OLDEST = (0, 8)
@@ -116,16 +116,16 @@ _ETC = {
 
 
 class Launch:
-    """How to start the first process of a sandbox.
+    """The command that starts the first process of a sandbox, and its resources.
 
     Attributes:
         argv: The command.
         fds: Descriptors that it inherits, beside its standard ones.
         env: Its environment.
-        user: Who it is to be, where that is somebody else.
+        user: The user that it runs as; None for the server's own.
         root: The folder as the inside names it.
         mounts: Every other writable place inside.
-        through: Where the folder is mounted for it to be found, in namespaces of its own.
+        through: The mount point through which it finds the folder, in namespaces of its own.
     """
 
     def __init__(self, root: str) -> None:
@@ -138,7 +138,7 @@ class Launch:
         self.through: Path | None = None
 
     def data(self, content: bytes) -> str:
-        """A descriptor to read some bytes from, by number."""
+        """Return the number of a descriptor from which the content can be read."""
         fd = os.memfd_create("hud-mcp")
         self.fds.append(fd)
         with open(fd, "wb", closefd=False) as file:
@@ -163,17 +163,17 @@ def launch_isolated(
     names: Sequence[Path] = (),
     parts: Sequence[str] = (),
 ) -> Generator[Launch]:
-    """The command that opens a sandbox.
+    """Prepare the command that opens a sandbox.
 
     Args:
         limits: Sizes of its file systems.
-        readonly: More that is seen inside: a path there, to a path of the host.
-        places: Where else the folder is seen; see `SandboxOptions`.
-        names: Where a link leads to it.
-        parts: Where a folder of the folder is seen.
+        readonly: Additional folders of the host: a path inside, to a path of the host.
+        places: Other places that show the folder; see `SandboxOptions`.
+        names: Paths of links to the folder.
+        parts: Paths that show a folder of the folder.
 
     Raises:
-        EnvironmentFailed: This machine cannot; nothing is started instead.
+        EnvironmentFailed: This machine cannot open a sandbox; nothing is started instead.
     """
     launch = Launch(GUEST_ROOT)
     try:
@@ -219,7 +219,7 @@ def launch_isolated(
 
 @contextlib.contextmanager
 def launch_bare(root: Path) -> Generator[Launch]:
-    """The command that runs the same first process on the host itself, in a folder of its own.
+    """Prepare the same first process to run on the host itself, in a folder of its own.
 
     Args:
         root: The folder, empty; the first process removes it at its end.
@@ -234,10 +234,10 @@ def launch_bare(root: Path) -> Generator[Launch]:
 
 @cache
 def find_bubblewrap() -> str:
-    """The path of a bubblewrap that has what is needed.
+    """Return the path of a bubblewrap that is new enough.
 
     Raises:
-        EnvironmentFailed: There is none; the text says what to do.
+        EnvironmentFailed: The machine has no such bubblewrap; the text says what to do.
     """
     found = shutil.which("bwrap")
     if found is None:
@@ -256,7 +256,7 @@ def find_bubblewrap() -> str:
 
 
 def explain(said: str) -> str:
-    """What to tell of a sandbox that did not start, from what its command said."""
+    """Return an error text for a sandbox that did not start, from its command's output."""
     last = said.strip().splitlines()[-1] if said.strip() else "it ended without a word"
     advice = container_advice(said)
     if advice is not None:  # it comes first: where there is little room, the end is cut off
@@ -266,7 +266,7 @@ def explain(said: str) -> str:
 
 @cache
 def interior() -> bytes:
-    """The modules of the first process, as one archive that an interpreter runs."""
+    """Return the modules of the first process, as one archive that an interpreter runs."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for module in files("hud_mcp.sandbox.inside").iterdir():
@@ -279,7 +279,7 @@ def interior() -> bytes:
 def _seen_elsewhere(
     places: Sequence[Path], names: Sequence[Path], parts: Sequence[str]
 ) -> list[str]:
-    """Where else the folder is seen, or a folder of it."""
+    """Return the arguments that show the folder, or a folder of it, at other places."""
     arguments: list[str] = []
     for place in places:
         if str(place) != GUEST_ROOT:
@@ -294,7 +294,7 @@ def _seen_elsewhere(
 
 
 def _system() -> list[str]:
-    """Programs and libraries, and the file systems that they expect."""
+    """Return the arguments for programs, libraries, and the file systems that they expect."""
     arguments: list[str] = []
     for path in system_folders():
         if path.is_symlink():

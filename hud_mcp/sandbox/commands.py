@@ -23,18 +23,18 @@ _KILL_S = 2.0
 
 
 class Commands:
-    """The commands of one sandbox, as the host starts and ends them.
+    """The commands of one sandbox, seen from the host.
 
     Args:
         control: The host's end of the socket to the inside.
         root: The folder that commands start in, as they name it.
         limits: The sandbox's bounds.
-        env: What every command has in its environment.
+        env: The environment variables of every command.
 
     Attributes:
         root: The folder's path for commands.
         limits: The sandbox's bounds.
-        link: To the inside.
+        link: The link to the inside.
         files: The folder's files.
     """
 
@@ -66,18 +66,18 @@ class Commands:
         env: Mapping[str, str] | None = None,
         apart: bool = False,
     ) -> Finished:
-        """Run a command to its end, and return how it ended.
+        """Run a command to its end, and return its result.
 
-        What it leaves running in the back goes on; what that writes is not kept.
+        Processes that it leaves in the background go on. Their later output is not kept.
 
         Args:
             command: A line for bash, or a program with its arguments.
-            timeout_s: Longer than this it may not take: then it and what it started is killed.
-                The limit's `command_s` is the most.
+            timeout_s: The longest time for the command; `command_s` of the limits is the
+                maximum. After it, the command and the processes that it started are killed.
             stdin: Its standard input.
             cwd: A folder, from the sandbox's own; None for `/`.
-            env: More environment variables.
-            apart: Whether what it writes as errors is kept apart.
+            env: Additional environment variables.
+            apart: Whether its standard error is kept apart.
 
         Raises:
             OSError: The folder is not there, or cannot be entered.
@@ -138,16 +138,16 @@ class Commands:
 
         Args:
             command: A line for bash, or a program with its arguments.
-            stdio: Its three standard descriptors, where it has no terminal; they stay open here.
+            stdio: Its three standard descriptors, if it has no terminal; they stay open here.
             cwd: A folder, from the sandbox's own; None for `/`.
-            env: More environment variables.
+            env: Additional environment variables.
             terminal: Rows and columns of a terminal of its own.
 
         Raises:
             OSError: The folder is not there, or cannot be entered.
             EnvironmentFailed: The sandbox has ended.
 
-        If this call is cancelled, nothing was started, or it is killed.
+        If this call is cancelled, the command was not started, or is killed.
         """
         argv = ["/bin/bash", "-c", command] if isinstance(command, str) else list(command)
         asking = asyncio.ensure_future(
@@ -174,9 +174,9 @@ class Commands:
             await self.link.ask("signal", pid=process.pid, number=number)
 
     async def kill(self, process: Process, reason: str) -> None:
-        """Kill a command and what it started, and return when it has ended.
+        """Kill a command and the processes that it started, and wait for its end.
 
-        Where that does not end it, everything inside is killed.
+        If it does not end, everything inside is killed.
         """
         if process.code is not None or not self.alive:
             return
@@ -189,7 +189,7 @@ class Commands:
                 await self.end_processes()
 
     def drop_output(self, fd: int) -> None:
-        """Go on reading a pipe whose command has ended, so that what it left behind can write.
+        """Go on reading a pipe after its command's end, so that processes it left can write.
 
         Args:
             fd: The pipe's end, which belongs to the sandbox from now on.
@@ -200,7 +200,7 @@ class Commands:
         self.keep(output)
 
     async def end_processes(self) -> None:
-        """Kill everything that runs inside, as before grading; files stay."""
+        """Kill everything that runs inside, for example before grading; files stay."""
         await self.link.ask("end")
 
     async def hold(self) -> bool:
@@ -213,7 +213,7 @@ class Commands:
         return bool(reply["was"])
 
     async def release(self) -> None:
-        """Let go on what `hold` has stopped."""
+        """Resume the processes that `hold` has stopped."""
         await self.link.ask("release")
 
     def started(self, pid: int, terminal: int | None = None) -> Process:
@@ -221,7 +221,7 @@ class Commands:
 
         Args:
             pid: Its number inside.
-            terminal: The host's side of its terminal, where it has one.
+            terminal: The host's side of its terminal, if it has one.
         """
         process = Process(pid, terminal)
         if pid in self._gone:
@@ -231,11 +231,11 @@ class Commands:
         return process
 
     def keep(self, output: Output) -> None:
-        """Close an output with the sandbox; those that have ended by now are forgotten."""
+        """Close an output with the sandbox, and forget the outputs that have ended."""
         self._outputs = {each for each in self._outputs if not each.ended.is_set()} | {output}
 
     def hang_up(self) -> None:
-        """End everything inside, and stop reading what it wrote. Doing so twice is not an error."""
+        """End everything inside, and stop reading its output. A second call does nothing."""
         self.link.close()
         for output in list(self._outputs):
             output.close()
@@ -256,7 +256,7 @@ class Commands:
         self._running.clear()
 
     async def _take_back(self, asking: "asyncio.Future[tuple[Reply, list[int]]]") -> None:
-        """Kill what was asked for and is not wanted any more, once it has started."""
+        """Kill a command that is not wanted any more, once it has started."""
         try:
             reply, fds = await asking
         except (OSError, EnvironmentFailed):
@@ -267,7 +267,7 @@ class Commands:
         await self.kill(process, "the call was cancelled")
 
     def _collect(self, fd: int, process: Process) -> Output:
-        """Read what a command writes, also after its end: what it left behind may write on."""
+        """Read a command's output, also after its end: processes that it left may write."""
 
         def overflow() -> None:
             reason = f"it wrote more than {self.limits.output_bytes} bytes"
@@ -286,7 +286,7 @@ class Commands:
 
 
 def feed(fd: int, data: bytes) -> "asyncio.Future[None]":
-    """Write to a pipe while somebody reads it, and close it."""
+    """Write data to a pipe as long as somebody reads it, and close the pipe."""
     os.set_blocking(fd, False)
     pouring = asyncio.ensure_future(_pour(fd, data))
     pouring.add_done_callback(lambda _: os.close(fd))

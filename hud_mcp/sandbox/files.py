@@ -21,7 +21,7 @@ _NO_FILE = {errno.ENOENT, errno.ENOTDIR}
 
 @dataclass(frozen=True)
 class FileInfo:
-    """What is written about a file. Times are seconds since 1970."""
+    """The metadata of a file. Times are seconds since 1970."""
 
     mode: int
     size: int
@@ -57,12 +57,12 @@ class Files:
     `OSError`s: EXDEV for a path that leads out of the folder, ENOENT, EISDIR and so on.
 
     Args:
-        link: To the inside.
+        link: The link to the inside.
         root: The folder, as the inside names it.
-        most_bytes: The longest that a file may be made.
+        most_bytes: The maximum size to which a file may be extended.
 
     Attributes:
-        also: More names of the folder, which are understood in paths.
+        also: Other names of the folder, which paths may use.
     """
 
     def __init__(self, link: Link, root: str, *, most_bytes: int) -> None:
@@ -72,14 +72,14 @@ class Files:
         self.also: tuple[str, ...] = ()
 
     def call_also(self, *names: str) -> None:
-        """Say by which more names paths may call the folder."""
+        """Set the other names by which paths may call the folder."""
         self.also = names
 
     def relative(self, path: str) -> str:
-        """A path as the inside looks it up.
+        """Return a path relative to the folder, for the inside to look up.
 
         Raises:
-            OSError: EXDEV, where it is absolute and not in the folder; EINVAL, where it is none.
+            OSError: EXDEV if it is absolute and not in the folder; EINVAL if it contains a NUL.
         """
         if "\0" in path:
             raise OSError(errno.EINVAL, "a path has no NUL in it", path)
@@ -94,7 +94,7 @@ class Files:
         raise OSError(errno.EXDEV, f"only paths in {self._root} can be used here", path)
 
     async def open(self, path: str, flags: int, mode: int = 0o644) -> int:
-        """Open a regular file; return a descriptor, which is the caller's to close."""
+        """Open a regular file, and return a descriptor that the caller closes."""
         _reply, fds = await self._ask("open_file", path, flags=flags, mode=mode)
         (fd,) = fds
         if not modes.S_ISREG(os.fstat(fd).st_mode):
@@ -103,7 +103,7 @@ class Files:
         return fd
 
     async def read(self, path: str, *, most_bytes: int) -> bytes:
-        """A file's content; EFBIG where it is longer than `most_bytes`."""
+        """Return a file's content; raise EFBIG if it is longer than `most_bytes`."""
         fd = await self.open(path, _READ)
         with os.fdopen(fd, "rb") as file:
             data = file.read(most_bytes + 1)
@@ -115,9 +115,9 @@ class Files:
         return data
 
     async def write(self, path: str, data: bytes) -> None:
-        """Write a whole file; the folders on its way are made where they are not there.
+        """Write a whole file, and make the missing folders on its path.
 
-        If it fails for lack of room, a file that was there is unchanged.
+        If it fails for lack of room, an existing file is unchanged.
         """
         try:
             fd = await self.open(path, _WRITE)
@@ -133,7 +133,7 @@ class Files:
             os.ftruncate(fd, len(data))
 
     async def make_folders(self, path: str) -> None:
-        """Make a folder and those above it, where they are not there."""
+        """Make a folder and those above it, unless they exist."""
         parts = [part for part in self.relative(path).split("/") if part not in ("", ".")]
         for count in range(1, len(parts) + 1):
             try:
@@ -142,18 +142,18 @@ class Files:
                 continue
 
     async def entries(self, path: str = ".", *, limit: int = 1000) -> tuple[list[Entry], int]:
-        """What a folder has in it by name, at most so many; and how many there are."""
+        """Return at most `limit` entries of a folder by name, and the number of all its names."""
         reply, _ = await self._ask("entries", path, limit=limit)
         found = [Entry(name, _info(row)) for name, row in reply["entries"]]
         return found, int(reply["total"])
 
     async def stat(self, path: str, *, follow: bool = True) -> FileInfo:
-        """What is written about a file."""
+        """Return the metadata of a file."""
         reply, _ = await self._ask("stat", path, follow=follow)
         return _info(reply["stat"])
 
     async def exists(self, path: str) -> bool:
-        """Whether there is something, which may be a link that leads nowhere."""
+        """Return whether a path exists; a link that leads nowhere exists too."""
         try:
             await self.stat(path, follow=False)
         except OSError as exc:
@@ -166,16 +166,16 @@ class Files:
         """Do one of mkdir, rmdir, remove, symlink, link, rename, replace.
 
         Args:
-            how: Which.
-            path: What it is done to: what the path itself names, not what it links to.
-            other: The new path; of a symlink, its target, which may be any text.
-            mode: Of a new folder.
+            how: The change to make.
+            path: The path to change. A link itself is changed, not its target.
+            other: The new path; for a symlink its target, which may be any text.
+            mode: The mode of a new folder.
         """
         target = other if how == "symlink" or not other else self.relative(other)
         await self._ask("change", path, how=how, other=target, mode=mode)
 
     async def target(self, path: str) -> str:
-        """What a symbolic link says."""
+        """Return the target of a symbolic link, as it is written there."""
         reply, _ = await self._ask("change", path, how="readlink")
         return str(reply["target"])
 
@@ -193,7 +193,7 @@ class Files:
         await self._ask("adjust", path, mode=mode, times=times, size=size)
 
     async def statvfs(self) -> list[int]:
-        """The file system's figures, in the order of `os.statvfs_result`."""
+        """Return the file system's figures, in the order of `os.statvfs_result`."""
         reply, _ = await self._link.ask("statvfs")
         return [int(figure) for figure in reply["statvfs"]]
 

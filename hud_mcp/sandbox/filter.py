@@ -41,10 +41,10 @@ _MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 
 
 def seccomp_program() -> bytes:
-    """The program for this machine, as `bwrap --seccomp` reads it.
+    """Return the program for this machine, in the format that `bwrap --seccomp` reads.
 
     Raises:
-        EnvironmentFailed: There is none for this kind of processor.
+        EnvironmentFailed: This kind of processor has no such program.
     """
     machine = platform.machine()
     if machine not in _MACHINES:

@@ -21,9 +21,9 @@ class Skipped:
     """Something in a folder that its packed form does not have.
 
     Attributes:
-        path: From the folder on, as text; where there was more than can be named, how much.
-        why: What it is, or why it could not be read.
-        lost: Whether content is missed by it. A socket and a pipe have none.
+        path: Its path from the folder on; a count stands for what could not be named.
+        why: Its kind, or the reason that it could not be read.
+        lost: Whether its content is lost. A socket and a pipe have no content.
     """
 
     path: str
@@ -31,7 +31,7 @@ class Skipped:
     lost: bool
 
     def __str__(self) -> str:
-        """Its name, and why."""
+        """Return its path and the reason."""
         return f"{self.path} ({self.why})"
 
 
@@ -41,7 +41,7 @@ class Packed:
 
     Attributes:
         data: The tar.
-        skipped: What it does not have, what is lost first.
+        skipped: Everything that it omits; lost content comes first.
     """
 
     data: bytes
@@ -49,15 +49,15 @@ class Packed:
 
     @property
     def lost(self) -> tuple[Skipped, ...]:
-        """What it would have to have, to be the folder."""
+        """Everything with lost content. If empty, the tar holds the whole folder."""
         return tuple(each for each in self.skipped if each.lost)
 
 
 def read_report(told: bytes) -> tuple[Skipped, ...]:
-    """What a report from inside says, which is not trusted to be one.
+    """Return the content of a report from inside, which is not trusted to be well formed.
 
     Raises:
-        SnapshotFailed: It is none.
+        SnapshotFailed: The text is not such a report.
     """
     try:
         report: dict[str, Any] = json.loads(told)
@@ -74,13 +74,13 @@ def read_report(told: bytes) -> tuple[Skipped, ...]:
 
 
 def _shown(text: str) -> str:
-    """A name as it can be shown and stored: on one line, and of real characters."""
+    """Return a name in a form to show and store: one line of printable characters."""
     text = text.encode("utf-8", "replace").decode()
     return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
 _PACK_S = 20.0
-"""How long packing may take: less than a step may, so that it is this that ends it."""
+"""The longest time for packing; shorter than a step's, so that this bound ends it first."""
 _UNPACK_S = 30.0
 _REPORT_BYTES = 1 << 18
 _SCAN_BYTES = 64 * 1024 * 1024
@@ -90,7 +90,7 @@ class Folder:
     """The folder of one sandbox as a whole: packed, unpacked, listed, copied from.
 
     Args:
-        commands: The sandbox's; they read and write the folder inside.
+        commands: The sandbox's commands; they read and write the folder inside.
     """
 
     def __init__(self, commands: Commands) -> None:
@@ -98,16 +98,16 @@ class Folder:
         self._root = commands.root
 
     async def pack(self, *, most_bytes: int) -> Packed:
-        """The folder as a compressed tar: files, folders and links, with modes and times.
+        """Return the folder as a compressed tar: files, folders and links, with modes and times.
 
-        What cannot be kept is passed over, and named.
+        Anything that cannot be kept is passed over, and named.
 
         Args:
-            most_bytes: The most that the tar may have.
+            most_bytes: The maximum size of the tar.
 
         Raises:
-            LimitReached: It has more than `most_bytes`. The folder is as it was.
-            SnapshotFailed: It cannot be packed, or not in time. The folder is as it was.
+            LimitReached: The tar exceeds `most_bytes`. The folder is unchanged.
+            SnapshotFailed: Packing failed, or took too long. The folder is unchanged.
             EnvironmentFailed: The sandbox has ended.
         """
         report = os.memfd_create("hud-mcp")
@@ -126,13 +126,13 @@ class Folder:
         return Packed(data, read_report(told))
 
     async def scan(self, *, leave_out: Sequence[str] = ()) -> dict[str, tuple[int, int]]:
-        """Every regular file in the folder by its path: its size, and when it changed in ns.
+        """Return the size and the time of change, in ns, of every regular file by its path.
 
         Args:
             leave_out: Patterns of names that are passed over; those of folders end with a slash.
 
         Raises:
-            BrokenByAgent: It cannot be read, or not in time.
+            BrokenByAgent: The folder cannot be read, or not in time.
             EnvironmentFailed: The sandbox has ended.
         """
         code, data = await self._stream(
@@ -152,20 +152,20 @@ class Folder:
     async def gather(
         self, wanted: Sequence[tuple[str, str]], *, most_bytes: int, most_files: int
     ) -> tuple[int, bytes]:
-        """Named files and folders as a compressed tar, as `inside.gather` writes it.
+        """Return named files and folders as a compressed tar, in the format of `inside.gather`.
 
-        Call `hold` before, else they may change meanwhile.
+        Call `hold` first, or they may change meanwhile.
 
         Args:
-            wanted: Pairs of a path in the folder, and the path that it gets.
-            most_bytes: With more than that, the tar ends and says so.
-            most_files: The same.
+            wanted: Pairs of a path in the folder and its path in the tar.
+            most_bytes: The maximum number of bytes. With more, the tar ends and says so.
+            most_files: The maximum number of files and folders. With more, the same happens.
 
         Returns:
-            0 and the tar; or the number of the error that stopped it, and what there is.
+            0 and the tar; or the number of the error that stopped it, and the tar until then.
 
         Raises:
-            BrokenByAgent: It cannot be read, or not in time.
+            BrokenByAgent: The files cannot be read, or not in time.
             EnvironmentFailed: The sandbox has ended.
         """
         return await self._stream(
@@ -181,11 +181,11 @@ class Folder:
         """Put the content of a tar into the folder.
 
         Args:
-            data: What `pack` gave, or any tar.
-            clear: Whether what is there is removed before.
+            data: The tar of `pack`, or any other tar.
+            clear: Whether the present content is removed first.
 
         Raises:
-            EnvironmentFailed: It is not a tar, or there is no room; part of it may be there.
+            EnvironmentFailed: It is not a tar, or there is no room. Part of it may be unpacked.
         """
         read, write = os.pipe()
         try:
@@ -214,10 +214,11 @@ class Folder:
         failure: type[SnapshotFailed | BrokenByAgent],
         **fields: Any,
     ) -> tuple[int, bytes]:
-        """Have something written about the folder; return how that ended, and what was written.
+        """Have the inside write about the folder; return the exit status and the written bytes.
 
         Raises:
-            SnapshotFailed, BrokenByAgent: As `failure` says: it could not begin, or took long.
+            SnapshotFailed, BrokenByAgent: The work could not begin, or took too long. The
+                argument `failure` selects the class.
             EnvironmentFailed: The sandbox has ended.
         """
         read, write = os.pipe()
@@ -261,7 +262,7 @@ class Folder:
 
 
 def _why(code: int) -> str:
-    """Why work inside did not come to its end, by how its process ended."""
+    """Return the reason that work inside failed, from the exit status of its process."""
     if code < 0:
         return f"what runs in the sandbox stopped it (signal {-code})"
     return os.strerror(code) if code in errno.errorcode else "it is not in order"

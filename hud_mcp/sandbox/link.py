@@ -1,6 +1,6 @@
 """The host's end of the socket to a sandbox's first process.
 
-What is inside is not trusted: frames are bounded, and every wait is.
+The inside is not trusted, so frames and waits are bounded.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ class Link:
 
     Args:
         sock: This side's end.
-        on_event: Takes what the other side tells without being asked.
-        on_end: Called once, when the other side is gone.
+        on_event: A function for events, which the other side sends without a request.
+        on_end: A function to call once, when the other side is gone.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class Link:
         """Send one request, and return its reply and the descriptors that came with it.
 
         Args:
-            op: What to do.
-            send: Descriptors that go along; they stay open here, and may be closed at once.
-            fields: Its arguments.
+            op: The operation.
+            send: Descriptors to send along. They stay open here, and may be closed at once.
+            fields: The arguments of the operation.
 
         Raises:
-            OSError: What the other side said, with its number.
+            OSError: The other side replied with an error, of this number and text.
             EnvironmentFailed: The other side is gone, or does not answer.
         """
         if self.ended.is_set():
@@ -76,7 +76,7 @@ class Link:
         frame = {"op": op, "id": number, "fds": len(send), **fields}
         try:
             async with asyncio.timeout(_ANSWER_S):
-                # Copies: who is cancelled closes its own, and their numbers become others'.
+                # Copies: a cancelled caller closes its own, and their numbers are used again.
                 copies = [os.dup(fd) for fd in send]
                 await asyncio.shield(self._send(json.dumps(frame).encode(), copies))
                 reply, fds = await future
@@ -84,7 +84,7 @@ class Link:
             self.close()
             raise EnvironmentFailed("The sandbox does not answer. Start a new task.") from None
         finally:
-            # One that was given up may still be answered; its descriptors are closed then.
+            # A late reply may still come; without an entry here its descriptors are closed.
             self._waiting.pop(number, None)
         if "error" in reply:
             for fd in fds:
@@ -93,7 +93,7 @@ class Link:
         return reply, fds
 
     def close(self) -> None:
-        """Hang up: everything inside ends. It may be called twice."""
+        """Hang up, and so end everything inside. A second call does nothing."""
         if self.ended.is_set():
             return
         self.ended.set()
@@ -108,7 +108,7 @@ class Link:
         self._on_end()
 
     async def _send(self, body: bytes, fds: Sequence[int]) -> None:
-        """Send a frame with descriptors, which are closed then."""
+        """Send a frame with descriptors, and close them."""
         data = memoryview(_LENGTH.pack(len(body)) + body)
         rights = struct.pack(f"{len(fds)}i", *fds)
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if fds else []

@@ -1,4 +1,4 @@
-"""What a sandbox is opened with."""
+"""The options and limits of a sandbox."""
 
 import re
 from collections.abc import Mapping
@@ -47,28 +47,28 @@ _TAKEN = frozenset({
     "bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "tmp",
     "usr", "workspace",
 })  # fmt: skip
-"""What a sandbox has of its own, or of the machine."""
+"""The names in the root folder that a sandbox uses itself, or takes from the machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxOptions:
-    """What a sandbox is opened with.
+    """The options of a sandbox.
 
     Attributes:
-        isolation: `bwrap`, or `none`: then commands run on the host as the server's user,
-            with its network, in a folder of their own, and limits are kept as far as they can be.
-        hosts: What may be reached.
-        env: More environment variables for every command.
-        readonly: More that is seen inside: a path there, to a path of the host.
-        limits: Its bounds.
-        places: Names of one folder of the machine, there already, at which the sandbox's folder
-            is seen too: inside, and by what enters `Sandbox.namespaces`. Nobody else sees it
-            there.
-        names: Paths at which a link leads to the folder, inside alone.
-        parts: Absolute paths at which a folder of the folder is seen too, inside: `/testbed` is
+        isolation: `bwrap` or `none`. With `none`, commands run on the host as the server's user,
+            with its network, in a folder of their own. Limits are then kept as far as possible.
+        hosts: The hosts that may be reached.
+        env: Additional environment variables for every command.
+        readonly: Additional folders of the host: a path inside, to a path of the host.
+        limits: The bounds of the sandbox.
+        places: Names of one existing folder of the machine that show the sandbox's folder too.
+            They show it inside, and to processes that enter `Sandbox.namespaces`. Nobody else
+            sees it there.
+        names: Paths of links to the folder. The links exist inside alone.
+        parts: Absolute paths inside that show a folder of the folder too: `/testbed` is
             `testbed` in it. Nothing of the machine is seen there.
-        in_place: Without isolation, a folder of the machine to work in, instead of a new one; it
-            is left as it is at the end.
+        in_place: A folder of the machine to work in, instead of a new one, without isolation.
+            It is kept at the end.
     """
 
     isolation: Isolation = "bwrap"

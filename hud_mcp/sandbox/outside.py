@@ -13,7 +13,7 @@ import sys
 __all__ = ["main"]
 
 FOLDER = "@folder@"
-"""Stands for the folder in bubblewrap's command."""
+"""The placeholder for the folder in bubblewrap's command."""
 
 _NEWNS, _NEWUSER = 0x20000, 0x10000000
 _NOSUID, _NODEV, _BIND, _REC, _SLAVE = 0x2, 0x4, 0x1000, 0x4000, 0x80000
@@ -50,7 +50,7 @@ def main() -> None:
     made = libc.mount(b"tmpfs", first, b"tmpfs", _NOSUID | _NODEV, options.encode())
     _check(made, os.fsdecode(first))
     folder = wanted["places"][0]
-    if wanted["through"] is not None:  # whom this becomes may not enter what is above the folder
+    if wanted["through"] is not None:  # the later user may be unable to enter the parents
         folder = wanted["through"]
         _check(libc.mount(first, os.fsencode(folder), None, _BIND, None), folder)
     if owner is not None:

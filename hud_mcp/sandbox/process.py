@@ -1,4 +1,4 @@
-"""A command inside a sandbox, and what it writes."""
+"""A command inside a sandbox, and its output."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ __all__ = ["Finished", "Output", "Process", "readable", "shell_status", "write_a
 
 
 async def readable(fd: int) -> None:
-    """Wait until there is something to read, or the end."""
+    """Wait until a descriptor has something to read, or is at its end."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
     loop.add_reader(fd, _set, ready)
@@ -23,7 +23,7 @@ async def write_all(fd: int, data: bytes) -> None:
     """Write everything.
 
     Raises:
-        OSError: EPIPE where nobody reads any more.
+        OSError: EPIPE if nobody reads any more.
     """
     left = memoryview(data)
     while left:
@@ -52,24 +52,23 @@ _CHUNK = 1 << 16
 
 
 def shell_status(code: int) -> int:
-    """An exit status as shells tell it: 137 for a command that signal 9 ended.
+    """Return an exit status in the convention of shells: 137 for an end by signal 9.
 
     Args:
-        code: Negative for the number of the signal, as Python has it.
+        code: The status in Python's convention: negative for the number of a signal.
     """
     return 128 - code if code < 0 else code
 
 
 @dataclass(frozen=True)
 class Finished:
-    """How a command ended.
+    """The result of a command that has ended.
 
     Attributes:
-        code: Its exit status, as a shell tells it: 128 and the signal's number where one ended it.
-        output: What it wrote, on both streams, in order; the middle is left out where it was
-            long.
-        reason: Why it was ended from outside, or None.
-        errors: What it wrote as errors, where that was kept apart.
+        code: Its exit status in the convention of shells: 128 plus the number of a signal.
+        output: Its output on both streams, in order. The middle of a long output is left out.
+        reason: The reason that it was ended from outside, or None.
+        errors: Its standard error, if that was kept apart.
     """
 
     code: int
@@ -88,8 +87,8 @@ class Process:
 
     Attributes:
         pid: Its number inside.
-        terminal: The host's side of its terminal, where it has one; whoever takes it closes it.
-        reason: Why it was ended from outside, or None.
+        terminal: The host's side of its terminal, if it has one. Its taker must close it.
+        reason: The reason that it was ended from outside, or None.
     """
 
     def __init__(self, pid: int, terminal: int | None) -> None:
@@ -110,7 +109,7 @@ class Process:
         return self._code if self._code is not None else -9
 
     def give_reason(self, reason: str | None) -> None:
-        """Say why it is ended from outside; the first reason stays."""
+        """Set the reason that it is ended from outside; the first reason stays."""
         self.reason = self.reason or reason
 
     def exited(self, code: int, reason: str | None) -> None:
@@ -122,10 +121,10 @@ class Process:
 
 
 class Excerpt:
-    """The first half and the last of what comes.
+    """The beginning and the end of a stream, half of the room for each.
 
     Args:
-        most_bytes: How much is kept.
+        most_bytes: The number of bytes to keep.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -135,7 +134,7 @@ class Excerpt:
         self.total = 0
 
     def add(self, data: bytes) -> None:
-        """Take what comes next."""
+        """Take the next bytes of the stream."""
         self.total += len(data)
         room = self._half - len(self._head)
         self._head += data[:room]
@@ -144,7 +143,7 @@ class Excerpt:
             del self._tail[: -self._half]
 
     def taken(self) -> bytes:
-        """What is kept, with a note of what is not."""
+        """Return the kept bytes, with a note of the size of the omission."""
         tail = bytes(self._tail[-self._half :])
         left_out = self.total - len(self._head) - len(tail)
         if left_out == 0:
@@ -153,13 +152,13 @@ class Excerpt:
 
 
 class Output:
-    """Reads a pipe until its end; keeps the first half and the last of what fits.
+    """The reader of a pipe until its end. It keeps an excerpt: the beginning and the end.
 
     Args:
         fd: The pipe's end, which this owns.
-        kept_bytes: How much is kept.
-        most_bytes: How much may come at all; with more, the pipe is closed.
-        on_overflow: Called then.
+        kept_bytes: The number of bytes to keep.
+        most_bytes: The maximum number of bytes; with more, the pipe is closed.
+        on_overflow: A function to call after such a close.
     """
 
     def __init__(
@@ -175,16 +174,16 @@ class Output:
         self._loop.add_reader(fd, self._read)
 
     def taken(self) -> bytes:
-        """What has come until now."""
+        """Return the excerpt of the bytes until now."""
         return self._kept.taken()
 
     def drain(self) -> None:
-        """Read what is there at once, without waiting for more."""
+        """Read the available bytes at once, without waiting for more."""
         while not self.ended.is_set() and self._read():
             pass
 
     def close(self) -> None:
-        """Stop reading. It may be called twice."""
+        """Stop reading. A second call does nothing."""
         if not self.ended.is_set():
             self.ended.set()
             self._loop.remove_reader(self._fd)

@@ -1,6 +1,6 @@
 """A place for one session's commands and files, apart from the host and from other sessions.
 
-One process keeps it open; commands start in it, and what they leave running stays until the
+One process keeps it open. Commands start in it, and the processes that they leave stay until the
 sandbox is closed. asyncio is used directly, because descriptors and child processes are.
 """
 
@@ -55,7 +55,7 @@ def start_supervisor(
 
 
 async def end_supervisor(supervisor: "subprocess.Popen[bytes]") -> None:
-    """Wait for a supervisor that was told to end; one that does not is killed."""
+    """Wait for a supervisor that was told to end, and kill it if it does not."""
     if supervisor.poll() is not None:
         return
     ending = os.pidfd_open(supervisor.pid)
@@ -71,14 +71,14 @@ async def end_supervisor(supervisor: "subprocess.Popen[bytes]") -> None:
 
 
 PROXY_PORT = 3128
-"""Where the gateway is, on the sandbox's own loopback."""
+"""The port of the gateway on the sandbox's own loopback."""
 _START_S = 30.0
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What is in use in a sandbox; `elsewhere` are files that do not lie in the folder."""
+    """The resources in use in a sandbox. `elsewhere` counts the files outside the folder."""
 
     processes: int
     memory_bytes: int
@@ -88,13 +88,13 @@ class Usage:
 
 
 class Sandbox(Commands):
-    """A sandbox that is open. Made by `open`.
+    """An open sandbox. `open` makes it.
 
     Attributes:
         root: The folder that commands start in, as they name it.
         files: The folder's files.
         folder: The folder as a whole.
-        isolation: What it really has.
+        isolation: The isolation that it really has.
     """
 
     def __init__(self, options: SandboxOptions, launch: Launch, control: socket.socket) -> None:
@@ -114,7 +114,8 @@ class Sandbox(Commands):
         """Open a sandbox with an empty folder.
 
         Raises:
-            EnvironmentFailed: This machine cannot make one; the text says why and what to do.
+            EnvironmentFailed: This machine cannot open a sandbox. The text gives the reason, and a
+                remedy.
 
         If this call fails or is cancelled, it leaves nothing open.
         """
@@ -170,13 +171,13 @@ class Sandbox(Commands):
         return found
 
     async def usage(self) -> Usage:
-        """What is in use now."""
+        """Return the resources that are in use now."""
         reply, _ = await self.link.ask("usage")
         names = ("processes", "memory", "disk", "files", "elsewhere")
         return Usage(*(int(reply[name]) for name in names))
 
     async def close(self) -> None:
-        """End everything inside. It may be called twice."""
+        """End everything inside. A second call does nothing."""
         if self._gateway is not None:
             await self._gateway.close()
         self.hang_up()
@@ -220,7 +221,7 @@ class Sandbox(Commands):
             await self._gateway.open(socket.socket(fileno=listener))
 
     async def _said(self) -> str:
-        """What the supervisor said on its standard error before it ended."""
+        """End the supervisor, and return its standard error."""
         if self._supervisor is None:
             return ""
         self.link.close()
@@ -237,7 +238,7 @@ def _prepared(options: SandboxOptions, bare: Path | None) -> AbstractContextMana
 
 
 def _environment(root: str, *, proxied: bool) -> dict[str, str]:
-    """What each command has in its environment before the author's own variables."""
+    """Return the environment of each command, without the author's own variables."""
     env = {
         "PATH": _PATH,
         "HOME": root,

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 OWN = "/run/hud-mcp"
-"""What a sandbox has of this package, inside."""
+"""The folder inside for this package's own files."""
 PYTHON = f"{OWN}/python"
 PYTHON_NAME = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -37,12 +37,12 @@ _IN_ROOT = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _IN_USR = (*_IN_ROOT, "games", "include", "libexec", "share")
 _IN_LOCAL = ("bin", "sbin", "lib", "lib32", "lib64", "games", "include", "libexec", "share")
 _SHARED = frozenset({"site-packages", "dist-packages"})
-"""Folders of everybody's modules, which programs inside need."""
+"""Folders of shared modules, which programs inside need."""
 
 
 @cache
 def system_folders() -> tuple[Path, ...]:
-    """The folders of the system, each by the name that it has inside; some are links."""
+    """Return the folders of the system by their names inside; some are links."""
     named = [
         *(Path("/", name) for name in _IN_ROOT),
         *(Path("/usr", name) for name in _IN_USR),
@@ -52,14 +52,14 @@ def system_folders() -> tuple[Path, ...]:
 
 
 def shown_folders() -> dict[str, Path]:
-    """Each folder of the machine that every sandbox shows, by its path inside."""
+    """Return each folder of the machine that every sandbox shows, by its path inside."""
     found = {str(path): path for path in system_folders() if not path.is_symlink()}
     prefix = bound_prefix()
     return found if prefix is None else {**found, f"{PYTHON}/lib": prefix / "lib"}
 
 
 def agents_may_read(path: Path) -> bool:
-    """Whether sandboxes show a file or folder of the machine, and nothing covers it."""
+    """Return whether sandboxes show a file or folder of the machine, and nothing covers it."""
     whole = path.resolve()
     if any(whole.is_relative_to(each) for each in _hidden()):
         return False
@@ -67,13 +67,13 @@ def agents_may_read(path: Path) -> bool:
 
 
 def cover(shown: Mapping[str, Path]) -> list[str]:
-    """Bubblewrap's arguments that cover what is hidden and would be seen.
+    """Return bubblewrap's arguments that cover hidden paths in shown folders.
 
     Args:
         shown: Paths inside, each to the folder of the machine that is seen there.
 
     Raises:
-        EnvironmentFailed: It cannot be covered: programs need the folder that it is in.
+        EnvironmentFailed: A hidden path cannot be covered, because programs need its folder.
     """
     hidden = _hidden()
     arguments: list[str] = []
@@ -93,12 +93,12 @@ def cover(shown: Mapping[str, Path]) -> list[str]:
 
 
 def _hidden() -> list[str]:
-    """What is hidden, sorted; this package too, whose environments know the answers of tasks."""
+    """Return the hidden paths, sorted, with this package: it knows the answers of tasks."""
     return sorted({*hidden_paths(), str(Path(str(files("hud_mcp"))).resolve())})
 
 
 def _outermost(paths: Sequence[str]) -> list[str]:
-    """Some sorted paths without those that lie in another one."""
+    """Return sorted paths without those that lie in another one."""
     found: list[str] = []
     for path in paths:
         if not any(path.startswith(f"{above}/") for above in found):
@@ -114,7 +114,7 @@ def _covered(guest: str, path: Path) -> list[str]:
 
 
 def inside_python() -> str:
-    """The Python that runs in a sandbox, as its programs name it."""
+    """Return the path inside of the Python that runs in a sandbox."""
     if bound_prefix() is not None:
         return f"{PYTHON}/bin/{PYTHON_NAME}"
     own = Path(sys.base_prefix, "bin", PYTHON_NAME)
@@ -123,10 +123,10 @@ def inside_python() -> str:
 
 @cache
 def bound_prefix() -> Path | None:
-    """This interpreter's installation, where it has to be shown inside; else None.
+    """Return this interpreter's installation if it must be shown inside, else None.
 
     Raises:
-        EnvironmentFailed: Nobody but root can read it, and the system has no other.
+        EnvironmentFailed: Only root can read it, and the system has no other Python.
     """
     prefix = Path(sys.base_prefix).resolve()
     if _is_in_system(prefix / "bin") and _is_in_system(prefix / "lib"):
@@ -147,7 +147,7 @@ def _is_in_system(path: Path) -> bool:
 
 
 def anyone_may_enter(path: Path) -> bool:
-    """Whether every folder on the way to a file, or in and to a folder, lets every user pass."""
+    """Return whether every user may enter a folder, or a file's folder, and all above it."""
     absolute = path.absolute()
     above = absolute.parents if absolute.is_file() else (absolute, *absolute.parents)
     return all(folder.stat().st_mode & stat.S_IXOTH for folder in above)

@@ -1,4 +1,4 @@
-"""What the checks of the contract are made of: calls within a bound, and what is expected."""
+"""The parts of the contract's checks: calls within a bound, expectations, and samples."""
 
 import io
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ __all__ = [
 
 
 CALL_BOUND_S = 30.0
-"""Longer than any one call of a world may take."""
+"""A bound in seconds, longer than any one call of a world may take."""
 
 FEW_CHARS = 200
 _SPOT = Point(x=1, y=1)
@@ -76,22 +76,22 @@ ONE_OF_EACH: tuple[Action, ...] = (
 
 
 class ContractBroken(AssertionError):
-    """A world does not do what every world does; the text says what."""
+    """The failure of a world to do what every world does; the text names it."""
 
 
 def expect(holds: object, text: str) -> None:
-    """Raise what a check has found, unless it holds."""
+    """Raise `ContractBroken` with a text, unless a condition holds."""
     if not holds:
         raise ContractBroken(text)
 
 
 def expect_kind(value: object, kind: type, of: str) -> None:
-    """Expect a type of what an author's code returned."""
+    """Expect a value of an author's code to be of a type."""
     expect(isinstance(value, kind), f"{of} returned {value!r}, which is no {kind.__name__}")
 
 
 async def fails(call: Callable[[], Awaitable[Any]], error: type[Exception]) -> None:
-    """Expect an error of a call, within a bound."""
+    """Expect a call to raise an error, within a bound."""
     try:
         with anyio.fail_after(CALL_BOUND_S):
             await call()
@@ -101,18 +101,18 @@ async def fails(call: Callable[[], Awaitable[Any]], error: type[Exception]) -> N
 
 
 async def observe(world: World, look: Look) -> Observation:
-    """One observation, within a bound."""
+    """Return one observation, within a bound."""
     with anyio.fail_after(CALL_BOUND_S):
         return await world.observe(look)
 
 
 async def look_at(world: World) -> str:
-    """The world in words; an empty string where it has none."""
+    """Return the world in words; an empty string if it has none."""
     return (await observe(world, Look())).text or ""
 
 
 async def snapshot(world: World) -> bytes:
-    """A snapshot of a world that has them, within a bound."""
+    """Return a snapshot of a world that has them, within a bound."""
     with anyio.fail_after(CALL_BOUND_S):
         data = await world.snapshot()
     if data is None:
@@ -136,7 +136,8 @@ async def refused(world: World, action: Action) -> str:
     """Perform an action that must be refused, and return the reason.
 
     Raises:
-        ContractBroken: It was performed, or was refused by another error than `ActionFailed`.
+        ContractBroken: It was performed, or refused without a reason, or by an error other than
+            `ActionFailed`.
     """
     try:
         with anyio.fail_after(CALL_BOUND_S):
@@ -152,14 +153,14 @@ async def refused(world: World, action: Action) -> str:
 
 
 def called(action: Action) -> str:
-    """The action's type, or a custom action's name with its arguments."""
+    """Return an action's type, or a custom action's name with its arguments."""
     return str(action) if isinstance(action, CustomAction) else repr(action.type)
 
 
 def wrong_arguments(
     schema: Mapping[str, Any], args: Mapping[str, Any]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Make arguments that a JSON schema forbids of arguments that it allows.
+    """Yield arguments that a JSON schema forbids, made from arguments that it allows.
 
     Yields:
         The name of the wrong argument, and all arguments with it: unknown, missing, or of a
@@ -175,7 +176,7 @@ def wrong_arguments(
 
 
 def css_size_of(image: Screenshot, kind: str) -> tuple[int, int]:
-    """Check a picture against what it says about itself; return its screen's size."""
+    """Check a picture against its own metadata; return its screen's size in CSS pixels."""
     with Image.open(io.BytesIO(image.data)) as decoded:
         decoded.load()
         expect(decoded.format == kind.upper(), "the picture is of another kind")
@@ -185,7 +186,7 @@ def css_size_of(image: Screenshot, kind: str) -> tuple[int, int]:
 
 
 async def in_its_own_task(step: Callable[[], Awaitable[None]]) -> None:
-    """Run a step in a task of its own, and raise what it raises."""
+    """Run a step in a task of its own, and raise `ContractBroken` if it fails."""
     failures: list[BaseException] = []
 
     async def run() -> None:
@@ -202,39 +203,39 @@ async def in_its_own_task(step: Callable[[], Awaitable[None]]) -> None:
 
 
 class Subject:
-    """The world whose contract is tested, and what is done with it.
+    """The world whose contract is tested, and the sample actions for it.
 
-    Override `make_spec`, and the samples as they apply.
+    Override `make_spec`, and the samples that apply.
     """
 
     @classmethod
     def make_spec(cls) -> WorldSpec:
-        """The declaration whose worlds are tested."""
+        """Return the declaration whose worlds are tested."""
         raise NotImplementedError
 
     @classmethod
     def make_opening(cls, shared: Shared) -> Opening:
-        """What worlds are opened with: a context, a folder."""
+        """Return the conditions under which worlds are opened, such as a context or a folder."""
         return Opening(shared=shared, seed=1)
 
     @classmethod
     def changing_actions(cls) -> Sequence[Action]:
-        """Actions that work in a new world, and after which it looks different."""
+        """Return actions that work in a new world and change its look."""
         return ()
 
     @classmethod
     def kept_actions(cls) -> Sequence[Action]:
-        """Actions of which a snapshot keeps everything; of use where worlds have snapshots."""
+        """Return actions whose whole effect a snapshot keeps, for worlds with snapshots."""
         return cls.changing_actions()
 
     @classmethod
     def refused_actions(cls) -> Sequence[Action]:
-        """Actions of types that the spec lists, which a new world must refuse."""
+        """Return actions of types that the spec lists, which a new world must refuse."""
         return ()
 
     @classmethod
     def other_actions(cls) -> Sequence[Action]:
-        """Actions that work in a new world, in order, of types and names that no other sample has.
+        """Return actions for types and names without a sample; they work in a new world, in order.
 
         Every custom action that the spec announces stands here or in another list of samples.
         """
@@ -242,12 +243,12 @@ class Subject:
 
     @classmethod
     def css_size(cls) -> tuple[int, int] | None:
-        """Width and height of the screen in CSS pixels, or None where it is not known."""
+        """Return the width and height of the screen in CSS pixels, or None if unknown."""
         return None
 
     @asynccontextmanager
     async def an_opening(self) -> AsyncGenerator[Opening]:
-        """An opening, whose shared services end with the test."""
+        """Provide an opening, whose shared services end with the test."""
         shared = Shared()
         try:
             yield self.make_opening(shared)
@@ -257,7 +258,7 @@ class Subject:
 
     @asynccontextmanager
     async def a_world(self, opening: Opening) -> AsyncGenerator[World]:
-        """A world of the spec, closed afterwards, within a bound."""
+        """Provide a world of the spec, and close it afterwards, within a bound."""
         spec = self.make_spec()
         context = spec.context_space.fill(opening.context)
         with anyio.fail_after(2 * CALL_BOUND_S):
@@ -268,17 +269,17 @@ class Subject:
                 await world.close()
 
     def samples(self) -> Sequence[Action]:
-        """Actions that work in a new world, in order."""
+        """Return the actions that work in a new world, in order."""
         waits = [WaitAction(time=1)] if "wait" in self.make_spec().actions else []
         return [*waits, *self.changing_actions()]
 
     def samples_kept(self) -> Sequence[Action]:
-        """Those of them of which a snapshot keeps everything."""
+        """Return the samples whose whole effect a snapshot keeps."""
         waits = [WaitAction(time=1)] if "wait" in self.make_spec().actions else []
         return [*waits, *self.kept_actions()]
 
     async def live(self, opening: Opening) -> list[Any]:
-        """Act and look in a new world, in every way of looking; return what was seen."""
+        """Act and look in a new world, in every way of looking; return everything seen."""
         image = "png" if self.make_spec().has_screen else None
         looks = (Look(), Look(changes=True), Look(text=False, image=image), Look(changes=True))
         seen: list[Any] = []
@@ -293,7 +294,7 @@ class Subject:
         return seen
 
     def refusals(self) -> Sequence[Action]:
-        """Actions that a new world must refuse."""
+        """Return all actions that a new world must refuse."""
         unknown = CustomAction(action="no such action")
         own = [unknown] if "custom" in self.make_spec().actions else []
         return [*own, *self.refused_actions()]

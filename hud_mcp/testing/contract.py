@@ -58,9 +58,9 @@ def _in_an_opening(check: Check) -> Callable[[Any], Awaitable[None]]:
 
 
 class WorldContract(Subject):
-    """What holds for every world. Override `make_spec`, and the samples as they apply.
+    """The contract of every world. Override `make_spec`, and the samples that apply.
 
-    Its tests are asynchronous functions without arguments. Names of them stay as they are.
+    Its tests are asynchronous functions without arguments. Their names are stable.
     """
 
     # The declaration.

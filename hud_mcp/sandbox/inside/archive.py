@@ -1,8 +1,8 @@
 """The folder as a tar, and back; both by descriptors, so that an agent leads neither elsewhere.
 
-The tar is POSIX.1-2001's: names of any bytes and length, times to the nanosecond, hard links, and
-files with holes as GNU tar has them (PAX format 1.0). It is compressed with gzip. What belongs
-to processes (sockets, pipes) is in no tar, nor is what is mounted in the folder.
+The tar has the format of POSIX.1-2001: names of any bytes and length, times to the nanosecond, and
+hard links. Files with holes have the format of GNU tar (PAX format 1.0). It is compressed with
+gzip. The tar leaves out sockets and pipes, which belong to processes, and mounts in the folder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["pack", "unpack"]
 _BLOCK = 512
 _CHUNK = 1 << 18
 _NAME = 100
-"""The longest name that a header itself has room for."""
+"""The length of the longest name that a header itself can hold."""
 _MOST_SIZE = 8**11
 _NS = 1_000_000_000
 _ZEROS = bytes(_CHUNK)
@@ -35,12 +35,12 @@ _Segments = list[tuple[int, int]]
 def pack(root: int, fd: int, skip: Callable[[Skip], None]) -> None:
     """Write a tar of a folder: itself, files, folders and links, with modes and times.
 
-    What changes meanwhile is kept as it is found; what goes away meanwhile is left out.
+    A file that changes meanwhile is kept as it is found. A file that goes away is left out.
 
     Args:
         root: The folder, open in any way.
-        fd: Where to write.
-        skip: Takes what cannot be kept, and why.
+        fd: The descriptor to write to.
+        skip: A function for each thing that cannot be kept, with the reason.
 
     Raises:
         OSError: The folder cannot be read, or nobody reads what is written.
@@ -54,7 +54,7 @@ def pack(root: int, fd: int, skip: Callable[[Skip], None]) -> None:
 
 
 class _Zipped:
-    """Compresses what is written, a large piece at a time."""
+    """A compressor of everything written to it, a large piece at a time."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -122,7 +122,7 @@ def _pack_sparse(item: Item, path: bytes, out: _Zipped) -> None:
 
 
 def _segments(fd: int, size: int) -> _Segments:
-    """Where a file has content: offsets and lengths. The last one ends where the file does."""
+    """Return the offsets and lengths of a file's content. The last one ends at the file's end."""
     found: _Segments = []
     at = 0
     try:
@@ -160,7 +160,7 @@ def _header(
     link: bytes = b"",
     more: Mapping[bytes, bytes] | None = None,
 ) -> bytes:
-    """The blocks that come before a thing's content."""
+    """Return the blocks that come before an entry's content."""
     seconds, rest = divmod(info.st_mtime_ns, _NS)
     named = {b"path": path, b"linkpath": link}
     long = {k: value for k, value in named.items() if len(value) > _NAME or not value.isascii()}
@@ -183,8 +183,8 @@ def _header(
 def _block(
     name: bytes, info: os.stat_result, kind: bytes, numbers: tuple[int, int], link: bytes
 ) -> bytes:
-    """One block of its own; the numbers are its size, and when it changed in seconds."""
-    # Whose it is, only where that can be somebody else's when it is read back.
+    """Return one header block; the numbers are the size and the time of change in seconds."""
+    # Only root can give files to other users, so only root keeps the owner.
     user, group = (info.st_uid, info.st_gid) if os.geteuid() == 0 else (0, 0)
     head = b"%b%07o\0%07o\0%07o\0%011o\0%011o\0" % (
         name.ljust(_NAME, b"\0"),
@@ -199,7 +199,7 @@ def _block(
 
 
 def _record(name: bytes, value: bytes) -> bytes:
-    """A line of a PAX header; it begins with its own length."""
+    """Return a line of a PAX header; it begins with its own length."""
     rest = b" %b=%b\n" % (name, value)
     length = len(rest)
     while length != len(rest) + len(str(length)):
@@ -221,13 +221,13 @@ def _seconds(ns: int) -> bytes:
 
 
 def unpack(root: int, fd: int) -> None:
-    """Read a tar into a folder: what `pack` wrote, or any other one of files, folders and links.
+    """Read a tar of `pack`, or any other tar of files, folders and links, into a folder.
 
-    Nothing is written but beneath the folder, whatever links are there or in the tar.
+    Everything is written beneath the folder, whatever links are there or in the tar.
 
     Args:
         root: The folder, open in any way.
-        fd: Where to read from, to the end.
+        fd: The descriptor to read from, to the end.
 
     Raises:
         OSError: Something cannot be made, or would lie elsewhere.
@@ -245,7 +245,7 @@ def unpack(root: int, fd: int) -> None:
 
 
 class _Unpacking:
-    """One reading of a tar. Folders get their rights and times last, when nothing goes in."""
+    """One reading of a tar. Folders get their rights and times last, when they are complete."""
 
     def __init__(self, root: int) -> None:
         self._root = root
@@ -254,7 +254,7 @@ class _Unpacking:
         self._folders: dict[str, tarfile.TarInfo] = {}
 
     def read(self, fd: int) -> bool:
-        """Read it all; return whether it says what the folder itself is like."""
+        """Read the whole tar; return whether it has an entry for the folder itself."""
         with os.fdopen(os.dup(fd), "rb") as stream:
             try:
                 with tarfile.open(
@@ -334,7 +334,7 @@ def _copy(source: Any, fd: int, offset: int, length: int) -> None:
 
 
 def _anew(make: Callable[[], Any], name: str, folder: int) -> Any:
-    """Make something, in place of what an earlier entry of the tar made by that name."""
+    """Make something in place of an earlier entry of the tar with the same name."""
     try:
         return make()
     except FileExistsError:
@@ -356,7 +356,7 @@ def _set_owner(member: tarfile.TarInfo, thing: str | int, **where: Any) -> None:
 
 
 def _times(member: tarfile.TarInfo) -> tuple[int, int]:
-    """When it was read and changed, in ns: the second one for both, as no tar has the first."""
+    """Return the times of access and change, in ns: both the latter, as tars lack the former."""
     exact = member.pax_headers.get("mtime")
     if exact is None:
         ns = int(member.mtime) * _NS
@@ -368,7 +368,7 @@ def _times(member: tarfile.TarInfo) -> tuple[int, int]:
 
 
 def _names(path: str) -> Sequence[str]:
-    """The names of a path beneath the folder; one that leads out of it is refused."""
+    """Return the names of a path beneath the folder; refuse a path that leads out of it."""
     if path.startswith("/"):
         raise OSError(errno.EXDEV, "it leads out of the folder", path)
     names = [name for name in path.split("/") if name not in ("", ".")]

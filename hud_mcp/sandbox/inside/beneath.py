@@ -1,7 +1,7 @@
 """Opening, going and removing beneath a folder, by descriptors alone.
 
-The folder is an agent's, and somebody may be changing it. No link is followed. Where the owner
-took its own right to read something, the right is lent while it is read, and taken back.
+The folder is an agent's, and somebody may be changing it. No link is followed. If the owner took
+its own right to read something, the right is lent during the reading, and then taken back.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def open_beneath(root: int, path: str, flags: int, mode: int = 0) -> int:
     """Open a path that lies in a folder, whatever links are on the way.
 
     Raises:
-        OSError: With EXDEV, where it leads out of the folder.
+        OSError: EXDEV: the path leads out of the folder.
     """
     how = _How(flags | os.O_CLOEXEC, mode, _BENEATH | _NO_MAGIC)
     for _attempt in range(64):
@@ -77,20 +77,20 @@ def open_root(path: str) -> int:
     """Open a folder by its path, to be walked, whatever its rights; a link is not followed.
 
     Raises:
-        OSError: There is none.
+        OSError: There is no such folder.
     """
     return os.open(path, _PLACE | os.O_DIRECTORY)
 
 
 class Loan:
-    """A right that the owner took from itself, given back while something is read."""
+    """A right that the owner took from itself, lent while something is read."""
 
     def __init__(self, before: int, meanwhile: int) -> None:
         self.before = before
         self._meanwhile = meanwhile
 
     def take_back(self, fd: int) -> None:
-        """Set what was before, unless somebody has set something else since."""
+        """Restore the rights from before, unless somebody has set others since."""
         try:
             if stat.S_IMODE(os.fstat(fd).st_mode) == self._meanwhile:
                 os.chmod(f"/proc/self/fd/{fd}", self.before)
@@ -99,7 +99,7 @@ class Loan:
 
 
 def _lend(place: int, needed: int) -> Loan | None:
-    """See to it that its owner may do something with a thing; None where it may."""
+    """Give the owner the rights that it lacks for a thing; None if it has them."""
     mode = stat.S_IMODE(os.fstat(place).st_mode)
     if mode & needed == needed:
         return None
@@ -109,15 +109,15 @@ def _lend(place: int, needed: int) -> Loan | None:
 
 
 def open_folder(name: str, folder: int, needed: int = ENTER) -> tuple[int, Loan | None]:
-    """Open a folder in another one to be read and gone through, and lend the rights that takes.
+    """Open a folder in another one to read and to walk it, and lend the needed rights.
 
     Args:
         name: One name; a link is not followed.
-        folder: What it is in, open in any way.
+        folder: The folder above, open in any way.
         needed: The owner's rights that are needed.
 
     Returns:
-        Its descriptor, and what was lent, if anything.
+        Its descriptor, and the loan, if any.
 
     Raises:
         OSError: It cannot be opened.
@@ -135,10 +135,10 @@ def open_folder(name: str, folder: int, needed: int = ENTER) -> tuple[int, Loan 
 
 
 def open_file(name: str, folder: int) -> tuple[int, Loan | None]:
-    """Open a regular file to be read.
+    """Open a regular file to read it, and lend the right if needed.
 
     Raises:
-        OSError: It cannot be; ELOOP where it is something else by now.
+        OSError: It cannot be opened; ELOOP if it is something else by now.
     """
     try:
         fd, lent = os.open(name, _FILE, dir_fd=folder), None
@@ -162,7 +162,7 @@ def _open_lent(name: str, folder: int) -> tuple[int, Loan | None]:
 
 
 def as_it_was(info: os.stat_result, lent: Loan | None) -> os.stat_result:
-    """What is written about a thing, with the rights that it had before some were lent."""
+    """Return the metadata of a thing with the rights from before a loan."""
     if lent is None:
         return info
     mode = stat.S_IFMT(info.st_mode) | lent.before
@@ -172,20 +172,20 @@ def as_it_was(info: os.stat_result, lent: Loan | None) -> os.stat_result:
 
 
 def identity(fd: int) -> tuple[int, int]:
-    """What tells an open thing from every other one, whatever it is called."""
+    """Return the identity of an open thing, which does not depend on its name."""
     info = os.fstat(fd)
     return info.st_dev, info.st_ino
 
 
 class Descent:
-    """Where one is beneath a folder, going from place to place by the names on the way.
+    """A position beneath a folder, which moves from place to place name by name.
 
-    Folders on the way are made where they are not there. No link is followed. Going to a place
-    near the last one takes no more than the names between them; one descriptor is open.
+    Missing folders on the way are made. No link is followed. A move costs only the names between
+    the two places. One descriptor is open.
 
     Args:
         root: The folder, open in any way; it stays open.
-        leave: Called with each folder that is left upwards, open, and its path.
+        leave: A function for each folder that is left upwards: the open folder and its path.
     """
 
     def __init__(
@@ -198,10 +198,10 @@ class Descent:
         self.fd = os.open(".", FOLDER, dir_fd=root)
 
     def go(self, names: Sequence[str]) -> int:
-        """Go to the folder of these names, from the root on; return it, open until the next call.
+        """Go to the folder of these names from the root; return it, open until the next call.
 
         Raises:
-            OSError: One on the way is not a folder, or is not beneath any more.
+            OSError: Something on the way is not a folder, or is not beneath any more.
         """
         same = 0
         while same < min(len(self._names), len(names)) and self._names[same] == names[same]:
@@ -213,7 +213,7 @@ class Descent:
         return self.fd
 
     def close(self) -> None:
-        """Go up to the root, and close. It may be called twice."""
+        """Go up to the root, and close. A second call does nothing."""
         if self.fd < 0:
             return
         try:
@@ -252,7 +252,7 @@ class Descent:
 
 
 def remove_all(root: int) -> None:
-    """Remove what is in a folder, however deep and whatever its rights; mounts stay.
+    """Remove the content of a folder, however deep and whatever its rights; mounts stay.
 
     Raises:
         OSError: Something cannot be removed; the rest may be gone.
@@ -290,7 +290,7 @@ def remove_all(root: int) -> None:
 
 
 def _clear(folder: int, device: int) -> list[str]:
-    """Remove what is not a folder; return those that are, but for mounts."""
+    """Remove everything but folders; return the folders, without mounts."""
     with os.scandir(folder) as found:
         entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
     folders: list[str] = []

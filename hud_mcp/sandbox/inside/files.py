@@ -12,11 +12,11 @@ from .beneath import open_beneath
 __all__ = ["Files", "Reply"]
 
 Reply = tuple[dict[str, Any], list[int]]
-"""What a request gives: fields, and descriptors beside them."""
+"""The reply to a request: fields, and descriptors beside them."""
 
 
 class Files:
-    """What may be done with the files of a folder.
+    """The operations on the files of a folder.
 
     Args:
         root: The folder, open.
@@ -37,7 +37,7 @@ class Files:
         return {}, [fd]
 
     def stat(self, *, path: str, follow: bool = True) -> Reply:
-        """What a path is."""
+        """Return the metadata of a path."""
         fd = open_beneath(self._root, path, os.O_PATH | (0 if follow else os.O_NOFOLLOW))
         try:
             return {"stat": _row(os.fstat(fd))}, []
@@ -45,11 +45,11 @@ class Files:
             os.close(fd)
 
     def statvfs(self) -> Reply:
-        """How large the file system is, and how much of it is free."""
+        """Return the size of the file system and its free space."""
         return {"statvfs": list(os.fstatvfs(self._root))[:10]}, []
 
     def entries(self, *, path: str, limit: int) -> Reply:
-        """What a folder has in it, sorted; at most so many."""
+        """Return the first entries of a folder by name, and the number of all its names."""
         fd = open_beneath(self._root, path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             names = sorted(os.listdir(fd))
@@ -65,7 +65,7 @@ class Files:
             os.close(fd)
 
     def change(self, *, how: str, path: str, other: str = "", mode: int = 0o755) -> Reply:
-        """Make, remove, rename or read what a path itself names, not what it links to."""
+        """Make, remove, rename or read a path itself, not the target of a link."""
         folder, name = self._parent(path)
         try:
             if how == "mkdir":
@@ -92,7 +92,7 @@ class Files:
         times: list[float] | None = None,
         size: int | None = None,
     ) -> Reply:
-        """Change what is written about a file, or cut it."""
+        """Change the metadata of a file, or its size."""
         if size is not None:
             fd = open_beneath(self._root, path, os.O_WRONLY | os.O_NONBLOCK)
             try:

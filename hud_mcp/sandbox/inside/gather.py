@@ -202,7 +202,7 @@ class _Gathering:
 
 
 class _Sized:
-    """So many bytes of a file, and zeros where it has become shorter."""
+    """The first bytes of a file. Zeros follow if the file has become shorter."""
 
     def __init__(self, file: io.BufferedReader, size: int) -> None:
         self._file = file

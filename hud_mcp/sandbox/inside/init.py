@@ -31,7 +31,7 @@ _MOST_FDS = 16
 _NEED_FOLDER = frozenset(
     {"open_file", "stat", "entries", "change", "adjust", "gather", "pack", "scan"}
 )
-"""What needs the folder; a command may begin elsewhere too, and put the folder back."""
+"""The operations that need the folder. A command may begin elsewhere, and put it back."""
 _MOST_TOLD = 50
 _MOST_TOLD_CHARS = 300
 
@@ -245,14 +245,14 @@ class Init:
 
 
 def _told(skips: list[Skip]) -> bytes:
-    """What a tar does not have, as JSON; of much, the beginning, what is lost first."""
+    """Return the first omissions of a tar as JSON; lost content comes first."""
     skips.sort(key=lambda skip: not skip.lost)
     rows = [[skip.path[:_MOST_TOLD_CHARS], skip.why, skip.lost] for skip in skips[:_MOST_TOLD]]
     return json.dumps({"skipped": rows, "count": len(skips)}).encode()
 
 
 def _ignore(_number: int, _frame: object) -> None:
-    """A signal that only wakes: what is ignored by default would not."""
+    """Do nothing: the signal is to wake the process, and an ignored one would not."""
 
 
 def main() -> None:

@@ -24,11 +24,11 @@ __all__ = ["Processes"]
 
 
 _HOLD_S = 8.0
-"""How long processes may take to stop; the host waits longer for a reply."""
+"""The longest time for processes to stop. The host waits longer for a reply."""
 
 
 _ROUNDS = 25
-"""How often a process is seen inside the kernel before it counts as stopped."""
+"""The number of times that a process is seen in the kernel before it counts as stopped."""
 
 
 class Processes:
@@ -331,14 +331,14 @@ class Processes:
                 self._reasons[pid] = said or reason
 
     def _elsewhere(self) -> int:
-        """How many files and folders are in other writable places than the folder."""
+        """Return the number of files and folders in other writable places than the folder."""
         if not self._alone:
             return 0
         mounts = (os.statvfs(mount) for mount in self._mounts if mount != self._root_path)
         return sum(max(found.f_files - found.f_ffree - 1, 0) for found in mounts)
 
     def _disk(self) -> tuple[int, int]:
-        """Bytes and files in all writable places; only the folder's where it is the host's."""
+        """Return the bytes and files in all writable places; on the host, in the folder alone."""
         if not self._alone:
             return _tree_size(self._root)
         size = files = 0

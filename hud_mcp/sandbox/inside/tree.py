@@ -1,8 +1,8 @@
 """Walking a folder that somebody else may be changing: by descriptors, beneath it alone.
 
-No link is followed, wherever it is and whenever it was put there; no path is too long, as none
-is ever given to the system whole; a name may be any bytes. Where the owner took its own right to
-read something, the right is lent while it is read, and taken back.
+No link is followed, wherever it is and whenever it was put there. No path is too long, because
+none is ever given to the system whole. A name may be any bytes. If the owner took its own right
+to read something, the right is lent during the reading, and then taken back.
 
 `walk` reads; `descent` goes to a place by the names on the way, and `removal` empties. Names are
 `str`, as `os.fsdecode` gives them: what is not UTF-8 is in them as surrogates.
@@ -26,23 +26,23 @@ __all__ = ["Item", "Skip", "scan", "walk"]
 
 
 MOST_PATH_BYTES = 32 * 1024 * 1024
-"""Of all paths of one walk together: a folder in a folder in a folder … has a square of them."""
+"""The maximum of all paths of one walk together. It grows with the square of the depth."""
 _TRIES = 4
 _MOST_SWAPS = 100
-"""How often something in a folder may turn out to be a folder by now."""
+"""The number of times that something in a folder may turn out to be a folder by now."""
 _SWAPPED = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR, errno.EINVAL)
-"""What opening gives where a name has become that of something else."""
+"""The errors of opening a name that has become that of something else."""
 
 
 class Item(NamedTuple):
     """Something in a folder.
 
     Attributes:
-        path: From the folder on; empty for the folder itself, which comes first.
-        info: What is written about it, of the very thing that `fd` is.
-        fd: A file or folder, open to be read until the walk goes on; -1 for a link, and for a
-            file where none is opened.
-        target: What a link says; empty for anything else.
+        path: Its path from the folder on; empty for the folder itself, which comes first.
+        info: Its metadata, of the very thing that `fd` is.
+        fd: A file or folder, open for reading until the walk goes on; -1 for a link, and for
+            every file if the walk opens none.
+        target: The target of a link; empty for anything else.
     """
 
     path: str
@@ -55,9 +55,9 @@ class Skip(NamedTuple):
     """Something in a folder that a walk passes over.
 
     Attributes:
-        path: From the folder on.
-        why: What it is, or why it cannot be read.
-        lost: Whether content is missed by it. A socket and a pipe have none.
+        path: Its path from the folder on.
+        why: Its kind, or the reason that it cannot be read.
+        lost: Whether its content is lost. A socket and a pipe have no content.
     """
 
     path: str
@@ -77,18 +77,19 @@ def walk(
     leave_out: Callable[[str, bool], bool] = _nothing,
     most_path_bytes: int = MOST_PATH_BYTES,
 ) -> Generator[Item]:
-    """Everything in a folder: the folder, its files and links by name, then each of its folders.
+    """Yield a folder, its files and links by name, and then each of its folders likewise.
 
-    What is mounted in it is passed over, and what goes away meanwhile is left out. However deep
-    it is, few descriptors are open at once.
+    Mounts in it are passed over, and things that go away meanwhile are left out. Few descriptors
+    are open at once, however deep the folder is.
 
     Args:
         root: The folder, open in any way; it stays open.
-        skip: Takes what is passed over, and why.
-        opens: Whether files are opened to be read; where not, their `fd` is -1, and no right is
+        skip: A function for each thing that is passed over, with the reason.
+        opens: Whether files are opened for reading. If not, their `fd` is -1, and no right is
             lent: folders that cannot be read are skipped.
-        leave_out: Says of a name, and whether it is a folder's, that nothing of it is wanted.
-        most_path_bytes: What lies deeper once all paths have more bytes together is skipped.
+        leave_out: A function of a name, and of whether it is a folder's. It returns whether to
+            leave the thing out.
+        most_path_bytes: The maximum of all paths together; with more, the rest is skipped.
 
     Raises:
         OSError: The folder itself cannot be read.
@@ -103,7 +104,7 @@ def walk(
 
 
 class _Level:
-    """A folder on the way from the root to where a walk is."""
+    """A folder on the way from the root to the position of a walk."""
 
     def __init__(self, name: str, info: os.stat_result, lent: Loan | None) -> None:
         self.name = name
@@ -146,12 +147,12 @@ class _Walk:
                 self._leave()
 
     def close(self) -> None:
-        """Take back what is lent on the way to where this is."""
+        """Take back the rights that are lent on the way to the position."""
         while self._levels:
             self._leave()
 
     def _into(self, name: str, fd: int, info: os.stat_result, lent: Loan | None) -> Generator[Item]:
-        """Go on in a folder: first with itself, then with all in it but its folders."""
+        """Enter a folder; yield it, and then everything in it but its folders."""
         self._here, before = fd, self._here
         if before >= 0:
             os.close(before)
@@ -189,7 +190,7 @@ class _Walk:
         yield from self._into(name, fd, info, lent)
 
     def _plain(self, name: str) -> Generator[Item]:
-        """What is not a folder; what it is may change meanwhile."""
+        """Yield something that is not a folder; its kind may change meanwhile."""
         path = self._path(name)
         if not self._has_room(path):
             return
@@ -216,7 +217,7 @@ class _Walk:
         self._skip(Skip(path, "it keeps changing", lost=True))
 
     def _look(self, name: str, path: str) -> tuple[Item, Loan | None] | None:
-        """A link, or a file, opened; None where it is neither, which is seen to."""
+        """Return a link, or a file, opened; note anything else, and return None."""
         info = os.stat(name, dir_fd=self._here, follow_symlinks=False)
         if info.st_dev != self._device:  # mounted there, as it will be another time
             return None
@@ -238,7 +239,7 @@ class _Walk:
         return Item(path, as_it_was(os.fstat(fd), lent), fd), lent
 
     def _leave(self) -> None:
-        """Go up by one folder; where it is not above any more, to the next one that is."""
+        """Go up to the next folder that is still in its place."""
         level = self._levels.pop()
         above = -1
         if self._levels and self._here >= 0:
@@ -266,7 +267,7 @@ class _Walk:
         return -1
 
     def _again(self) -> int:
-        """Open the last level by the names on the way to it; -1 where it is not there."""
+        """Open the last level by the names on the way to it; return -1 if it is not there."""
         fd = -1
         try:
             fd = os.open(".", FOLDER, dir_fd=self._root)
@@ -305,13 +306,13 @@ def _unreadable(exc: OSError) -> str:
 
 
 def scan(root: int, fd: int, *, leave_out: list[str], most: int) -> None:
-    """Write a line for each regular file: its path, its size, and when it changed, in ns.
+    """Write a line for each regular file: its path, its size, and its time of change in ns.
 
     Args:
         root: The folder, open in any way. No link in it is followed.
-        fd: Where to write.
-        leave_out: Patterns of names; one that ends with a slash is a folder's.
-        most: Of this many files.
+        fd: The descriptor to write to.
+        leave_out: Patterns of names. Those of folders end with a slash.
+        most: The maximum number of files.
 
     Raises:
         OSError: The folder cannot be read, or nobody reads what is written.

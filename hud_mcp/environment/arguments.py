@@ -187,7 +187,7 @@ class Arguments:
                 ) from None
 
     def _infer(self, parameter: inspect.Parameter) -> Any:
-        """The type of a parameter without an annotation: its default's, where that is simple."""
+        """Return the type of a parameter without annotation: its default's if simple, or any."""
         if parameter.default is parameter.empty:
             raise InvalidTemplate(
                 f"{self.where}: {self.noun}: the parameter {parameter.name!r} has no annotation; "

@@ -1,4 +1,4 @@
-"""The files that an environment is made of: found by reading its sources, and kept as they are."""
+"""The files of an environment: they are found in its sources, and frozen in a copy."""
 
 import ast
 import shutil
@@ -12,10 +12,9 @@ def freeze_folder(folder: Path, files: Iterable[Path], copy: Path) -> None:
     """Make a folder that looks like another one, in which some files do not change any more.
 
     Args:
-        folder: Where everything is.
-        files: Those of it that are copied, with the folders that they are in; what lies outside
-            of it is not.
-        copy: An empty one. What is not copied is a link there.
+        folder: The original folder.
+        files: The files to copy, with their folders. Files outside of the folder are not copied.
+        copy: An empty folder. Everything that is not copied becomes a link there.
     """
     top: set[str] = set()
     for file in files:
@@ -30,10 +29,9 @@ def freeze_folder(folder: Path, files: Iterable[Path], copy: Path) -> None:
 
 
 def imported_files(file: Path) -> set[Path]:
-    """A Python file, and those of its own folder that it imports, directly or by others.
+    """Return a Python file and the files of its folder that it imports, directly or indirectly.
 
-    What is imported under a computed name is not seen. A file that does not parse imports
-    nothing.
+    Imports under a computed name are not seen. A file that does not parse imports nothing.
     """
     root = file.parent
     found: set[Path] = set()
@@ -49,7 +47,7 @@ def imported_files(file: Path) -> set[Path]:
 
 
 def _imported_names(path: Path, root: Path) -> Iterator[str]:
-    """The dotted names that a file imports, absolute from the root."""
+    """Yield the dotted names that a file imports, absolute from the root."""
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):
@@ -66,7 +64,7 @@ def _imported_names(path: Path, root: Path) -> Iterator[str]:
 
 
 def _files_of(name: str, root: Path) -> Iterator[Path]:
-    """The files that importing a dotted name runs, where they are below the root."""
+    """Yield the files below the root that an import of a dotted name runs."""
     place = root
     for part in filter(None, name.split(".")):
         place = place / part

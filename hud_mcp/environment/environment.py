@@ -1,4 +1,4 @@
-"""An environment: a declaration of what an agent may do, and of what it is asked and graded on.
+"""An environment: the declaration of an agent's tools, its tasks, and their grading.
 
 Nothing runs until a session opens a world. The names are the HUD SDK's.
 """
@@ -236,10 +236,10 @@ class Environment(Declarations):
         )
 
     def gym(self, target: Any, **_options: Any) -> Any:
-        """Always raises: HUD attaches a simulator here, but this project declares worlds.
+        """Raise an error: HUD attaches a simulator here, but this project declares worlds.
 
         Raises:
-            InvalidEnvironment: Always; the text says what to write instead.
+            InvalidEnvironment: Always; the text gives the alternative.
         """
         shown = repr(target) if isinstance(target, str) else "…"
         raise InvalidEnvironment(
@@ -364,7 +364,7 @@ class Environment(Declarations):
         return {name: value for name, value in filled.items() if name in names}
 
     def manifest(self) -> dict[str, Any]:
-        """The facts for agents: identity, templates with their schemas, tools, capabilities."""
+        """Return the facts for agents: identity, templates with schemas, tools, capabilities."""
         return {
             "name": self.name,
             "version": self.version,
@@ -392,5 +392,5 @@ _declared: "WeakValueDictionary[str, Environment]" = WeakValueDictionary()
 
 
 def declared_environment(name: str) -> Environment | None:
-    """The environment of a name that this process declared last, while it is there; or None."""
+    """Return the environment of a name that this process declared last; None if it is gone."""
     return _declared.get(name)

@@ -317,10 +317,10 @@ class _Argument:
         )
 
     def read(self, given: Any, signature: str) -> Any:
-        """The argument as the function takes it.
+        """Return the argument in the form that the function takes.
 
         Raises:
-            InvalidTask: It is of the wrong kind.
+            InvalidTask: The argument is of the wrong kind.
         """
         try:
             return self.adapter.validate_json(orjson.dumps(given), strict=True)

@@ -17,10 +17,10 @@ class EmptyWorld(World):
     _closed = False  # of the class, as thousands of worlds are open and none has anything else
 
     async def act(self, action: Action) -> ActionEffect:
-        """Wait, which is all that can be done here.
+        """Wait; the world has no other action.
 
         Raises:
-            ActionFailed: It is another action. Nothing happened.
+            ActionFailed: The action is not a wait. Nothing happened.
             EnvironmentFailed: The world was closed.
         """
         self._check_open()
@@ -33,7 +33,7 @@ class EmptyWorld(World):
         return ActionEffect()
 
     async def observe(self, look: Look) -> Observation:  # noqa: ARG002  # there is nothing to see
-        """Return an empty observation, whatever was asked for.
+        """Return an empty observation for every look.
 
         Raises:
             EnvironmentFailed: The world was closed.
@@ -51,7 +51,7 @@ class EmptyWorld(World):
 
 
 class NoWorld(WorldSpec):
-    """Declares that an environment needs no world: questions, answers and `env.tool` only."""
+    """The declaration of an environment without a world: questions, answers and `env.tool`."""
 
     name = "none"
     is_destructive = False

@@ -97,10 +97,10 @@ class AnswerType:
 
 
 def type_schema(annotation: Any, *, where: str, noun: str) -> dict[str, Any] | None:
-    """The JSON schema of a type; None for none.
+    """Return the JSON schema of a type; None if no type is given.
 
     Raises:
-        InvalidTemplate: It has none; the text names the template's file and line.
+        InvalidTemplate: The type has no schema; the text names the template's file and line.
     """
     if annotation is None:
         return None

@@ -61,7 +61,7 @@ def read_file(path: Path, *, collections: tuple[type[Any], ...] = (list, tuple))
 
     Args:
         path: The file; or a folder with an `env.py`, else with files of JSON.
-        collections: What holds tasks in a Python file, beside its names.
+        collections: The classes of collections of tasks in a Python file.
 
     Raises:
         SourceNotFound: There is no such file.
@@ -78,17 +78,17 @@ def read_file(path: Path, *, collections: tuple[type[Any], ...] = (list, tuple))
 
 
 def task_files(folder: Path) -> list[Path]:
-    """The files of a folder that hold its tasks: its `env.py`, else its JSON, by name."""
+    """Return the files of a folder that hold its tasks: its `env.py`, else its JSON, by name."""
     if (folder / "env.py").is_file():
         return [folder / "env.py"]
     return sorted(p for p in folder.iterdir() if p.suffix in (".jsonl", ".json") and p.is_file())
 
 
 def _joined(folder: Path, parts: list[Rows]) -> Rows:
-    """The rows of several files as one set.
+    """Return the rows of several files as one set.
 
     Raises:
-        InvalidTask: Two have one id.
+        InvalidTask: Two rows have the same id.
     """
     tasks = [task for rows in parts for task in rows.tasks]
     places = [place for rows in parts for place in rows.places]
@@ -160,10 +160,13 @@ def read_row(raw: Any, where: str) -> Task:
 
 
 def hud_row(task: Task) -> dict[str, Any]:
-    """A task as a row of HUD's SDK: `env`, `id` (the template's), `args`, `slug`, and its own.
+    """Return a task as a row of HUD's SDK.
+
+    The row has `env`, `id` (the template's), `args`, `slug`, and the fields that only HUD's rows
+    have.
 
     Raises:
-        InvalidTask: It has a prompt and no template, which HUD's rows cannot say.
+        InvalidTask: It has a prompt and no template, which HUD's rows cannot express.
     """
     if task.prompt is not None:
         raise InvalidTask(
@@ -231,7 +234,7 @@ class _Found:
 
 
 def _told(exc: ValidationError) -> str:
-    """The first mistake of a row; a name that is none explains what is missing."""
+    """Return the first mistake of a row; an unknown name first, as it explains a missing one."""
     errors = exc.errors(include_url=False, include_input=False)
     first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
     path = ".".join(map(str, first["loc"]))
@@ -247,13 +250,13 @@ def _told(exc: ValidationError) -> str:
 
 
 def _fields_at(path: tuple[int | str, ...]) -> list[str]:
-    """The names of the fields of what a path into a row leads to."""
+    """Return the names of the fields at the end of a path into a row."""
     inside = path and path[0] == "validation"
     return list((Validation if inside else Task).model_fields)
 
 
 def _is_deeper(value: dict[Any, Any] | list[Any], most: int) -> bool:
-    """Whether values of JSON lie deeper in each other than so many levels. Without recursion."""
+    """Whether the nesting of JSON values exceeds a number of levels, without recursion."""
     level: list[Any] = [value]
     for _ in range(most):
         level = [each for outer in level for each in _inside(outer) if type(each) in _OUTER]
@@ -364,7 +367,7 @@ def _read_python(path: Path, collections: tuple[type[Any], ...]) -> Rows:
 def _tasks_of(
     name: str, value: Any, collections: tuple[type[Any], ...]
 ) -> Iterator[tuple[Task, str]]:
-    """The tasks of a module's public name, each with how it is reached."""
+    """Yield the tasks of a module's public name, each with its place in the module."""
     if isinstance(value, Task):
         yield value, name
     elif isinstance(value, collections):
@@ -374,7 +377,7 @@ def _tasks_of(
 
 
 def _assigned_lines(path: Path) -> dict[str, int]:
-    """The line on which each name of a file was assigned last."""
+    """Return the line on which each name of a file was assigned last."""
     found: dict[str, int] = {}
     for node in ast.parse(path.read_bytes()).body:
         targets = node.targets if isinstance(node, ast.Assign) else ()

@@ -210,7 +210,7 @@ class WorldSpec(ABC):
         """Open a world.
 
         Raises:
-            EnvironmentFailed: It cannot be opened; the text says why and what to do.
+            EnvironmentFailed: It cannot be opened; the text gives the reason and a remedy.
 
         If this call fails or is cancelled, it leaves nothing open.
         """
@@ -219,17 +219,17 @@ class WorldSpec(ABC):
         """Check for missing requirements, before anything is opened.
 
         Args:
-            folder: Where the environment's file is.
+            folder: The folder of the environment's file.
 
         Raises:
             InvalidEnvironment: A requirement is missing; the text names it.
         """
 
     def files(self, folder: Path) -> Iterable[Path]:  # noqa: ARG002  # for those that have some
-        """The files that the environment's digest covers beside its source.
+        """Return the files that the environment's digest covers beside its source.
 
         Args:
-            folder: Where the environment's file is.
+            folder: The folder of the environment's file.
         """
         return ()
 
@@ -240,7 +240,7 @@ class WorldSpec(ABC):
     def shares_setup(self, functions: "Sequence[Function]") -> bool:  # noqa: ARG002  # most do not
         """Whether runs of a group may share a setup that calls these functions.
 
-        Return True only if they change nothing else than `World.snapshot_setup` stores.
+        Return True only if they change nothing but the state that `World.snapshot_setup` stores.
         Opening a world and the functions must not depend on the session's seed.
         """
         return False

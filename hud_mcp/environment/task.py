@@ -226,7 +226,7 @@ class Task(Value):
         return hashlib.sha256(_canonical(_digested(row))).hexdigest()
 
     def asked(self, *, fixed: bool = True) -> str:
-        """The SHA-256 of the question, without the task's id and description: 64 hex digits.
+        """Return the SHA-256 of the question, without the task's id and description, in hex.
 
         Args:
             fixed: Whether to include its context and its seed.
@@ -259,7 +259,7 @@ class Task(Value):
 
 
 def default_task_id(template: str, args: dict[str, Any]) -> str:
-    """The id of a task that was given none: the template's, and a short hash of its arguments."""
+    """Return the default id of a task: the template's, and a short hash of its arguments."""
     if not args:
         return template
     raw = _canonical(args)
@@ -276,7 +276,7 @@ def _reader(*, from_json: bool) -> Callable[[Any], tuple[FunctionConfig, ...]]:
 
 
 def _prompt_row(row: dict[str, Any], *, from_json: bool) -> dict[str, Any]:
-    """A row with a prompt, with the names that follow from what it has."""
+    """Return a row with a prompt, completed by the names that follow from its fields."""
     if row.get("template") not in (None, "", PROMPT) or row.get("args"):
         given = "args" if row.get("args") else "template"
         raise ValueError(
@@ -296,10 +296,10 @@ def _prompt_row(row: dict[str, Any], *, from_json: bool) -> dict[str, Any]:
 
 
 def _custom_gym(row: Mapping[str, Any]) -> CustomGym:
-    """A gym as rows write it.
+    """Read a gym in the form of rows.
 
     Raises:
-        ValueError: Naming the field of it.
+        ValueError: A field of it is wrong; the text names it.
     """
     try:
         return CustomGym.model_validate(row)
@@ -312,7 +312,7 @@ def _custom_gym(row: Mapping[str, Any]) -> CustomGym:
 
 
 def _prompt_id(row: Mapping[str, Any], *, from_json: bool) -> str:
-    """The name of a prompt that was given none: a short hash of its row."""
+    """Return the default id of a prompt: a short hash of its row."""
     plain = dict(row)
     for name in _CALLS:
         try:
@@ -338,7 +338,7 @@ def _digested(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _canonical(value: Any) -> bytes:
-    """A value as JSON that is the same for equal values."""
+    """Return a value as JSON that is the same for equal values."""
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str)
     except TypeError:  # an integer beyond 64 bits, or half of a surrogate pair

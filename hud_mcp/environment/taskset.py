@@ -191,11 +191,11 @@ class Taskset(Sequence[Task]):
         Path(path).write_bytes(json_lines(task.row for task in self))
 
     def place_of(self, task_id: str) -> str | None:
-        """The file and line of a task; None if it was made in code."""
+        """Return the file and line of a task; None if it was made in code."""
         return self._places.get(task_id)
 
     def set_of(self, task_id: str) -> str:
-        """The name of a task's set before sets were joined; else this set's.
+        """Return the name of a task's set before sets were joined; else this set's.
 
         A row with a context, `task@context`, belongs to its task's set.
         """
@@ -230,7 +230,7 @@ class Taskset(Sequence[Task]):
     @overload
     def __getitem__(self, key: slice) -> "Taskset": ...
     def __getitem__(self, key: int | str | slice) -> "Task | Taskset":
-        """The task at a place or with an id, or a smaller set.
+        """Return the task at a place or with an id, or a smaller set.
 
         Raises:
             InvalidTask: No task has the id.
@@ -258,11 +258,11 @@ class Taskset(Sequence[Task]):
         return tuple(dict.fromkeys(task.env for task in self))
 
     def items(self) -> Iterator[tuple[str, Task]]:
-        """Each task's id with the task, in order."""
+        """Return each task's id with the task, in order."""
         return iter(self._tasks.items())
 
     def filter(self, wanted: str | Iterable[str] | Callable[[Task], bool]) -> "Taskset":
-        """The tasks that match, in their order.
+        """Return the tasks that match, in their order.
 
         Args:
             wanted: A predicate, ids, or one text. The text is a shell pattern or a part of the
@@ -272,7 +272,7 @@ class Taskset(Sequence[Task]):
         return self._smaller(task for task in self if matches(task))
 
     def exclude(self, unwanted: str | Iterable[str] | Callable[[Task], bool]) -> "Taskset":
-        """The tasks that do not match; `unwanted` is as for `filter`."""
+        """Return the tasks that do not match; `filter` explains the argument."""
         matches = _matcher(unwanted)
         return self._smaller(task for task in self if not matches(task))
 
@@ -303,7 +303,7 @@ class Taskset(Sequence[Task]):
         return _counted(self, "difficulty")
 
     def split(self, name: str) -> "Taskset":
-        """The tasks of one split, or of one difficulty: `train`, `hard`.
+        """Return the tasks of one split, or of one difficulty: `train`, `hard`.
 
         Raises:
             InvalidTask: No task has that split or difficulty. The error lists the existing ones.

@@ -21,7 +21,7 @@ __all__ = ["Oracle", "Template", "check_generator", "never_waits", "prompts_at_o
 
 TemplateFunction = Callable[..., AsyncGenerator[Any, Any]]
 Oracle = Callable[..., Awaitable[Any]]
-"""Solves a task through the same tools as any client: `async (agent, **arguments)`."""
+"""The solver of a task, through the same tools as any client: `async (agent, **arguments)`."""
 
 
 class Template:
@@ -34,7 +34,7 @@ class Template:
         description: One line for people.
         input: A type that describes the agent's input beside the prompt.
         returns: The type of the answer; the template then receives `Answer[T]`.
-        reward: When agents see the reward, instead of the server's policy.
+        reward: The policy for showing the reward to agents, instead of the server's.
 
     Attributes:
         prompts_at_once: Whether it certainly awaits nothing before its prompt.
@@ -106,7 +106,7 @@ class Template:
         )
 
     def oracle(self, function: Oracle) -> Oracle:
-        """Declare how the template's tasks are solved: `async (agent, **arguments)`.
+        """Declare the solver of the template's tasks: `async (agent, **arguments)`.
 
         It may take the context too, under the template's name for it.
 

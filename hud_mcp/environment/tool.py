@@ -88,7 +88,7 @@ class Tool:
         self.name = name
 
     async def call(self, args: Mapping[str, Any], world: Any) -> Any:
-        """Run it.
+        """Run the tool.
 
         Raises:
             InvalidTask: An argument is unknown, missing, or of the wrong kind; it did not run.
@@ -102,16 +102,16 @@ class Tool:
         world: Any,
         services: dict[str, SharedService],  # noqa: ARG002  # for tools that connect to something
     ) -> Any:
-        """Run it in a session.
+        """Run the tool in a session.
 
         Args:
             args: JSON arguments.
             world: The session's world.
-            services: What the tools of the session have opened, by name; each is closed with
-                the world.
+            services: The services that the session's tools have opened, by name. Each is closed
+                with the world.
 
         Raises:
-            InvalidTask: As for `call`.
+            InvalidTask: An argument is unknown, missing, or of the wrong kind; it did not run.
         """
         return await self.call(args, world)
 
@@ -122,7 +122,7 @@ _Function = Callable[..., Awaitable[ActionEffect | str | None]]
 class CustomActions(Mapping[str, Mapping[str, Any]]):
     """The custom actions of a kind of world: the JSON schema of each one's arguments, by name.
 
-    Made by `actions`.
+    `actions` makes it.
     """
 
     def __init__(self, functions: Mapping[str, _Function]) -> None:
@@ -217,7 +217,7 @@ class _CustomAction:
 
 
 def _without_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema of an argument that is left out in place of null: some hosts read no `anyOf`."""
+    """Return an argument's schema without null, because some hosts cannot read `anyOf`."""
     choices = cast("list[Mapping[str, Any]]", schema.get("anyOf", ()))
     others = [each for each in choices if each.get("type") != "null"]
     if len(others) != 1 or len(others) == len(choices):

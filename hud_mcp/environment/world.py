@@ -115,7 +115,7 @@ class World(ABC):
         """Return the present observation; change nothing.
 
         Args:
-            look: The parts to observe. `look.image` is only set where the spec has a
+            look: The parts to observe. `look.image` is only set if the spec has a
                 screen. The picture may exceed the budget; the session fits it.
 
         Raises:
@@ -183,15 +183,15 @@ class World(ABC):
     async def handle(self) -> bytes | None:
         """Return the world's address for other processes; None if it ends with this process.
 
-        Asked for once, at the prompt. Such a world lives outside of this process. Its setup is not
-        run again when its session is resumed: `Opening.handle` has these bytes then.
+        A session asks once, at the prompt. Such a world lives outside of this process. Its setup is
+        not run again when its session is resumed: `Opening.handle` has these bytes then.
         """
         return None
 
     async def is_dead(self) -> bool:
         """Find out whether only `close` may be called from now on. By default, look at it.
 
-        Asked when a grader failed, and when a snapshot did. Override it where `died` says it.
+        A session asks after a failure of a grader or a snapshot. Override it if `died` knows.
         """
         if self.died is not None:
             return True
@@ -204,7 +204,7 @@ class World(ABC):
     # Grading.
 
     async def stop_agent(self) -> None:  # noqa: B027  # most have nothing to stop
-        """Stop what the agent left running, when the answer is there. Files and the like stay.
+        """Stop the processes that the agent left, after its answer. Files and the like stay.
 
         Raises:
             ActionFailed: It cannot be stopped. The answer is taken in any case.
@@ -219,9 +219,9 @@ class World(ABC):
         args: Mapping[str, Any],
         context: Mapping[str, Any],
     ) -> AsyncGenerator[Any, Any]:
-        """Begin the session's template; nothing of it has run when this returns.
+        """Begin the session's template, but run nothing of it yet.
 
-        Override it where a template needs more than this process, such as a process of its own.
+        Override it if a template needs more than this process, such as a process of its own.
 
         Args:
             template: The template, as its environment declares it.
@@ -235,16 +235,16 @@ class World(ABC):
     # What people and agents are told of it.
 
     def explain(self, prompt: str = "") -> str:
-        """Return the rules and what actions mean; looks need not tell them after this.
+        """Return the rules and the meaning of actions; looks need not repeat them after this.
 
         Args:
-            prompt: What the agent was told already, and needs no second time.
+            prompt: The text that the agent has already, which needs no repetition.
         """
         del prompt
         return ""
 
     def screen_size(self) -> tuple[int, int] | None:
-        """Return width and height of its next picture, in pixels; None while that is unknown."""
+        """Return the width and height of its next picture, in pixels; None while unknown."""
         return None
 
     async def measure_screen(self) -> None:  # noqa: B027  # most have no screen
@@ -319,7 +319,7 @@ def as_world(opened: Any) -> World:
 current_world: ContextVar[Any] = ContextVar("current_world", default=None)
 """The world of the session whose template or function runs; None outside of sessions.
 
-It serves graders that are called without a world, as HUD's are."""
+It serves graders that are called without a world, such as HUD's."""
 
 
 class SharedService(Protocol):
@@ -357,7 +357,7 @@ class DirectSession(Protocol):
 
         Args:
             protocol: The protocol, such as `ssh/2`.
-            what: The use, as the record keeps it.
+            what: The use, in the form for the record.
 
         Raises:
             SessionBusy: It is being started.
@@ -370,13 +370,13 @@ class DirectSession(Protocol):
         """Return the world for looking at it. Acting in it needs `direct_access`.
 
         Raises:
-            SessionBusy, SessionEnded, AlreadyAnswered: As for `direct_access`.
+            SessionBusy, SessionEnded, AlreadyAnswered: See `direct_access`.
         """
         ...
 
 
 FindSession = Callable[[], Awaitable[DirectSession]]
-"""Returns the session of the task in progress; raises a `HudMcpError` if none is."""
+"""A function that returns the session of the task in progress; a `HudMcpError` if none is."""
 
 
 class EndpointAccess(Protocol):
@@ -404,12 +404,12 @@ class Endpoint(Protocol):
         """Check that it can open here, before anything does.
 
         Raises:
-            HudMcpError: It cannot; the text says what to do.
+            HudMcpError: It cannot open; the text gives a remedy.
         """
         ...
 
     async def open(self) -> None:
-        """Listen. Called once, when the first peer says hello."""
+        """Listen. It is called once, when the first peer says hello."""
         ...
 
     @property
@@ -421,7 +421,7 @@ class Endpoint(Protocol):
         """Admit a session.
 
         Args:
-            find_session: Called at each use. The agent reads the text of its errors.
+            find_session: A function to call at each use. The agent reads the text of its errors.
         """
         ...
 
@@ -431,7 +431,7 @@ class Endpoint(Protocol):
 
 
 class Publish(Protocol):
-    """Makes the endpoint of a kind of world, for one channel."""
+    """The maker of the endpoint of a kind of world, for one channel."""
 
     def __call__(self, world: Any, environment: str, /) -> Endpoint | None:
         """Make the endpoint; return None if such a spec, or this machine, has none.

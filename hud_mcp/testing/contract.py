@@ -45,7 +45,7 @@ Check = Callable[[Any, Opening], Awaitable[None]]
 
 
 def _in_an_opening(check: Check) -> Callable[[Any], Awaitable[None]]:
-    """Make a test of a check: without arguments, in an opening of its own."""
+    """Make a test of a check: a method without arguments, with an opening of its own."""
 
     async def test(self: "WorldContract") -> None:
         async with self.an_opening() as opening:
@@ -389,7 +389,7 @@ async def _refuses_wrong(world: World, action: CustomAction, schema: Mapping[str
 
 
 class _Given(WorldContract):
-    """The contract of one spec, with samples that were given."""
+    """The contract of one spec, with given samples."""
 
     def __init__(
         self,
@@ -419,14 +419,14 @@ async def check_world(
 
     Args:
         spec: The declaration whose worlds are tested.
-        changing_actions: As `WorldContract.changing_actions`.
-        refused_actions: As `WorldContract.refused_actions`.
-        kept_actions: As `WorldContract.kept_actions`; the changing ones by default.
-        other_actions: As `WorldContract.other_actions`.
-        css_size: As `WorldContract.css_size`.
+        changing_actions: The result of `WorldContract.changing_actions`.
+        refused_actions: The result of `WorldContract.refused_actions`.
+        kept_actions: The result of `WorldContract.kept_actions`; the changing ones by default.
+        other_actions: The result of `WorldContract.other_actions`.
+        css_size: The result of `WorldContract.css_size`.
 
     Raises:
-        ContractBroken: Naming each check that failed, with what it claims and why it failed.
+        ContractBroken: A check failed. The text names each such check, with its claim and error.
     """
     kept = changing_actions if kept_actions is None else kept_actions
 

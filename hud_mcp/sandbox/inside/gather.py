@@ -1,10 +1,10 @@
 """Named outputs of a folder as a tar: files, folders and links, as data and nothing else.
 
-The folder is an agent's. Every name on the way is opened from the descriptor of the folder that it
-is in, and no link is followed, so what is read lies in the folder, whatever was put there. Nobody
-but this process should run meanwhile: what is read is then what was there all along.
+The folder is an agent's. Every name on the way is opened from the descriptor of its folder, and no
+link is followed. So everything read lies in the folder, whatever was put there. Only this process
+should run meanwhile: then the files cannot change during the reading.
 
-A link is written down, and `sift` decides which of them a grader sees.
+A link is written down, and `sift` decides which links a grader sees.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["FILES", "REPORT", "gather"]
 
 FILES = "f/"
-"""Before the path of each file."""
+"""The prefix of the path of each file."""
 REPORT = "report"
-"""The last member: what could not be taken, and why."""
+"""The last member: a list of everything that could not be taken, with reasons."""
 
 _PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_DEPTH = 200
@@ -38,17 +38,17 @@ _KEPT_MODE = 0o1777
 
 
 class _Stopped(Exception):
-    """There is more than may be taken."""
+    """The end of the gathering, because there is more than may be taken."""
 
 
 def gather(root: int, fd: int, wanted: Sequence[Sequence[str]], most: dict[str, int]) -> None:
-    """Write what is wanted to a descriptor.
+    """Write the wanted files and folders to a descriptor, as a tar.
 
     Args:
         root: The folder, open in any way.
-        fd: Where the tar goes.
-        wanted: Pairs of a path from the folder on, and the path that it gets. `.` is the folder.
-        most: `bytes` and `files`; with more, it stops and says so.
+        fd: The descriptor to write to.
+        wanted: Pairs of a path from the folder on and its path in the tar. `.` is the folder.
+        most: The bounds `bytes` and `files`; with more, the tar stops and says so.
     """
     out = os.fdopen(os.dup(fd), "wb")
     zipped = gzip.GzipFile(fileobj=out, mode="wb", compresslevel=1, mtime=0)
@@ -175,7 +175,7 @@ class _Gathering:
                 self._archive.addfile(info, _Sized(file, info.size))
 
     def _described(self, place: int, path: str) -> tarfile.TarInfo:
-        """The header of a thing, with the rights that it has before any are lent."""
+        """Return the header of a thing, with its rights from before any loan."""
         found = os.fstat(place)
         info = tarfile.TarInfo(FILES + path)
         info.mtime = int(found.st_mtime)

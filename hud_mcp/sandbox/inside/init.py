@@ -93,7 +93,7 @@ class Init:
                 return  # somebody else still writes there
 
     def _receive(self) -> bool:
-        """Read what has come, and answer every whole frame; False at the end."""
+        """Read the available bytes, and answer every whole frame; return False at the end."""
         try:
             data, ancillary, _flags, _address = self._control.recvmsg(
                 1 << 16, socket.CMSG_SPACE(_MOST_FDS * 4)
@@ -151,7 +151,7 @@ class Init:
             return  # the host is gone; the next read says so
 
     def _begin(self, *, root: str, mounts: list[str], keep: bool, limits: dict[str, int]) -> Reply:
-        """Take the limits, and see whether this place is fit to run in."""
+        """Take the limits, and check that commands can run in this place."""
         self._keep = keep
         self._folder = folder = os.open(root, os.O_PATH | os.O_DIRECTORY)
         os.close(open_beneath(folder, ".", os.O_PATH))
@@ -181,7 +181,7 @@ class Init:
         return {"port": listener.getsockname()[1]}, [listener.detach()]
 
     def pack(self, *, fds: list[int]) -> Reply:
-        """Write the folder as a tar to the first descriptor, and what is not in it to the other."""
+        """Write the folder as a tar to the first descriptor, and its omissions to the other."""
         out, report = fds
 
         def work() -> None:
@@ -200,11 +200,11 @@ class Init:
         return self._forked(work, fds)
 
     def scan(self, *, fds: list[int], leave_out: list[str], most: int) -> Reply:
-        """Write what lies in the folder to the descriptor given."""
+        """Write a list of the files in the folder to the descriptor given."""
         return self._forked(lambda: scan(self._folder, fds[0], leave_out=leave_out, most=most), fds)
 
     def unpack(self, *, fds: list[int], clear: bool) -> Reply:
-        """Read the folder from a tar, in place of what is in it where `clear` says so."""
+        """Read the folder from a tar; with `clear`, remove its content first."""
 
         def work() -> None:
             if clear:
@@ -219,12 +219,12 @@ class Init:
         return self._processes.fork(work, {*fds, self._folder})
 
     def _find_folder(self) -> None:
-        """See to it that the descriptor is the folder that is at its path: one may be made anew.
+        """Point the descriptor to the folder at its path, which may have been made anew.
 
-        In a sandbox, nobody can change that.
+        In a sandbox, nobody can replace the folder.
 
         Raises:
-            OSError: There is none; a link is none.
+            OSError: The path has no folder. A link does not count as one.
         """
         if os.getpid() == 1 or self._is_in_place():
             return

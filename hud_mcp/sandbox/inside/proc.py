@@ -1,4 +1,4 @@
-"""Reading /proc: who runs, whose child it is, and how much memory it holds."""
+"""The processes in /proc: their states, their parents, and their memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Row:
 
     Args:
         pid: Its number.
-        fields: What `/proc/PID/stat` says after the name.
+        fields: The fields of `/proc/PID/stat` after the name.
     """
 
     def __init__(self, pid: int, fields: list[str]) -> None:
@@ -40,7 +40,7 @@ class Row:
 
 
 def rows() -> list[Row]:
-    """Every process that lives."""
+    """Return every process that lives."""
     found: list[Row] = []
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -57,7 +57,7 @@ def rows() -> list[Row]:
 
 
 def descendants(every: list[Row], root: int) -> list[Row]:
-    """Those whose parent, or whose parent's parent and so on, is one process."""
+    """Return the children of a process, their children, and so on."""
     children: dict[int, list[Row]] = {}
     for each in every:
         children.setdefault(each.parent, []).append(each)
@@ -71,7 +71,7 @@ def descendants(every: list[Row], root: int) -> list[Row]:
 
 
 def kill(pid: int, number: int = signal.SIGKILL) -> None:
-    """Send a signal to what may have ended already."""
+    """Send a signal to a process that may have ended already."""
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
@@ -79,12 +79,12 @@ def kill(pid: int, number: int = signal.SIGKILL) -> None:
 
 
 def memory(pid: int) -> int:
-    """A process's own and shared memory, in bytes; files that it maps do not count."""
+    """Return a process's own and shared memory in bytes, without the files that it maps."""
     return _sum(f"/proc/{pid}/status", (b"RssAnon:", b"RssShmem:", b"VmSwap:"))
 
 
 def exact_memory(pid: int, otherwise: int) -> int:
-    """The same with shared pages divided among those who share them, which takes longer."""
+    """Return the same with shared pages divided among their users, which takes longer."""
     return (
         _sum(f"/proc/{pid}/smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:", b"SwapPss:")) or otherwise
     )
@@ -103,15 +103,17 @@ def _sum(path: str, names: tuple[bytes, ...]) -> int:
 
 
 def hide() -> None:
-    """Let nobody of the same user look into this process, or trace it; a new program can be again.
+    """Keep processes of the same user from looking into this process, or tracing it.
+
+    The effect ends if this process becomes a new program.
 
     Raises:
-        OSError: It cannot be done.
+        OSError: The kernel refuses it.
     """
     if _LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends, as process 1 is."""
+    """Become the parent of every descendant whose own parent ends, like process 1."""
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -39,7 +39,7 @@ class Processes:
         root_path: Its path.
         mounts: Every writable place.
         limits: `processes`, `memory`, `disk`, `files`, `open_files`.
-        told: Takes each event that the host is to know.
+        told: A function for each event that the host must know.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Processes:
         size: list[int] | None = None,
         fds: list[int] | None = None,
     ) -> Reply:
-        """Start a command in a session of its own: on the descriptors given, or on a terminal."""
+        """Start a command in its own session, on the given descriptors or a new terminal."""
         self.release()
         folder = self._enter(cwd)
         masters: list[int] = []
@@ -92,7 +92,7 @@ class Processes:
         return {"pid": pid}, masters
 
     def fork(self, work: Callable[[], None], keep: set[int]) -> Reply:
-        """Do some work of this program's own in a process of its own; its event tells the end."""
+        """Do some work of this program in a new process; an event tells the host its end."""
         pid = os.fork()
         if pid == 0:
             try:
@@ -123,14 +123,14 @@ class Processes:
         return {}, []
 
     def end(self) -> Reply:
-        """Kill everything that runs, until nothing does."""
+        """Kill everything that runs, until nothing runs."""
         self._end(self.others)
         return {}, []
 
     def hold(self) -> Reply:
-        """Stop everything that runs, until `release` or the next command; files stay as they are.
+        """Stop everything that runs, until `release` or the next command; files do not change.
 
-        What cannot be stopped is killed.
+        Processes that cannot be stopped are killed.
         """
         was, self._held = self._held, True
         until_s = time.monotonic() + _HOLD_S
@@ -138,7 +138,7 @@ class Processes:
         while running := [each for each in self._limited() if not each.stopped]:
             for each in running:
                 proc.kill(each.pid, signal.SIGSTOP)
-            # One that waits for its vfork's child, which is stopped, stops before it does more.
+            # A process that waits for its stopped vfork child stops before it does anything else.
             rounds = rounds + 1 if all(each.in_kernel for each in running) else 0
             if rounds > _ROUNDS:
                 break
@@ -149,7 +149,7 @@ class Processes:
         return {"was": was}, []
 
     def release(self) -> Reply:
-        """Let go on what `hold` has stopped."""
+        """Resume the processes that `hold` has stopped."""
         if self._held:
             self._held = False
             for each in self._limited():
@@ -157,7 +157,7 @@ class Processes:
         return {}, []
 
     def usage(self) -> Reply:
-        """Say what is in use now."""
+        """Return the resources that are in use now."""
         others = self.others()
         size, files = self._disk()
         memory = sum(proc.memory(each.pid) for each in others)
@@ -165,7 +165,7 @@ class Processes:
         return {**used, "elsewhere": self._elsewhere()}, []
 
     def reap(self) -> None:
-        """Take leave of those that have ended, and tell of those that the host started."""
+        """Collect ended processes, and tell the host the end of those that it started."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -180,7 +180,7 @@ class Processes:
                 self._told({"event": "exit", "pid": pid, "code": code, "reason": reason})
 
     def others(self) -> list[proc.Row]:
-        """Every process inside but this one: of the namespace, or of this one's descendants."""
+        """Return all other processes: of the namespace, or this one's descendants on the host."""
         every = proc.rows()
         if self._alone:
             return [each for each in every if each.pid != 1]
@@ -194,7 +194,7 @@ class Processes:
         return any(name.isdigit() and name != "1" for name in os.listdir("/proc"))
 
     def hold_limits(self) -> None:
-        """Enforce what no single call of the system does: sums over all processes."""
+        """Enforce the limits on sums over all processes, which no system call enforces."""
         others = self._limited()
         limits = self._limits
         if len(others) > limits["processes"]:
@@ -209,10 +209,10 @@ class Processes:
         self._files_seen = files
 
     def _enter(self, cwd: str | None) -> int:
-        """Open the folder that a command starts in; None is that of the whole system.
+        """Open the folder that a command starts in; None means the root folder.
 
         Raises:
-            OSError: It cannot be entered.
+            OSError: The folder cannot be entered.
         """
         if cwd is None:
             return os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -273,7 +273,7 @@ class Processes:
             resource.setrlimit(kind, (bound, bound))
 
     def _kill_tree(self, leader: int) -> None:
-        """Stop a command and what it started, so that none can start more, and kill them."""
+        """Stop a command and its descendants, so that none can start more, and kill them."""
         stopped: set[int] = set()
         for _attempt in range(20):
             every = self.others()
@@ -301,7 +301,7 @@ class Processes:
             del used[largest]
 
     def _limited(self) -> list[proc.Row]:
-        """Those that the limits are for: not this program's own forks, nor what they started."""
+        """Return the limited processes: all others but this program's own forks."""
         own = self._own
         return [each for each in self.others() if not {each.pid, each.session} & own]
 
@@ -310,7 +310,7 @@ class Processes:
         self._end(self._limited)
 
     def _end(self, which: Callable[[], list[proc.Row]]) -> None:
-        """Kill some processes, until there are none of them."""
+        """Kill some processes until none of them is left."""
         for _attempt in range(400):
             if self._alone and not self._own:
                 proc.kill(-1)

@@ -1,8 +1,8 @@
 """The arguments of a template or a tool: read from its signature, checked against its schema.
 
-A parameter annotated with the world's class receives the session's world, one annotated with
-`hud_mcp.Context` its context; neither is an argument. Arguments are JSON; they are checked
-strictly, so `"3"` is not an integer.
+A parameter annotated with the world's class receives the session's world. A parameter annotated
+with `hud_mcp.Context` receives its context. Neither is an argument. Arguments are JSON; they are
+checked strictly, so `"3"` is not an integer.
 """
 
 import inspect
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 class DataFileRef(BaseModel):
-    """A data file by its id; who runs the task puts it where the template looks."""
+    """A data file by its id. The runner of the task puts it at the template's place."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -132,7 +132,7 @@ class Arguments:
 
     @cached_property
     def reader(self) -> ObjectReader:
-        """Reads them as clients send them."""
+        """The reader of the arguments in the form that clients send."""
         return ObjectReader(self.schema)
 
     @property
@@ -141,10 +141,11 @@ class Arguments:
         return frozenset(self.schema.get("required", ()))
 
     def parse(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Check JSON arguments, and return what the function is to be called with.
+        """Check JSON arguments, and return the arguments for the call.
 
         Raises:
-            InvalidTask: Naming each wrong argument, what came, and what was expected.
+            InvalidTask: Arguments are wrong. The text names each with its value and the expected
+                kind.
         """
         if self._plain is not None and (found := self._plain.read(given)) is not None:
             return found
@@ -162,13 +163,13 @@ class Arguments:
         return {name: getattr(model, field) for name, field in self._fields.items()}
 
     def parse_text(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Read arguments that arrive as strings, as a prompt's do, into JSON arguments.
+        """Read arguments that arrive as strings, such as a prompt's, into JSON arguments.
 
-        A string of an argument that takes strings stays; another is read as JSON. Empty strings
+        A string for an argument that takes strings stays; any other is read as JSON. Empty strings
         of arguments that have a default count as absent.
 
         Raises:
-            InvalidTask: As `parse` does.
+            InvalidTask: Arguments are wrong; see `parse`.
         """
         optional = frozenset(self.names) - self.required
         kept = {n: text for n, text in given.items() if text != "" or n not in optional}

@@ -73,10 +73,10 @@ def check_hook(hook: Any, kind: str) -> None:
 
 
 def check_name(name: Any, where: str) -> None:
-    """Allow any line of text: HUD does, and MCP is given names that its hosts allow.
+    """Refuse a name that is not a line of text. HUD allows any line; MCP gets allowed names.
 
     Raises:
-        InvalidEnvironment: It is none, or too long for the record.
+        InvalidEnvironment: It is not a line of text, or too long for the record.
     """
     is_line = isinstance(name, str) and name == name.strip() and name.isprintable()
     if is_line and 0 < len(name) <= _NAME_CHARS:
@@ -91,7 +91,7 @@ def check_v5_keywords(given: Mapping[str, Any]) -> None:
     """Warn of keywords that HUD's environments took before version 6.
 
     Raises:
-        TypeError: One was never a keyword.
+        TypeError: A keyword was never one of HUD's.
     """
     unknown = sorted(set(given) - _V5_KEYWORDS)
     if unknown:  # as Python's own for a function without such a parameter
@@ -106,10 +106,10 @@ def check_v5_keywords(given: Mapping[str, Any]) -> None:
 
 
 def check_world(world: Any, where: str) -> None:
-    """Refuse what declares no world.
+    """Refuse an object that declares no world.
 
     Raises:
-        InvalidEnvironment: It is a class, or no declaration of a world.
+        InvalidEnvironment: It is a class, or not a declaration of a world.
     """
     if isinstance(world, type):
         raise InvalidEnvironment(
@@ -123,10 +123,10 @@ def check_world(world: Any, where: str) -> None:
 
 
 def check_needs(needs: Any, where: str) -> None:
-    """Refuse what does not say what a session needs.
+    """Refuse an object that does not declare the needs of a session.
 
     Raises:
-        InvalidEnvironment: It is something else.
+        InvalidEnvironment: It is of another type.
     """
     if needs is not None and not isinstance(needs, Needs):
         raise InvalidEnvironment(
@@ -135,7 +135,7 @@ def check_needs(needs: Any, where: str) -> None:
 
 
 def check_reward_policy(reward: str | None, where: str) -> None:
-    """Refuse what is not a reward policy.
+    """Refuse an unknown reward policy.
 
     Raises:
         InvalidEnvironment: There is no such policy.
@@ -218,7 +218,7 @@ class Declarations:
             description: One line for people; by default the docstring's first line.
             input: A type that describes the agent's input beside the prompt.
             returns: The type of the answer; the template then receives `Answer[T]`.
-            reward: When agents see the reward of its tasks: one of `REWARD_POLICIES`.
+            reward: The policy for showing the reward to agents: one of `REWARD_POLICIES`.
 
         Raises:
             InvalidTemplate: The function is not a valid template, or the id is taken. The text
@@ -258,11 +258,11 @@ class Declarations:
         Args:
             function: The function, if the decorator has no parentheses.
             name: The tool's name; the function's by default.
-            read_only: Tells clients that it changes nothing.
+            read_only: Whether clients learn that it changes nothing.
             replayable: Whether resuming a session may call it again after its server has ended.
                 Write False for effects outside the world, such as sent mail.
-            open_world: Tells clients whether it acts outside the server. By default the world
-                decides; a tool that is not replayable does.
+            open_world: Whether it acts outside the server, for clients. By default the world
+                decides; a tool that is not replayable acts outside.
 
         Raises:
             InvalidEnvironment: The function is not a valid tool, or the name is taken.
@@ -300,7 +300,7 @@ class Declarations:
         Args:
             function: The function, if the decorator has no parentheses.
             name: Its name in tasks; the function's name by default.
-            use: Which field of a task may name it: `setup`, `evaluate` or `both`.
+            use: The fields of a task that may name it: `setup`, `evaluate` or `both`.
             weak: A sentence that says how an agent can forge its result; None if it cannot.
 
         Raises:
@@ -321,9 +321,9 @@ class Declarations:
         return register if function is None else register(function)
 
     def offer(self, tool: Tool) -> None:
-        """Offer a tool that was made elsewhere, such as one of a server that it publishes.
+        """Offer a tool that was made elsewhere, such as a published server's.
 
-        One of the same name is replaced.
+        It replaces a tool of the same name.
         """
         self._tools[tool.name] = tool
 
@@ -331,7 +331,7 @@ class Declarations:
         """Return a template.
 
         Raises:
-            InvalidTask: There is none of that id.
+            InvalidTask: No template has that id.
         """
         if template_id not in self._templates:
             known = name_known(template_id, self._templates, what="It has")

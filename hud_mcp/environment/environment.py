@@ -48,14 +48,14 @@ class Environment(Declarations):
 
     Args:
         name: Its identity; a task names it.
-        version: For the manifest and the record.
+        version: Its version, for the manifest and the record.
         capabilities: Running services that the environment publishes to the agent.
         world: The kind of world that a session opens; none by default.
         contexts: Features in which tasks may differ, beside the world's own. A template reads both
             by a parameter annotated with `Context`.
-        reward: When agents see the reward, instead of the server's policy: one of
+        reward: The policy for showing the reward to agents, instead of the server's: one of
             `REWARD_POLICIES`.
-        context_selector: Picks the context of each task that sets none.
+        context_selector: The chooser of a context for each task that sets none.
         seed: The seed of tasks that set none; random for each task by default.
         needs: The resources that one session needs; by default those of its world.
         v5: Keywords of HUD's version 5 are ignored with a `DeprecationWarning`.
@@ -207,7 +207,7 @@ class Environment(Declarations):
         return hook
 
     def add_capability(self, capability: Capability) -> None:
-        """Publish a running service; it replaces one of the same name.
+        """Publish a running service; it replaces a service of the same name.
 
         Raises:
             InvalidEnvironment: It is not a capability.
@@ -224,7 +224,7 @@ class Environment(Declarations):
         """Return the capability that is published under a name.
 
         Raises:
-            CapabilityNotFound: There is none; this is a `KeyError` too.
+            CapabilityNotFound: No capability has this name; this is a `KeyError` too.
         """
         for each in self.capabilities:
             if each.name == name:
@@ -261,8 +261,8 @@ class Environment(Declarations):
         Args:
             root: The folder to begin with; the environment creates it if it is missing. `Workspace`
                 describes it and the other options.
-            name: The capability's.
-            options: Those of `Workspace`: HUD's own, and `allow`, `readonly`, `limits`,
+            name: The name of the capability.
+            options: The options of `Workspace`: HUD's own, and `allow`, `readonly`, `limits`,
                 `isolation`, `snapshot_bytes`, `follow_links`.
 
         Returns:
@@ -270,7 +270,7 @@ class Environment(Declarations):
 
         Raises:
             InvalidEnvironment: The environment has another world, or an option is wrong; the text
-                says what to use instead.
+                gives the alternative.
         """
         return service("Environment.workspace")(self, root, name=name, **options)
 
@@ -292,7 +292,7 @@ class Environment(Declarations):
     async def start(self) -> None:
         """Run the initialize hooks, in order, once.
 
-        Raises the exception of a hook; the next call begins with the first hook again.
+        An error of a hook is raised as is. The next call begins with the first hook again.
         """
         if self._started:
             return
@@ -317,7 +317,7 @@ class Environment(Declarations):
         Raises:
             InvalidTask: It names an unknown template, argument or function, or calls a function
                 with wrong arguments.
-            InvalidContext: Its context is not one of this environment's.
+            InvalidContext: Its context does not fit this environment.
         """
         self.context_space.fill(task.context)
         if task.prompt is None:
@@ -335,7 +335,7 @@ class Environment(Declarations):
 
         Args:
             task: A task that was bound.
-            witness: Knows the agent's actions, for functions that ask for them; or None.
+            witness: The observer of the agent, for functions that ask for its actions; or None.
 
         Raises:
             InvalidTask: There is no such template.

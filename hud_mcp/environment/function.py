@@ -1,9 +1,9 @@
 """A function that a task's `setup` and `evaluate` may name: registered, checked, then called.
 
-A function belongs to a kind of world or to an environment. A parameter that is annotated with
-the world's class receives the session's world, one annotated with `Answer` the submitted answer,
-one with `History` the actions that the agent performed, one with `Phase` whether it is called for
-`setup` or `evaluate`; the others are the call's arguments.
+A function belongs to a kind of world or to an environment. The annotation of a parameter decides
+its value. The world's class receives the session's world, `Answer` the submitted answer, and
+`History` the actions that the agent performed. `Phase` receives the calling field, `setup` or
+`evaluate`. The other parameters are the call's arguments.
 """
 
 import inspect
@@ -53,7 +53,7 @@ class History(tuple[Mapping[str, Any], ...]):  # noqa: SLOT001  # a tuple can ha
         actions: Iterable[Mapping[str, Any]] = (),
         targets: Iterable[str | None] = (),
     ) -> Self:
-        """Take the actions, and the targets of the first ones."""
+        """Make a history of actions; missing targets at the end become None."""
         made = super().__new__(cls, actions)
         known = tuple(targets)[: len(made)]
         made.targets = (*known, *(None for _ in range(len(made) - len(known))))
@@ -172,7 +172,7 @@ class Function:
 
     @property
     def looks_at_world(self) -> bool:
-        """Whether what it returns depends on more than the answer."""
+        """Whether its result depends on more than the answer."""
         return bool(self.world_types or self._histories)
 
     def may(self, phase: Phase) -> bool:
@@ -205,7 +205,7 @@ class Function:
             argument.read(given, self.signature)
 
     async def call(self, args: Sequence[Any], situation: Situation) -> Any:
-        """Call it.
+        """Call the function.
 
         Raises:
             InvalidTask: The arguments do not fit. It did not run.
@@ -275,7 +275,7 @@ class Function:
 
 
 class _Registered(Entries):
-    """The functions in plugins' tables: each entry refers to one, or to a grader of answers."""
+    """The functions in plugins' tables. Each entry refers to a function or a grader of answers."""
 
     def __getitem__(self, name: str) -> Function:
         return _made_of(name, super().__getitem__(name))
@@ -292,7 +292,7 @@ REGISTERED: Mapping[str, Function] = _Registered("functions")
 
 @dataclass(frozen=True)
 class _Argument:
-    """One parameter that a call's argument is for."""
+    """One parameter that takes an argument of the call."""
 
     name: str
     adapter: TypeAdapter[Any]

@@ -1,4 +1,4 @@
-"""Which gym a task wants, by the names of the HUD SDK."""
+"""The gyms that tasks name, in the terms of the HUD SDK."""
 
 import hashlib
 from pathlib import Path
@@ -16,7 +16,7 @@ _REMOTE = {
     "hud-ubuntu": "a desktop with Ubuntu",
     "docker": "a container that its taskset named",
 }
-"""Gyms that only HUD's cloud had, and what they were."""
+"""The gyms that only HUD's cloud had, each with a description."""
 
 
 class CustomGym(Value):

@@ -67,7 +67,7 @@ class AnswerType:
         self._type = None if annotation is None else TypeAdapter[Any](annotation)
 
     def read(self, raw: str) -> Any:
-        """Return what the template receives for a submitted answer: `Answer[T]` or the string."""
+        """Return the template's form of a submitted answer: `Answer[T]` or the string."""
         if self._type is None:
             return raw
         try:
@@ -80,7 +80,7 @@ class AnswerType:
             return Answer(content=raw, raw=raw, is_valid=False)
 
     def problem(self, raw: str) -> str | None:
-        """Say why a submitted answer does not have the declared type; None if it has."""
+        """Return the reason that an answer lacks the declared type; None if it has the type."""
         if self._type is None or self.read(raw).is_valid:
             return None
         kind = _JSON_KINDS.get((self.schema or {}).get("type", ""), "a value")
@@ -157,16 +157,16 @@ class Prompt:
 
 
 def read_prompt(value: Any, *, where: str) -> Prompt:
-    """Read what a template yielded first.
+    """Read the first value that a template yielded.
 
     Args:
         value: Text; a `Prompt`; a mapping with a `prompt`; or messages, each a text, or a mapping
-            or an object with a `role` and a `content`, as HUD's and MCP's messages have: a text,
-            a part, or a list of parts.
+            or an object with a `role` and a `content`, like HUD's and MCP's messages. The content
+            is a text, a part, or a list of parts.
         where: The template's file and line.
 
     Raises:
-        InvalidTemplate: It is none of these; the text names a role or a part that is unknown.
+        InvalidTemplate: The value is none of these; the text names an unknown role or part.
     """
     shown = repr(value)[:_SHOWN_CHARS]
     extra: dict[str, Any] = {}

@@ -125,8 +125,8 @@ def write_file(
     """Write `.jsonl` or `.json`, without fields that equal their defaults.
 
     Raises:
-        InvalidTask: The file's kind is another; or HUD has no row for a task, which is named.
-            Nothing was written.
+        InvalidTask: The file has another suffix; or HUD has no row for a task, which the text
+            names. Nothing was written.
     """
     if path.suffix not in (".json", ".jsonl"):
         raise InvalidTask(f"{path}: tasks are written to a .jsonl or a .json file.")
@@ -141,11 +141,11 @@ def read_row(raw: Any, where: str) -> Task:
     """Read a row that came from JSON.
 
     Args:
-        raw: It.
+        raw: The row.
         where: Its file and line, for the error.
 
     Raises:
-        InvalidTask: Naming the place and the field.
+        InvalidTask: The row is wrong; the text names the place and the field.
     """
     if not isinstance(raw, dict):
         raise InvalidTask(f"{where}: a task is an object, not {type(raw).__name__}.")
@@ -220,7 +220,7 @@ class _Found:
         """Take a task.
 
         Raises:
-            InvalidTask: Another one has its id.
+            InvalidTask: Another task has its id.
         """
         where = f"{self.path}:{line}"
         if task.id in self.lines:

@@ -68,7 +68,7 @@ class Shared:
         async with self._locks.setdefault(key, anyio.Lock()):
             if key not in self._services:
                 service = await open_service()
-                if self._closed:
+                if self._closed:  # during the opening: nobody else would close the service
                     await service.close()
                     raise RuntimeError("the server is shutting down")
                 self._services[key] = service

@@ -1,4 +1,4 @@
-"""One row of data: what is asked, in which environment, under which context and seed.
+"""One row of data: a question, its environment, its context, and its seed.
 
 A task has one of two shapes: a template of an environment with its arguments, or a prompt with
 the calls that set it up and grade it.
@@ -204,7 +204,7 @@ class Task(Value):
 
     @property
     def title(self) -> str:
-        """One line for people: its description, else how its prompt begins."""
+        """One line for people: its description, else the beginning of its prompt."""
         if self.description or not self.prompt:
             return self.description
         first = self.prompt.strip().partition("\n")[0]
@@ -212,7 +212,7 @@ class Task(Value):
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """Its arguments, or its calls and options, as people read them."""
+        """Its arguments, or its calls and options, for people."""
         if self.prompt is None:
             return self.args
         shown: dict[str, Any] = {n: [str(call) for call in getattr(self, n)] for n in _CALLS}
@@ -226,7 +226,7 @@ class Task(Value):
         return hashlib.sha256(_canonical(_digested(row))).hexdigest()
 
     def asked(self, *, fixed: bool = True) -> str:
-        """Return the SHA-256 of the question, without the task's id and description, in hex.
+        """Return the SHA-256 of the question without id and description: 64 hex digits.
 
         Args:
             fixed: Whether to include its context and its seed.

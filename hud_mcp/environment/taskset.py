@@ -32,7 +32,7 @@ class Taskset(Sequence[Task]):
         description: One line for people, or None.
 
     Raises:
-        InvalidTask: Two rows have one id, or one is not a task.
+        InvalidTask: Two rows have the same id, or a row is not a task.
     """
 
     upload = ReplacedCall(
@@ -120,8 +120,8 @@ class Taskset(Sequence[Task]):
     def from_file(cls, path: str | Path) -> "Taskset":
         """Read a file of tasks: `.json`, `.py`, or else JSON Lines; or a folder of such files.
 
-        A `.json` file is a list of rows, one row, or an object with `tasks`. Of a Python file,
-        its public tasks, tasksets and lists of tasks are taken, in order. Rows may be HUD's.
+        A `.json` file is a list of rows, one row, or an object with `tasks`. A Python file gives
+        its public tasks, tasksets and lists of tasks, in order. Rows may be HUD's.
 
         Raises:
             SourceNotFound: There is no such file.
@@ -332,8 +332,8 @@ class Taskset(Sequence[Task]):
         """Run an agent through the tasks. A run that fails is data, and raises nothing.
 
         Args:
-            agent: Called with each `Run`, in this process. It is trusted, and keeps no state
-                between runs.
+            agent: A function to call with each `Run`, in this process. It is trusted, and keeps
+                no state between runs.
             runtime: The place of the runs: `LocalRuntime()` (default), `SubprocessRuntime(…)` or
                 `Runtime(url)`.
             group: The number of runs of each task; by default the job's, else 1.

@@ -130,11 +130,11 @@ class Template:
         return function
 
     def read_answer(self, raw: str) -> Any:
-        """Return what the template receives for a submitted answer: `Answer[T]` or the string."""
+        """Return the template's form of a submitted answer: `Answer[T]` or the string."""
         return self._answers.read(raw)
 
     def answer_problem(self, raw: str) -> str | None:
-        """Say why a submitted answer does not have the declared type; None if it has."""
+        """Return the reason that an answer lacks the declared type; None if it has the type."""
         return self._answers.problem(raw)
 
     def run(
@@ -143,7 +143,7 @@ class Template:
         """Create the generator, and run nothing.
 
         Args:
-            args: JSON arguments, as a task holds them.
+            args: The JSON arguments of a task.
             world: The session's world, for the parameters that take it.
             context: The session's complete context. Each parameter that takes it gets a copy. Leave
                 it out if no parameter takes it.
@@ -166,7 +166,7 @@ class Template:
         """Run a generator of the template to its prompt.
 
         Raises:
-            InvalidTemplate: It has none.
+            InvalidTemplate: It ended without a prompt, or yielded something else.
         """
         try:
             value = await anext(running)

@@ -1,8 +1,8 @@
 """Tools of an environment, and custom actions of a world: an author's typed async functions.
 
 A tool stands beside the core tools. `actions(press, dim)` makes a table of custom actions, the
-`custom_actions` of a `WorldSpec`. Agents read both, and arguments are checked against what they
-have read.
+`custom_actions` of a `WorldSpec`. Agents read the schemas of both, and arguments are checked
+against these schemas.
 """
 
 import inspect
@@ -21,7 +21,7 @@ __all__ = ["CustomActions", "Tool", "actions"]
 
 
 _NAME = re.compile(r"[a-z0-9_]{1,40}")
-"""Hosts prefix a tool's name and cap the whole at 64 characters."""
+"""The form of a tool's name. Hosts prefix it and cap the whole at 64 characters."""
 
 
 class Tool:
@@ -84,7 +84,7 @@ class Tool:
             )
 
     def rename(self, name: str) -> None:
-        """Offer it under another name."""
+        """Offer the tool under another name."""
         self.name = name
 
     async def call(self, args: Mapping[str, Any], world: Any) -> Any:
@@ -145,7 +145,7 @@ class CustomActions(Mapping[str, Mapping[str, Any]]):
             action: The action, as the agent sent it.
 
         Returns:
-            What the function returned: an effect, the text of one, or None for an empty one.
+            The function's effect. A returned text becomes an effect, and None an empty one.
 
         Raises:
             ActionFailed: No action has this name, an argument is unknown, missing or of the wrong
@@ -237,8 +237,8 @@ def actions(*functions: _Function, **named: _Function) -> CustomActions:
     paragraph.
 
     Args:
-        functions: Async functions or methods, each named as its action is.
-        named: More of them, by the names of their actions.
+        functions: Async functions or methods, each with the name of its action.
+        named: Further functions or methods, by the names of their actions.
 
     Raises:
         InvalidEnvironment: A function is not async or has no parameters, or two have one name.

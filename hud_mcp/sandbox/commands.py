@@ -98,7 +98,7 @@ class Commands:
                 os.close(fd)
             raise
         finally:
-            for fd in (in_read, out_write, err_write):
+            for fd in (in_read, out_write, err_write):  # else the pipes would never end
                 os.close(fd)
         output = self._collect(out_read, process)
         errors = self._collect(err_read, process) if apart else None
@@ -161,6 +161,7 @@ class Commands:
             )
         )
         try:
+            # Shielded: the inside may start it all the same, and only its reply tells the pid.
             reply, fds = await asyncio.shield(asking)
         except asyncio.CancelledError:
             with anyio.CancelScope(shield=True):
@@ -224,7 +225,7 @@ class Commands:
             terminal: The host's side of its terminal, if it has one.
         """
         process = Process(pid, terminal)
-        if pid in self._gone:
+        if pid in self._gone:  # a short command may end before its start is noted here
             process.exited(*self._gone.pop(pid))
         else:
             self._running[pid] = process

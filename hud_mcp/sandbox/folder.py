@@ -234,6 +234,7 @@ class Folder:
         finally:
             os.close(write)
         process = self._commands.started(int(reply["pid"]))
+        # Twice the bytes: an output keeps half of them for the beginning, and here that is all.
         output = Output(
             read, kept_bytes=2 * most_bytes + 2, most_bytes=most_bytes, on_overflow=lambda: None
         )
@@ -245,7 +246,7 @@ class Folder:
                 code = await process.wait()
         finally:
             output.close()
-            if code is None:
+            if code is None:  # out of time, or cancelled: nothing else would end the work
                 with anyio.CancelScope(shield=True):
                     await self._commands.kill(process, "it took too long")
         if not self._commands.alive:

@@ -78,6 +78,7 @@ class Link:
             async with asyncio.timeout(_ANSWER_S):
                 # Copies: a cancelled caller closes its own, and their numbers are used again.
                 copies = [os.dup(fd) for fd in send]
+                # Shielded: half a frame would spoil every frame after it.
                 await asyncio.shield(self._send(json.dumps(frame).encode(), copies))
                 reply, fds = await future
         except TimeoutError:
@@ -102,7 +103,7 @@ class Link:
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(EnvironmentFailed("The sandbox has ended. Start a new task."))
-                future.exception()
+                future.exception()  # else asyncio logs the errors that nobody awaits
         while self._received:
             os.close(self._received.popleft())
         self._on_end()
@@ -112,7 +113,7 @@ class Link:
         data = memoryview(_LENGTH.pack(len(body)) + body)
         rights = struct.pack(f"{len(fds)}i", *fds)
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if fds else []
-        async with self._turn:
+        async with self._turn:  # frames of two senders must not mix
             try:
                 while data:
                     try:

@@ -158,7 +158,7 @@ class Sandbox(Commands):
         """
         found: list[int] = []
         try:
-            for name in ("user", "mnt"):
+            for name in ("user", "mnt"):  # the first gives the right to enter the second
                 path = f"/proc/{self.supervisor_pid}/ns/{name}"
                 if os.readlink(path) != os.readlink(f"/proc/self/ns/{name}"):  # noqa: PTH115  # no path of files
                     found.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))

@@ -240,6 +240,7 @@ class Processes:
             signal.set_wakeup_fd(-1)
             os.setsid()
             os.fchdir(folder)
+            # Copies above 16: a descriptor of 0 to 2 would be overwritten before its turn.
             safe = [fcntl.fcntl(fd, fcntl.F_DUPFD, 16) for fd in stdio]
             for target, fd in enumerate(safe):
                 os.dup2(fd, target)

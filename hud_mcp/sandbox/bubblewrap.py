@@ -1,8 +1,8 @@
-"""The command that makes a sandbox: what is seen inside, and what is not.
+"""The command that makes a sandbox, and decides which parts of the host are seen inside.
 
-Nothing of the host is writable inside, and nothing of it is seen but programs and libraries.
-What is written lies in file systems in memory of a bounded size, so there is no path on the
-host that an agent could have prepared for somebody else to follow. A server that is root
+Nothing of the host is writable inside, and only its programs and libraries are seen. Written files
+lie in file systems in memory of a bounded size. So no path on the host exists that an agent could
+have prepared for somebody else to follow. A server that is root
 makes sandboxes as nobody: root inside would be the host's root to every file that shows.
 """
 
@@ -147,7 +147,7 @@ class Launch:
         return str(fd)
 
     def close(self) -> None:
-        """Close what was opened for it, and remove what was made."""
+        """Close the descriptors, and remove the mount point."""
         if self.through is not None:  # what is mounted there elsewhere is seen by nobody any more
             self.through.rmdir()
             self.through = None
@@ -237,7 +237,7 @@ def find_bubblewrap() -> str:
     """Return the path of a bubblewrap that is new enough.
 
     Raises:
-        EnvironmentFailed: The machine has no such bubblewrap; the text says what to do.
+        EnvironmentFailed: The machine has no such bubblewrap; the text gives a remedy.
     """
     found = shutil.which("bwrap")
     if found is None:

@@ -1,7 +1,7 @@
 """A sandbox's files, from outside.
 
-Every path is looked up inside, beneath the folder; here only descriptors of regular files
-arrive, which are read and written as such.
+Every path is looked up inside, beneath the folder. Only descriptors of regular files arrive here,
+to be read and written.
 """
 
 import errno

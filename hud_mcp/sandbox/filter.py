@@ -1,8 +1,8 @@
 """The system calls that a sandbox refuses, as a program that the kernel runs at each of them.
 
 Namespaces do not hold everything: kernel keyrings, virtual machine sockets and memory files
-have none, and io_uring does work that no filter sees. What is refused here is refused to
-every process inside, whatever its user. Source: seccomp(2), and linux/filter.h.
+have none, and io_uring does work that no filter sees. The refusal holds for every process inside,
+whatever its user. Source: seccomp(2), and linux/filter.h.
 """
 
 import platform

@@ -1,8 +1,8 @@
 """The program that makes a sandbox's folder in a mount namespace, and then becomes bubblewrap.
 
-It is run as a script by the server's interpreter, before anything of the sandbox exists: its
-first argument is JSON, the rest is bubblewrap's command. What enters its namespaces later sees
-the machine as the server does, but for the folder, which is seen at each of the given places.
+The server's interpreter runs it as a script, before anything of the sandbox exists. Its first
+argument is JSON, and the rest is bubblewrap's command. A process that enters its namespaces later
+sees the machine like the server, with the folder at each of the given places.
 """
 
 import ctypes

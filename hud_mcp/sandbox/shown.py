@@ -1,6 +1,6 @@
-"""The folders of the machine that a sandbox shows, and what is covered in them.
+"""The folders of the machine that a sandbox shows, and the covers of hidden paths in them.
 
-Of /usr it shows where packages of a system install their programs, and nothing else: images of
+It shows only those folders of /usr in which packages of a system install their programs. Images of
 containers keep an application in /usr/src or /usr/local, and its files may tell the answers.
 """
 

@@ -107,7 +107,7 @@ class _Gathering:
                 self.missing[source] = "it is not there"
 
     def _add_folder(self, top: int, target: str) -> None:
-        """Add a folder and what is in it, whose folders wait for their turn, deepest first."""
+        """Add a folder and its content; folders in it wait for their turn, deepest first."""
         levels: list[tuple[int, str, list[str], ExitStack]] = []
         try:
             self._enter(levels, top, target)

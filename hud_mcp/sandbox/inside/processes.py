@@ -1,4 +1,4 @@
-"""The commands that run, what they started, and the limits on all of it."""
+"""The commands that run, their descendants, and the limits on all of them."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ none is ever given to the system whole. A name may be any bytes. If the owner to
 to read something, the right is lent during the reading, and then taken back.
 
 `walk` reads; `descent` goes to a place by the names on the way, and `removal` empties. Names are
-`str`, as `os.fsdecode` gives them: what is not UTF-8 is in them as surrogates.
+`str`, as `os.fsdecode` gives them: bytes that are not UTF-8 become surrogates.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def walk(
     Raises:
         OSError: The folder itself cannot be read.
 
-    Closing the generator early takes back what was lent.
+    An early close of the generator takes back the lent rights.
     """
     walker = _Walk(root, skip, leave_out, most_path_bytes, opens=opens)
     try:

@@ -1,4 +1,4 @@
-"""Declaring environments: `Environment`, what its templates take, and who sees their rewards.
+"""The declaration of environments: `Environment`, its templates' types, and reward policies.
 
 `Workspace` and the types of its options are HUD's, and a plugin has them.
 `hud_mcp.environment.server` serves an environment on the HUD control channel.

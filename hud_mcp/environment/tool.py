@@ -32,9 +32,9 @@ class Tool:
             receives the session's world, the others are JSON arguments.
         name: Its name; the function's by default.
         read_only: Whether it changes nothing.
-        replayable: Whether a second call with the same arguments, when a session is brought back
-            after its server has ended, does the same to a new world and nothing outside of it.
-            A session that called a tool without this is lost with its server.
+        replayable: Whether a second call with the same arguments does the same to a new world, and
+            nothing outside of it. Such calls bring a session back after its server has ended. A
+            session that called a tool without this is lost with its server.
         open_world: Whether it reaches beyond the server; hosts learn it. None takes the value of
             its environment's world, or true if it is not replayable.
 

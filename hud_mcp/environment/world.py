@@ -147,18 +147,18 @@ class World(ABC):
         return None
 
     async def restore(self, data: bytes) -> None:
-        """Take up what `snapshot` returned, here or in a process that has ended.
+        """Take up a snapshot, made here or in a process that has ended.
 
         The world was opened with the same context and seed, and the template's setup ran in it
-        again. Objects that the template got from the world stay the world's: what they hold
-        changes in place.
+        again. Objects that the template got from the world stay the world's, and their
+        content changes in place.
 
         Args:
-            data: The whole of what `snapshot` returned.
+            data: The complete bytes that `snapshot` returned.
 
         Raises:
-            EnvironmentFailed: It cannot be taken up; the text says why. Only `close` may be
-                called from now on.
+            EnvironmentFailed: The snapshot cannot be taken up; the text gives the reason. Only
+                `close` may be called from now on.
             NotImplementedError: The world has no snapshots.
 
         If this call is cancelled, only `close` may be called from now on.

@@ -1,7 +1,7 @@
 """The contract of a world as tests, for authors of worlds to run on their own.
 
-Derive a class of tests, override `make_spec`, and the samples where the world takes more than
-`wait`:
+Derive a class of tests, and override `make_spec`. Override the samples too if the world takes more
+than `wait`:
 
     from hud_mcp.testing import WorldContract
 
@@ -11,8 +11,8 @@ Derive a class of tests, override `make_spec`, and the samples where the world t
         def make_spec(cls) -> WorldSpec:
             return MyWorld()
 
-Each check is a sentence of the protocol. A world that fails one will surprise the session that
-it belongs to, or the person who reads the record. `check_world` makes all checks without pytest.
+Each check is a sentence of the protocol. A world that fails a check will surprise its session,
+or the person who reads the record. `check_world` makes all checks without pytest.
 """
 
 from hud_mcp.testing.checks import CALL_BOUND_S, ContractBroken

@@ -26,7 +26,7 @@ __all__ = ["Item", "Skip", "scan", "walk"]
 
 
 MOST_PATH_BYTES = 32 * 1024 * 1024
-"""The maximum of all paths of one walk together. It grows with the square of the depth."""
+"""The bound of all paths of one walk together: nested folders have a square of them."""
 _TRIES = 4
 _MOST_SWAPS = 100
 """The number of times that something in a folder may turn out to be a folder by now."""
@@ -89,7 +89,7 @@ def walk(
             lent: folders that cannot be read are skipped.
         leave_out: A function of a name, and of whether it is a folder's. It returns whether to
             leave the thing out.
-        most_path_bytes: The maximum of all paths together; with more, the rest is skipped.
+        most_path_bytes: The maximum bytes of all paths together; with more, the rest is skipped.
 
     Raises:
         OSError: The folder itself cannot be read.

@@ -156,10 +156,10 @@ def _several(given: Text | Iterable[Text]) -> Iterable[Text]:
 
 
 def _text(value: Any) -> str:
-    """A text, or a number as it is written.
+    """Return a text unchanged, or a number as it is written.
 
     Raises:
-        TypeError: It is neither.
+        TypeError: The value is neither.
     """
     if isinstance(value, str):
         return value
@@ -169,6 +169,9 @@ def _text(value: Any) -> str:
 
 
 def _pattern(wanted: str) -> "re.Pattern[str]":
-    """A text without its final stop and its quotes, which bound a word; a lone stop stays."""
+    """Return an expression for a text without its final stop and its quotes.
+
+    These bound a word. A lone stop stays.
+    """
     core = trimmed(wanted, ignore_case=True)
     return occurrence(core or wanted, whole_words=core not in ("", wanted))

@@ -24,7 +24,7 @@ __all__ = ["BashGrader", "Place", "runs_no_code"]
 
 
 Place = Literal["verifier", "session"]
-"""Where a session's command runs."""
+"""The place in which a session's command runs."""
 _BELIEVED = (
     "The command may run the agent's code, which can exit with 0 without the work: give `stdout`."
 )

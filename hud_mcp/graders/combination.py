@@ -27,7 +27,7 @@ __all__ = [
 
 
 _CLOSE = 0.01
-"""How far weights and sums may be from what they should be before an author is warned."""
+"""The largest difference of weights and sums from their rule without a warning to the author."""
 
 
 class EvaluationResult(BaseModel):
@@ -60,7 +60,7 @@ class EvaluationResult(BaseModel):
 
     @classmethod
     def from_float(cls, value: float) -> "EvaluationResult":
-        """A result that has only a reward."""
+        """Return a result that has only a reward."""
         return cls(reward=value)
 
     @model_validator(mode="after")
@@ -71,7 +71,7 @@ class EvaluationResult(BaseModel):
 
 
 def _doubts(reward: float, parts: "list[SubScore] | tuple[()]") -> list[str]:
-    """What an author may not have meant."""
+    """Return the warnings about a result that its author may not have meant."""
     if not parts:
         return []
     found: list[str] = []
@@ -104,7 +104,7 @@ class Before:
         self._then = _flatten(state)
 
     def changes(self, *, beside: Iterable[str] = ()) -> list[str]:
-        """The paths that differ now, such as `admin.tickets.T-2009.status`, in order.
+        """Return the paths that differ now, such as `admin.tickets.T-2009.status`, in order.
 
         Args:
             beside: Paths that the task asks to change, with everything below them. The row

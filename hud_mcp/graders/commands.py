@@ -27,27 +27,27 @@ __all__ = [
 
 
 class CommandEnd(Protocol):
-    """How a command ended in a world."""
+    """The end of a command in a world."""
 
     @property
     def exit_code(self) -> int:
-        """0 for success; 128 and the signal's number where one ended it."""
+        """The exit code: 0 for success, or 128 plus the number of the signal that ended it."""
         ...
 
     @property
     def output(self) -> str:
-        """What it wrote, on both streams."""
+        """The command's output on both streams."""
         ...
 
     @property
     def stopped(self) -> str | None:
-        """Why it was stopped from outside, or None."""
+        """The reason for a stop from outside, or None."""
         ...
 
 
 @runtime_checkable
 class RunsCommands(Protocol):
-    """A world with a shell, as this grader needs it."""
+    """A world with a shell, with the methods that this grader needs."""
 
     async def run(
         self,
@@ -66,40 +66,40 @@ class RunsCommands(Protocol):
 
 
 class CleanEnd(Protocol):
-    """How a command ended in a verifier."""
+    """The end of a command in a verifier."""
 
     @property
     def exit_code(self) -> int:
-        """0 for success; 128 and a signal's number where one ended it."""
+        """The exit code: 0 for success, or 128 plus the number of the signal that ended it."""
         ...
 
     @property
     def stdout(self) -> str:
-        """What it wrote."""
+        """The command's standard output."""
         ...
 
     @property
     def stderr(self) -> str:
-        """What it wrote as errors."""
+        """The command's standard error."""
         ...
 
     @property
     def stopped(self) -> str | None:
-        """Why it was stopped from outside, or None."""
+        """The reason for a stop from outside, or None."""
         ...
 
 
 class Clean(Protocol):
-    """A verifier, as this grader needs it."""
+    """A verifier, with the members that this grader needs."""
 
     @property
     def missing(self) -> Mapping[str, str]:
-        """Outputs that are not there."""
+        """The outputs that are not there."""
         ...
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """What was not copied."""
+        """The files that were not copied."""
         ...
 
     async def run(
@@ -125,12 +125,12 @@ class OpensVerifiers(Protocol):
         *,
         originals: Iterable[str] = (),
     ) -> AbstractAsyncContextManager[Clean]:
-        """Open one."""
+        """Open a verifier."""
         ...
 
 
 _SHOWN = 20
-"""Of what was not copied, the record has no more."""
+"""The most entries of a list of missing or left-out files in the record."""
 _WEAK = (
     "It ran in the agent's own sandbox, by whatever the agent left there: files, programs, "
     "and what still runs."
@@ -144,7 +144,7 @@ async def run_in_verifier(
     timeout_s: float,
     env: Mapping[str, str] | None,
 ) -> dict[str, Any]:
-    """Run a line of bash where the agent has not been, and tell how it ended."""
+    """Run a line of bash in a verifier, where the agent has not been, and return its end."""
     started = anyio.current_time()
     end = await clean.run(command, cwd=cwd, timeout_s=timeout_s, env=env)
     took_s = anyio.current_time() - started
@@ -161,10 +161,10 @@ async def run_in_verifier(
 async def run_in_session(
     world: RunsCommands, command: str, cwd: str, timeout_s: float, env: Mapping[str, str] | None
 ) -> dict[str, Any]:
-    """Run a line of bash in the world, and tell how it ended.
+    """Run a line of bash in the world, and return its end.
 
     Raises:
-        GraderFailed: It cannot run there.
+        GraderFailed: The command cannot run there.
         BrokenByAgent: The agent made that impossible.
     """
     started = anyio.current_time()
@@ -185,7 +185,6 @@ async def run_in_session(
 
 
 def _ended(exit_code: int, stopped: str | None, timeout_s: float, took_s: float) -> dict[str, Any]:
-    """What is told of an end in a sandbox."""
     timed_out = stopped is not None and (took_s >= timeout_s or "took longer" in stopped)
     return {
         "exit_code": None if stopped is not None else exit_code,
@@ -196,7 +195,7 @@ def _ended(exit_code: int, stopped: str | None, timeout_s: float, took_s: float)
 
 
 def _ends_of(text: str) -> str:
-    """The first half and the last of what the record keeps of a text."""
+    """Return the first half and the last of the part of a text that the record keeps."""
     kept = Excerpt(KEPT_BYTES)
     kept.add(text.encode("utf-8", "replace"))
     return kept.taken().decode("utf-8", "replace")
@@ -207,11 +206,11 @@ def _some(reasons: Mapping[str, str]) -> dict[str, str]:
 
 
 KEPT_BYTES = 64 * 1024
-"""Of each stream, the first half and the last."""
+"""The bytes of each stream in the record: the first half of them and the last."""
 _MOST_BYTES = 64 * 1024 * 1024
-"""What a command may write in all; with more it is stopped."""
+"""The most bytes that a command may write in all; with more it is stopped."""
 _END_S = 5.0
-"""How long a command that was killed may take to be gone."""
+"""The most seconds that a killed command may take to be gone."""
 _PASSED_ON = {
     "HOME",
     "LANG",
@@ -224,7 +223,7 @@ _PASSED_ON = {
     "TZ",
     "USER",
 }
-"""What a command outside of a sandbox gets of the server's environment, and each `LC_…`."""
+"""The variables of the server that a command outside of a sandbox gets, beside each `LC_…`."""
 
 
 async def run_on_server(
@@ -235,7 +234,7 @@ async def run_on_server(
     Args:
         command: The line.
         cwd: A folder of this machine; empty for the server's own.
-        timeout_s: Longer than this it may not take.
+        timeout_s: The time limit in seconds.
         env: More environment variables.
 
     Returns:
@@ -315,12 +314,12 @@ class _Running:
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended, as shells tell it; None while it runs."""
+        """The exit code, as shells report it; None while the command runs."""
         code = self._process.poll()
         return None if code is None else shell_status(code)
 
     async def wait(self) -> None:
-        """Wait for the end of the command, and of what it left behind, which is killed then."""
+        """Wait for the end of the command, then of its remaining processes, which are killed."""
         if self._process.returncode is not None:
             return
         if hasattr(os, "pidfd_open"):
@@ -333,13 +332,13 @@ class _Running:
         await anyio.to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
 
     def kill(self) -> None:
-        """End it, and everything that it has started. What it wrote until now is read."""
+        """End the command and everything that it has started. Its output until now is read."""
         self._end()
         self.out.drain()
         self.err.drain()
 
     def close(self) -> None:
-        """Let go of what is left of it."""
+        """Close both streams."""
         self.out.close()
         self.err.close()
 
@@ -355,5 +354,4 @@ class _Running:
 
 
 def _environment() -> dict[str, str]:
-    """What is passed on of the server's own environment."""
     return {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith("LC_")}

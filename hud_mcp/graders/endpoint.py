@@ -41,25 +41,25 @@ _PNG = b"\x89PNG"
 _REPLY_TOKENS = 4096
 
 _dialects: dict[tuple[str, str], tuple[str, ...]] = {}
-"""What an endpoint's model was found not to take, by address and model."""
+"""The parts of a request that an endpoint's model refused, by address and model."""
 
 
 class Unreadable(Exception):
-    """A reply came, and is none of a model; another one may be."""
+    """A reply that does not come from a model; another reply may."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a model is asked.
+    """A question to a model.
 
     Attributes:
         system: The rules.
         user: The case.
-        schema: Of the JSON object that it is to reply with; None for words of its own.
-        pictures: What it is to look at, PNG or JPEG, after the case.
-        after: What is said after the pictures.
-        reply_tokens: How long the reply may be.
-        seed: By which the model draws, where it takes one.
+        schema: The schema of the JSON object that the model replies with; None for free text.
+        pictures: PNG or JPEG pictures that follow the case.
+        after: The text after the pictures.
+        reply_tokens: The most tokens of the reply.
+        seed: The seed of the model's draws, if the model takes one.
     """
 
     system: str
@@ -73,13 +73,13 @@ class Question:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a model is asked.
+    """The address and the name of a model that answers questions.
 
     Attributes:
         url: The whole address.
-        model: Its name there.
+        model: The model's name there.
         speaks: The format of requests and replies.
-        key: Sent with each request; empty for none. It is in no error and no record.
+        key: The key of each request; empty for none. No error and no record has it.
     """
 
     url: str
@@ -89,14 +89,14 @@ class Endpoint:
 
     @property
     def shown_url(self) -> str:
-        """The address without what may be secret in it."""
+        """The address without its parts that may be secret."""
         parts = urlsplit(self.url)
         host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname
         port = f":{parts.port}" if parts.port else ""
         return f"{parts.scheme}://{host}{port}{parts.path}"
 
     def payload(self, question: Question) -> dict[str, Any]:
-        """The body of a request, with everything that makes replies steady and structured."""
+        """Return the body of a request, with all that makes replies steady and structured."""
         asked = {"role": "user", "content": _content(self.speaks, question)}
         body: dict[str, Any] = {
             "model": self.model,
@@ -237,18 +237,18 @@ def find_endpoint(
     speaks: Speaks | None = None,
     api_key_env: str | None = None,
 ) -> Endpoint:
-    """The endpoint that is meant, with its key out of the environment.
+    """Return the endpoint for these arguments, with its key from the environment.
 
     Args:
-        model: Its name; `HUD_MCP_JUDGE_MODEL` where it is empty.
-        base_url: Such as `http://127.0.0.1:8000/v1`. `HUD_MCP_JUDGE_URL` by default, and where
-            there is none Anthropic's for models called `claude…` and OpenAI's for others.
-        speaks: The format; what the address says by default, and `openai` where it says nothing.
+        model: The model's name; `HUD_MCP_JUDGE_MODEL` if it is empty.
+        base_url: An address such as `http://127.0.0.1:8000/v1`, by default `HUD_MCP_JUDGE_URL`.
+            Without either it is Anthropic's for models called `claude…` and OpenAI's for others.
+        speaks: The format; by default the address decides it, and `openai` is the rest.
         api_key_env: The variable that has the key: `HUD_MCP_JUDGE_API_KEY` by default, and for
             a provider's own address also `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`.
 
     Raises:
-        GraderFailed: No model is named, the address is none, or a key is missing.
+        GraderFailed: No model is named, the address is invalid, or a key is missing.
     """
     model = model or os.environ.get("HUD_MCP_JUDGE_MODEL", "")
     if not model:
@@ -274,7 +274,7 @@ def find_endpoint(
 
 
 def _content(speaks: Speaks, question: Question) -> str | list[dict[str, Any]]:
-    """What the model is shown: a text alone, or with pictures after it."""
+    """Return the message to the model: a text alone, or one with pictures after it."""
     if not question.pictures:
         return question.user + question.after
     parts: list[dict[str, Any]] = [{"type": "text", "text": question.user}]
@@ -293,7 +293,7 @@ def _content(speaks: Speaks, question: Question) -> str | list[dict[str, Any]]:
 
 
 def open_client() -> httpx.AsyncClient:
-    """What sends requests. Its caller closes it."""
+    """Return a client that sends requests. The caller closes it."""
     timeout = httpx.Timeout(_REQUEST_S)
     return httpx.AsyncClient(timeout=timeout, verify=_trusted(), follow_redirects=False)
 
@@ -332,7 +332,7 @@ _STRUCTURE = ("response_format", "tools", "tool_choice")
 
 
 def _next_adaptation(body: Mapping[str, Any], data: bytes) -> str | None:
-    """What to leave out of a request that was not understood, by what the server says of it."""
+    """Return the part to leave out of a refused request, by the server's words about it."""
     said = data.decode("utf-8", "replace")
     if "max_completion_tokens" in said and "max_tokens" in body:
         return "max_tokens"
@@ -352,7 +352,7 @@ def _adapted(body: dict[str, Any], without: list[str]) -> dict[str, Any]:
 
 
 def _retry_after(text: str) -> float:
-    """Seconds, of a number of them or of a date (RFC 9110, section 10.2.3)."""
+    """Return the seconds of a number or a date (RFC 9110, section 10.2.3)."""
     try:
         seconds = float(text)
     except ValueError:
@@ -364,10 +364,10 @@ def _retry_after(text: str) -> float:
 
 
 def _reply_of(speaks: Speaks, data: bytes) -> str:
-    """The text in a reply, or the arguments of its call as JSON.
+    """Return the text in a reply, or the arguments of its call as JSON.
 
     Raises:
-        Unreadable: It is not a reply of this format.
+        Unreadable: The data is not a reply of this format.
     """
     try:
         reply: Any = orjson.loads(data)

@@ -72,7 +72,7 @@ class Grader:
 
 
 def _kept(parameters: Mapping[str, Any], unrecorded: frozenset[str]) -> dict[str, Any]:
-    """What a grader was called with, as JSON that is not long."""
+    """Return the arguments of a grader as JSON, with long texts cut."""
     shown = {k: "(not recorded)" if k in unrecorded else v for k, v in parameters.items()}
     try:
         plain = to_jsonable_python(shown, fallback=str)

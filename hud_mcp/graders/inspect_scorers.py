@@ -33,12 +33,12 @@ _LETTERS = 26
 
 
 def letter_of(index: int) -> str:
-    """What stands before a choice: letters, then numbers from 1."""
+    """Return the mark before a choice: letters, then numbers from 1."""
     return chr(ord("A") + index) if index < _LETTERS else str(index - _LETTERS + 1)
 
 
 _EDGES = "!?:;()[]{}'\"`"
-"""What may stand at a number; signs of bounds and of roughness are no part of this."""
+"""The signs that may surround a number; those of bounds and of roughness do not belong here."""
 _MINUS, _PLUS = "-\u2212\ufe63\uff0d负負", "+\uff0b\ufe62正"
 _POINTS, _GROUPS = "\u066b\uff0e", ",\uff0c\ufe50、\u066c\u2007\u2008'\u2019\u02bc\uff07"
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
@@ -105,7 +105,7 @@ def _of_signs(text: str) -> float:
 
 
 def _raised(text: str) -> tuple[str, int | None]:
-    """What stands before a raised exponent, and the exponent."""
+    """Return the text before a raised exponent, and the exponent."""
     kept = text.rstrip(f" \t\n\u00a0\u202f\u2009{_GROUPS}")
     base = kept.rstrip("⁰¹²³⁴⁵⁶⁷⁸⁹")
     if len(base) == len(kept):
@@ -224,7 +224,7 @@ _WRAPPED = (
     (re.compile(r"\*\*\s*([A-Za-z\d](?:[A-Za-z\d ,]*[A-Za-z\d,])?)\s*\*\*"), r"\1"),
     (re.compile(r"(?i)(^|[:,])(\s*)\(([A-Za-z\d])\)(?=\s*(?:,|\.|\n|\Z))"), r"\1\2\3"),
 )
-"""What may stand around the letters of choices: LaTeX, bold type, brackets."""
+"""The marks that may surround the letters of choices: LaTeX, bold type, brackets."""
 _MANY_BLANKS = re.compile(r"(\s{4})\s+(\s{4})")
 _ANSWER_LINE = re.compile(r"(?im)^ANSWER\s*:\s*([A-Za-z\d ,]+)\s*(?:$|\n|\.)")
 _ANSWER = re.compile(r"(?i)ANSWER\s*:\s*([A-Za-z\d ,]+)(?:\W|$)")

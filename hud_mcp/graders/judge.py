@@ -96,10 +96,10 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 class VerdictCache:
-    """Verdicts by everything that was asked. The newest few thousand are in memory.
+    """A cache of verdicts by their whole questions. The newest few thousand are in memory.
 
     Args:
-        folder: Where they are kept for other processes too; None for nowhere.
+        folder: The folder that keeps them for other processes too; None for no folder.
     """
 
     _kept: ClassVar[OrderedDict[str, Verdict]] = OrderedDict()
@@ -109,11 +109,11 @@ class VerdictCache:
 
     @staticmethod
     def key(asked: Mapping[str, Any]) -> str:
-        """What stands for everything that was asked."""
+        """Return the key of a whole question."""
         return hashlib.sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     def get(self, key: str) -> Verdict | None:
-        """The verdict of before; None where there is none, or its file is damaged."""
+        """Return the earlier verdict; None if it is missing or its file is damaged."""
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]
@@ -194,8 +194,8 @@ class Criterion:
     """One thing to look for.
 
     Attributes:
-        requirement: What, in words.
-        weight: Of it among the others; a negative one makes it a mistake to avoid.
+        requirement: The requirement, in words.
+        weight: Its weight among the others; a negative one makes it a mistake to avoid.
     """
 
     requirement: str
@@ -203,7 +203,7 @@ class Criterion:
 
 
 class LLMJudgeGrader(Grader):
-    """How well an answer meets criteria, by a language model's judgement of each criterion.
+    """A grader by criteria: a language model judges an answer by each of them.
 
     The model may be any behind OpenAI's `/chat/completions` or Anthropic's `/v1/messages`. Keys
     come from the environment, and no record has them. A cache keeps verdicts, so the same question
@@ -241,8 +241,8 @@ class LLMJudgeGrader(Grader):
             model: Its name; `HUD_MCP_JUDGE_MODEL` by default.
             base_url: Such as `http://127.0.0.1:8000/v1`; `HUD_MCP_JUDGE_URL` by default, else
                 Anthropic's own for `claude…` and OpenAI's for other models.
-            speaks: `openai` or `anthropic`; by the address by default.
-            api_key_env: Which variable has the key: `HUD_MCP_JUDGE_API_KEY` by default, and for
+            speaks: `openai` or `anthropic`; by default the address decides.
+            api_key_env: The variable that has the key: `HUD_MCP_JUDGE_API_KEY` by default, and for
                 a provider's own address `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`.
             timeout_seconds: The time limit for everything.
             cache: Whether to use earlier verdicts.
@@ -301,7 +301,7 @@ class LLMJudgeGrader(Grader):
 
 @dataclass(frozen=True)
 class _Asking:
-    """How one grading asks."""
+    """The client, the model and the bounds of one grading."""
 
     client: httpx.AsyncClient
     endpoint: Endpoint
@@ -311,10 +311,12 @@ class _Asking:
     backoff_s: float
 
     async def verdict(self, question: Question) -> Verdict:
-        """The verdict of before, or that of a reply; one that cannot be read is asked for again.
+        """Return the earlier verdict, or that of a reply.
+
+        It asks once more after an unreadable reply.
 
         Raises:
-            GraderFailed: Neither time.
+            GraderFailed: Neither reply can be read.
         """
         endpoint = self.endpoint
         key = VerdictCache.key({"url": endpoint.url, **endpoint.payload(question)})
@@ -344,10 +346,10 @@ class _Asking:
 
 
 def _read_criteria(given: Iterable[Any] | None) -> list[Criterion]:
-    """The criteria.
+    """Return the criteria.
 
     Raises:
-        ValueError: There are none, or one is none; the text says which.
+        ValueError: There are none, or one is invalid; the text says which.
     """
     if isinstance(given, str):
         raise ValueError("LLMJudgeGrader takes a list of criteria, got one text. Put it in a list.")  # noqa: TRY004  # as for the others
@@ -373,10 +375,10 @@ def _read_criterion(index: int, given: Any) -> Criterion:
 
 
 def _question(criterion: Criterion, answer: str, asked: str) -> Question:
-    """What the judge is asked of one criterion.
+    """Return the question to the judge about one criterion.
 
-    The fence around the response is made of what it encloses: nobody can write a text that has
-    its own fence in it, and the same question is the same text.
+    The fence around the response is a digest of its content. Therefore nobody can write a text
+    that has its own fence in it, and the same question is the same text.
     """
     more = len(answer) - _MOST_ANSWER_CHARS
     if more > 0:

@@ -30,7 +30,7 @@ __all__ = [
 
 _MOST_DISTANCE_CHARS = 20_000
 _MOST_DIFF_CHARS = 1_000
-"""Beyond these, two texts are not compared sign by sign: the server waits meanwhile."""
+"""The longest texts that are compared sign by sign: the server waits meanwhile."""
 
 
 class MatchResult(Value):

@@ -18,9 +18,9 @@ from hud_mcp.graders.visible import unmarked, visible
 __all__ = ["read_number"]
 
 _AROUND_CHARS = 48
-"""How far to either side of a number its surroundings are read."""
+"""The characters to either side of a number that are read as its surroundings."""
 _MOST_NAMES = 500
-"""So many names with digits in them, such as `H2O`, may follow the number."""
+"""The most names with digits in them, such as `H2O`, that may follow the number."""
 
 _SCALES = {
     r"hundred": 1e2,
@@ -33,13 +33,13 @@ _SCALES = {
     r"billions?|mil{1,2}[ijy]?ard?(?:en|er|[seiy])?|bilh(?:ão|ões)|миллиард\w{0,2}|bn|mrd|mld": 1e9,
     r"trillions?|bill(?:ionen|ón|ones)|trilh(?:ão|ões)": 1e12,
 }
-"""What multiplies the number before it. Where languages differ, their spelling tells them apart."""
+"""The words that multiply the number before them. Spelling tells differing languages apart."""
 _SIGNS = {"十": 10, "百": 1e2, "千": 1e3, "万": 1e4, "萬": 1e4, "만": 1e4, "亿": 1e8, "億": 1e8,
           "억": 1e8}  # fmt: skip
 _AMOUNTS = {"K": 1e3, "M": 1e6, "m": 1e6, "mn": 1e6, "B": 1e9, "b": 1e9, "T": 1e12, "tn": 1e12}
-"""What multiplies an amount of money."""
+"""The abbreviations that multiply an amount of money."""
 _UNITS = re.compile(r" ?(?:m|b|T|tn)| K")
-"""Those of them that are a unit after any other number; the rest have two readings there."""
+"""The abbreviations that are a unit after any other number; the rest have two readings there."""
 
 _CODES = "EUR|USD|GBP|CHF|JPY|CNY|INR"
 _CURRENCY = f"(?:(?:[A-Z]{{1,3}})?[$\u00a2\u00a3\u00a4\u00a5\u0e3f\u20a0-\u20cf]|(?:{_CODES}))"
@@ -107,7 +107,7 @@ _INDIAN = re.compile(r"[1-9]\d?(?:,\d\d)+,\d{3}")
 
 
 def read_number(answer: Any) -> float | None:
-    """The last number of an answer, or None where there is none, or where it has two readings."""
+    """Return the last number of an answer; None if it is missing or has two readings."""
     if isinstance(answer, bool):
         return None
     if isinstance(answer, int | float):
@@ -127,7 +127,7 @@ def read_number(answer: Any) -> float | None:
 
 
 def _value(found: "re.Match[str]", after: str) -> float | None:
-    """The value of one written number; NaN where it is divided by 0."""
+    """Return the value of one written number; NaN for a division by 0."""
     size, scale = _size(found), _scale(found, after)
     signs = [each for each in (found["sign"], found["inner"]) if each]
     if size is None or scale is None or len(signs) > 1:
@@ -160,7 +160,7 @@ def _power(base: float, exponent: float) -> float:
 
 
 def _times_ten(run: str, ten: str | None) -> float:
-    """A decimal number times a power of ten, without the error of two roundings."""
+    """Return a decimal number times a power of ten, without the error of two roundings."""
     if ten is None:
         return float(run)
     if ten.lstrip("+-").isdigit() and "e" not in run.lower():
@@ -169,10 +169,10 @@ def _times_ten(run: str, ten: str | None) -> float:
 
 
 def _decimal(run: str) -> str | None:
-    """Digits with one kind of separator less, as Python reads them; None with two readings.
+    """Return the digits as Python reads them, without separators; None with two readings.
 
-    A single comma is that of thousands where three digits follow and a number may begin so; a
-    single point is that of decimals, wherever it stands.
+    A single comma separates thousands if three digits follow and a number may begin so. A
+    single point is always that of decimals.
     """
     run, mark, exponent = (
         re.split("([eE])", run, maxsplit=1) if re.search("[eE]", run) else (run, "", "")
@@ -197,7 +197,7 @@ def _is_grouped(run: str, mark: str) -> bool:
 
 
 def _scale(found: "re.Match[str]", after: str) -> float | None:
-    """What multiplies a number: words and signs behind it; None where they have two readings."""
+    """Return the factor of the words and signs behind a number; None with two readings."""
     factor = 1.0
     scale = found["scale"] or ""
     if scale and _WORD_AFTER.match(after):

@@ -1,7 +1,7 @@
-"""Regular expressions on an agent's text: an expression that never ends holds up nobody.
+"""Regular expressions on an agent's text. An expression that never ends holds up nobody.
 
 Python's own matcher cannot be interrupted, and some expressions take longer than the universe's
-age on a text that is made for it. So each search has a process of its own, which the kernel ends.
+age on a text that is made for it. Each search has a process of its own, which the kernel ends.
 """
 
 import json
@@ -18,9 +18,9 @@ from hud_mcp.errors import GraderFailed
 __all__ = ["Pattern", "search", "search_now"]
 
 _CPU_S = 2
-"""How long a search may compute."""
+"""The most seconds that a search may compute."""
 _WALL_S = 15.0
-"""How long it may take in all, where the machine is busy."""
+"""The most seconds that a search may take in all, for a busy machine."""
 _AT_ONCE = 4
 _SEARCH = f"""
 import json, re, sys
@@ -34,7 +34,7 @@ pattern, flags, text = json.load(sys.stdin)
 sys.stdout.write("found" if re.search(pattern, text, flags) else "absent")
 """
 _OUT_OF_TIME = {-24, -9}
-"""SIGXCPU, and what follows it."""
+"""The return codes of SIGXCPU, and of SIGKILL, which follows it."""
 
 _limiter = anyio.CapacityLimiter(_AT_ONCE)
 
@@ -43,13 +43,13 @@ def search_now(pattern: str, text: str, *, flags: int = 0) -> bool:
     """Whether an expression is found in a text.
 
     Args:
-        pattern: As `re.search` takes it; the author's.
-        text: Where it is looked for; the agent's.
-        flags: As `re.search` takes them.
+        pattern: The author's expression, in the form that `re.search` takes.
+        text: The agent's text.
+        flags: Flags of `re.search`.
 
     Raises:
-        ValueError: It is not a regular expression; the text says why.
-        GraderFailed: It was not found out within 2 s of computing.
+        ValueError: The pattern is not a regular expression; the text says why.
+        GraderFailed: The search did not end within 2 s of computing.
     """
     if (fault := _fault(pattern, flags)) is not None:
         raise ValueError(f"{pattern!r:.200} is not a regular expression: {fault}")
@@ -76,7 +76,7 @@ def search_now(pattern: str, text: str, *, flags: int = 0) -> bool:
 
 
 async def search(pattern: str, text: str, *, flags: int = 0) -> bool:
-    """As `search_now`, while others go on.
+    """Search as `search_now` does, while others go on.
 
     If this call is cancelled, the search ends by itself, by its bounds.
     """

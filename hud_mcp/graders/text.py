@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 Compat = Literal["strict", "hud"]
-"""Whose rule a grader follows: this package's, or that of HUD's function of the same name."""
+"""The rule of a grader: this package's, or that of HUD's function of the same name."""
 
 _HUD_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b", re.IGNORECASE)
@@ -196,7 +196,7 @@ def f1_score(answer: Any, reference: str, *, compat: Compat = "strict") -> float
 
 
 def occurrence(wanted: str, *, whole_words: bool) -> "re.Pattern[str]":
-    """An expression that finds a text, but not within a written number, which is another one.
+    """Return an expression that finds a text, but not within a written number, which differs.
 
     Args:
         wanted: What is looked for: not empty, and in the form of `one_line`.

@@ -56,13 +56,13 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str, *, ignore_case: bool) -> str:
-    """What is visible of a text, with one blank wherever there is spacing."""
+    """Return the visible part of a text, with one blank in place of each spacing."""
     line = " ".join(visible(text).split())
     return _compatible(line.casefold()) if ignore_case else line
 
 
 def trimmed(text: str, *, ignore_case: bool) -> str:
-    """A text in one line, without the quotes around it and the stops at its end, of any script.
+    """Return a text in one line, without the quotes around it and the stops of any script.
 
     A question mark is no stop: it makes a doubt of an answer.
     """
@@ -74,7 +74,7 @@ def trimmed(text: str, *, ignore_case: bool) -> str:
 
 
 def without_stops(text: str) -> str:
-    """A text with a blank in place of the punctuation of other scripts: stops, commas, brackets."""
+    """Return a text with blanks for other scripts' punctuation: stops, commas, brackets."""
     return text if text.isascii() else _signs().punctuation.sub(" ", text)
 
 
@@ -90,7 +90,7 @@ def _compatible(text: str) -> str:
 
 
 def _spelled(sign: "regex.Match[str]") -> str:
-    """A fraction of one sign on one line, apart from the digit before it."""
+    """Return a one-sign fraction on one line, apart from the digit before it."""
     return f"{' ' * bool(sign[1])}{_compatible(sign[2])}"
 
 

@@ -1,1 +1,1 @@
-"""Where tasks come from: rows in files, and tasksets by name."""
+"""The sources of tasks: rows in files, and tasksets by name."""

@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 SELECTORS = ("round-robin", "random", "static", "every")
-"""How tasks get contexts: in turn, drawn, all the first one, or each task every one."""
+"""The ways to spread contexts: in turn, drawn, the first for all, or every one for each task."""
 
 _SAMPLE = re.compile(r"sample:(?P<count>\d{1,6})(?::(?P<ranges>.+))?")
 
@@ -335,7 +335,11 @@ def _checked(
 
 
 def _scalar(feature: ContextFeature, text: str) -> Scalar:
-    """A value as it is written on a command line, of the feature's type."""
+    """Return the value of a text on a command line, in the feature's type.
+
+    Raises:
+        ValueError: The text is not a value of the feature.
+    """
     text = text.strip()
     if isinstance(feature.default, str):
         return text

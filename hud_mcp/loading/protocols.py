@@ -1,4 +1,4 @@
-"""How a benchmark's authors run it, and in what a job differs from that."""
+"""The protocols of benchmarks' authors, and a job's differences from them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,24 +23,24 @@ __all__ = [
 ]
 
 PROTOCOL = "protocol"
-"""Where a job's metadata says by whose protocol it was run."""
+"""The key of a job's metadata for the protocol that it follows."""
 
 TIMEOUT_S = 14_400.0
-"""For one run of a benchmark whose authors set no time: what hangs has to end."""
+"""The seconds for a run if a benchmark's authors set no time: a run that hangs has to end."""
 
 _OPENAI = "api.openai.com"
 
 
 @dataclass(frozen=True)
 class Conduct:
-    """How a job is run, as far as a protocol has a say in it.
+    """The settings of a job that a protocol has rules for.
 
     Attributes:
-        max_steps: Steps after which the agent is stopped; None for any number.
-        timeout_s: Seconds that its user allows a run; None where he says nothing.
-        contexts: What the rows are spread over, as it was written; or None.
-        judge: The model that judges, by the user's environment; empty for none.
-        judge_url: Its address, likewise.
+        max_steps: The steps after which the agent is stopped; None for any number.
+        timeout_s: The seconds that the user allows a run; None if the user sets none.
+        contexts: The contexts that the rows are spread over, in the user's words; or None.
+        judge: The model that judges, from the user's environment; empty for none.
+        judge_url: The address of that model, from the same place.
     """
 
     max_steps: int | None = None
@@ -51,7 +51,7 @@ class Conduct:
 
 
 class ProtocolRecord(Value):
-    """Of a job: whose protocol it follows, and in what it does not."""
+    """The protocol that a job follows, and the job's differences from it."""
 
     title: str = Field(description="The benchmark.")
     differences: tuple[str, ...] = Field(default=(), description="From what was published.")
@@ -64,16 +64,16 @@ class ProtocolRecord(Value):
 
 @dataclass(frozen=True)
 class Protocol:
-    """How the authors of a benchmark run it.
+    """The way in which the authors of a benchmark run it.
 
     Attributes:
         title: The benchmark.
-        graders: The functions of which one grades each row.
-        as_published: Makes a row as its authors put it of a row of ours.
-        max_steps: What an agent has; None where there is no limit.
-        rows: How many there are; None where that is not published openly.
-        parts: Those that there have to be rows of.
-        judge: The model that judges; empty where none does.
+        graders: The functions, one of which grades each row.
+        as_published: A function that makes the authors' form of a row from ours.
+        max_steps: The most steps of an agent; None for no limit.
+        rows: The number of rows; None if it is not published openly.
+        parts: The parts that a whole job has rows of.
+        judge: The model that judges; empty for none.
     """
 
     title: str
@@ -85,10 +85,10 @@ class Protocol:
     judge: str = ""
 
     def published(self, task: Task, conduct: Conduct) -> Task:
-        """A row as its authors put it: its wording, its window, its judge or its scorer.
+        """Return a row in its authors' form: its wording, its window, its judge or its scorer.
 
         Raises:
-            InvalidTask: It is not a row of this benchmark.
+            InvalidTask: The task is not a row of this benchmark.
         """
         names = [call.function for call in task.evaluate]
         if task.prompt is None or len(names) != 1 or names[0] not in self.graders:
@@ -99,12 +99,12 @@ class Protocol:
         return self.as_published(task, conduct)
 
     def record(self, tasks: Sequence[Task], conduct: Conduct, *, whole: int) -> ProtocolRecord:
-        """In what a job differs.
+        """Return the differences of a job from this protocol.
 
         Args:
-            tasks: What it runs.
-            conduct: How.
-            whole: How many rows its taskset has that run here.
+            tasks: The tasks of the job.
+            conduct: The settings of the job.
+            whole: The number of rows in its taskset that run here.
         """
         found = [*self._of_conduct(conduct), *self._of_rows(tasks, whole)]
         return ProtocolRecord(title=self.title, differences=tuple(found))
@@ -140,7 +140,7 @@ PROTOCOLS: Mapping[str, Protocol] = Entries("protocols")
 
 
 def recorded_protocol(metadata: Mapping[str, Any]) -> ProtocolRecord | None:
-    """Whose protocol a job follows, from its metadata; None where nothing says it."""
+    """Return the protocol that a job's metadata names; None if it names none."""
     try:
         return ProtocolRecord.model_validate(metadata.get(PROTOCOL))
     except ValidationError:

@@ -1,4 +1,4 @@
-"""What a row's metadata says of where it comes from: its base task, its split, its context."""
+"""The origin of a row in its metadata: its base task, its split, its context."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -32,22 +32,22 @@ __all__ = [
 ]
 
 MOST_UNUSED = 100
-"""Of contexts that nothing used, so many are named; the others are counted."""
+"""The most names in a record of unused contexts or left-out rows; the others are counted."""
 
 
 UNUSED = "unused_contexts"
-"""Where a job's metadata says which contexts no row got."""
+"""The key of a job's metadata for the contexts that no row got."""
 
 
 NOT_RUNNABLE = "not_runnable"
-"""Where a row's metadata says why it does not run here."""
+"""The key of a row's metadata for the reason why the row does not run here."""
 
 
 LEFT_OUT = "left_out"
-"""Where a job's metadata says which rows of its taskset are not in its plan, and why."""
+"""The key of a job's metadata for the rows outside its plan, with the reasons."""
 
 SETS = "tasksets"
-"""Where a job's metadata has the ids of its tasks by the set that they are from, if of several."""
+"""The key of a job's metadata for the ids of its tasks by set, if there are several sets."""
 
 _SHOWN = 3
 
@@ -60,7 +60,7 @@ class LeftOut(Value):
     names: tuple[str, ...] = Field(description="The ids of the first of them.")
 
     def __str__(self) -> str:
-        """It as a line for people, with the first ids."""
+        """Return a line for people, with the first ids."""
         shown = ", ".join(self.names[:_SHOWN])
         more = f" and {self.count - _SHOWN} more" if self.count > _SHOWN else ""
         return f"{self.count}  {self.reason}: {shown}{more}"
@@ -78,31 +78,31 @@ _SETS: TypeAdapter[dict[str, tuple[str, ...]]] = TypeAdapter(dict[str, tuple[str
 
 
 def base_task(task: Task) -> str:
-    """The id that a task had before it was given a context; tasks of one id are one cluster."""
+    """Return the id of a task before it got a context; tasks of one id are one cluster."""
     found = task.metadata.get("base_task")
     return found if isinstance(found, str) else task.id
 
 
 def split_of(task: Task) -> str | None:
-    """The part of an experiment that a row belongs to, where its metadata says it."""
+    """Return the part of an experiment that a row belongs to; None if its metadata has none."""
     found = task.metadata.get("split")
     return found if isinstance(found, str) and found else None
 
 
 def difficulty_of(task: Task) -> str | None:
-    """How hard a row is said to be, where its metadata says it."""
+    """Return the difficulty in a row's metadata; None if it has none."""
     found = task.metadata.get("difficulty")
     return found if isinstance(found, str) and found else None
 
 
 def why_not_runnable(task: Task) -> str | None:
-    """Why a row does not run here, where its metadata says it; None for any other row."""
+    """Return the reason in a row's metadata why it does not run here; None for any other row."""
     found = task.metadata.get(NOT_RUNNABLE)
     return found if isinstance(found, str) and found else None
 
 
 def leave_out(reasons: Iterable[tuple[Task, str]]) -> list[LeftOut]:
-    """Those that are left out, by why, the most frequent reason first.
+    """Return the left-out rows by reason, the most frequent reason first.
 
     Args:
         reasons: Each row with its reason.
@@ -118,7 +118,7 @@ def leave_out(reasons: Iterable[tuple[Task, str]]) -> list[LeftOut]:
 
 
 def recorded_left_out(metadata: Mapping[str, Any]) -> tuple[LeftOut, ...]:
-    """Which rows a job left out, from its metadata; none where nothing says it."""
+    """Return the rows that a job left out, from its metadata; empty if it has none."""
     try:
         return _LEFT_OUT.validate_python(metadata.get(LEFT_OUT, ()))
     except ValidationError:
@@ -128,12 +128,12 @@ def recorded_left_out(metadata: Mapping[str, Any]) -> tuple[LeftOut, ...]:
 def told_sets(
     tasks: Iterable[Task], set_of: Callable[[str], str | None], taskset: str | None
 ) -> dict[str, Any]:
-    """What a job's metadata says of the sets that its tasks are from.
+    """Return the metadata of a job about the sets of its tasks.
 
     Args:
-        tasks: Those of the job.
-        set_of: The name of the set that a task is from, by its id.
-        taskset: What the job runs; where that is the set of all tasks, nothing more is said.
+        tasks: The tasks of the job.
+        set_of: A function from a task's id to the name of its set.
+        taskset: The taskset of the job; if all tasks are from it, the metadata is empty.
     """
     found: dict[str, list[str]] = {}
     for task in tasks:
@@ -143,7 +143,7 @@ def told_sets(
 
 
 def recorded_sets(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """The set that each task of a job is from, by its id; nothing where its `taskset` says it."""
+    """Return the set of each task of a job, by its id; empty if its `taskset` is the set."""
     try:
         found = _SETS.validate_python(metadata.get(SETS, {}))
     except ValidationError:
@@ -152,18 +152,18 @@ def recorded_sets(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 
 def context_name(task: Task) -> str | None:
-    """What the context of a row is called, where its metadata says it."""
+    """Return the name of a row's context; None if its metadata has none."""
     found = task.metadata.get("context")
     return found if isinstance(found, str) and found else None
 
 
 def clusters_of(tasks: Iterable[Task]) -> dict[str, str]:
-    """Which tasks are one cluster in statistics: those of one base task.
+    """Return the clusters of tasks for statistics: tasks of one base task are one cluster.
 
     Returns:
-        The cluster's name by the task's id. Where all have one base task, those of one context
-        are a cluster: what is asked then is how far other contexts would have led. Where all
-        have one context too, each is its own.
+        The cluster's name by the task's id. If all have one base task, the tasks of one context
+        are a cluster: the question then is how far other contexts would have led. If all have
+        one context too, each task is a cluster of its own.
     """
     every = list(tasks)
     for name_of in (base_task, _context_of):
@@ -174,17 +174,20 @@ def clusters_of(tasks: Iterable[Task]) -> dict[str, str]:
 
 
 def _context_of(task: Task) -> str:
-    """What its context is called, as rows may keep features of their own beside it; else it."""
+    """Return the name of a task's context, or else the context itself as JSON.
+
+    The name comes first, since rows may keep features of their own beside the context.
+    """
     return context_name(task) or orjson.dumps(task.context, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def unused_contexts(
     contexts: Mapping[str, Sequence[str]], tasks: Iterable[Task]
 ) -> UnusedContexts | None:
-    """Tell which contexts no row got; None where each is used.
+    """Return the contexts that no row got; None if each is used.
 
     Args:
-        contexts: The names of those that were given, by environment.
+        contexts: The names of the given contexts, by environment.
         tasks: The rows.
     """
     used = {(task.env, context_name(task)) for task in tasks}
@@ -199,7 +202,7 @@ def unused_contexts(
 
 
 def recorded_unused(metadata: Mapping[str, Any]) -> UnusedContexts | None:
-    """Which contexts no row of a job got, from its metadata; None where nothing says it."""
+    """Return the contexts that no row of a job got, from its metadata; None if it has none."""
     try:
         return UnusedContexts.model_validate(metadata.get(UNUSED))
     except ValidationError:

@@ -14,14 +14,14 @@ from hud_mcp.environment.environment import Environment
 __all__ = ["Stamps", "forgotten", "inputs_of", "python_files", "stamps_of"]
 
 Stamps = Mapping[Path, tuple[int, int] | None]
-"""When each file was written and how large it is; None of one that is not there."""
+"""The time of each file's last change, and its size; None for a missing file."""
 
 
 def python_files(environments: Iterable[Environment]) -> set[Path]:
-    """The files whose code makes these environments: their own, and what those import beside them.
+    """Return the files whose code makes these environments: their own, and those they import.
 
     Args:
-        environments: As they were loaded.
+        environments: The loaded environments.
     """
     found: set[Path] = set()
     for environment in environments:
@@ -32,10 +32,10 @@ def python_files(environments: Iterable[Environment]) -> set[Path]:
 
 
 def inputs_of(environments: Iterable[Environment], tasks: Iterable[Path]) -> set[Path]:
-    """Every file that these environments and their tasks are made of.
+    """Return every file that these environments and their tasks are made of.
 
     Args:
-        environments: As they were loaded.
+        environments: The loaded environments.
         tasks: Files of tasks.
     """
     served = [each for each in environments if each.file.is_file()]
@@ -46,7 +46,7 @@ def inputs_of(environments: Iterable[Environment], tasks: Iterable[Path]) -> set
 
 
 def stamps_of(files: Iterable[Path]) -> Stamps:
-    """What shows that a file was written again."""
+    """Return the stamps that show that a file was written again."""
     found: dict[Path, tuple[int, int] | None] = {}
     for file in files:
         try:

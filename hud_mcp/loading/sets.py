@@ -1,4 +1,4 @@
-"""What is said of sets of tasks, in the file `tasksets.toml` beside them."""
+"""Sets of tasks, and their authors' notes in the file `tasksets.toml` beside them."""
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -65,10 +65,10 @@ _NOTES: TypeAdapter[dict[str, SetNotes]] = TypeAdapter(dict[str, SetNotes])
 
 
 def read_notes(folder: Path) -> Mapping[str, SetNotes]:
-    """What is said of the sets of a folder, by their names; nothing where there is no such file.
+    """Return the notes on the sets of a folder, by their names; empty without such a file.
 
     Raises:
-        InvalidTask: Naming the file, and what of it is wrong.
+        InvalidTask: The file is invalid; the text names it and the fault.
     """
     file = folder / NOTES
     if not file.is_file():
@@ -86,7 +86,7 @@ def read_notes(folder: Path) -> Mapping[str, SetNotes]:
 
 
 ALL = "all"
-"""What stands for every shipped set that needs nothing more and has tasks of its own."""
+"""The name of all shipped sets together that need nothing more and have tasks of their own."""
 
 _ENDINGS = (".jsonl", ".json", ".py")
 
@@ -96,8 +96,8 @@ class NamedSets:
     """Sets that were read.
 
     Attributes:
-        tasks: Those of all sets, as one; `tasks.set_of` tells them apart.
-        files: Where each set is, by its name.
+        tasks: The tasks of all sets, as one; `tasks.set_of` tells them apart.
+        files: The file of each set, by its name.
     """
 
     tasks: Taskset
@@ -295,9 +295,9 @@ def _left_out() -> str:
 
 
 _MOST_BYTES = 16 * 1024 * 1024
-"""A file of the working folder that is larger is not read for a list."""
+"""The most bytes of a file in the working folder that a list reads."""
 _MARKS = ({"template"}, {"prompt"}, {"env", "id"})
-"""What a row of tasks has, ours or HUD's; other JSON is none."""
+"""The keys of a row of tasks, ours or HUD's; other JSON is not a row."""
 
 
 class ListedSet(Value):

@@ -29,12 +29,12 @@ NAMES = (
     "1/stock", "2/environment", "3/ac", "4/N11", "4/N225", "4/N37", "4/N4", "4/N41", "4/Q09",
     "4/Q19", "4/Q30", "4/Q47", "4/Q49", "5/new", "6/new", "7/bootstrap", "dev",
 )  # fmt: skip
-"""Its files; a copy of one of them that is published too is left out."""
+"""The set's files, without a copy of one of them that is published too."""
 _LANGUAGES = ("bash", "python")
 _IMAGES = (None, "default", "ubuntu")
 _COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 _DRAWN = re.compile(r"\$\{?RANDOM|\brandom\b|\bshuf\b|\bdate\b|\bmktemp\b|/dev/u?random|\$\$|&\s*$")
-"""What makes other files each time that it prepares a row."""
+"""The expressions in a preparation that make other files each time."""
 _WHOLE = (
     (
         re.compile(
@@ -82,7 +82,7 @@ _ASKED = (
         "it looks at the room that files take, which the file system of a verifier decides",
     ),
 )
-"""What the texts of a row's scripts say against it, and why.
+"""The texts in a row's scripts that speak against it, and the reasons.
 
 Each is a cause that the row itself shows; none is that a solution happened to fail.
 """
@@ -143,7 +143,7 @@ def _task(files: Files, name: str, index: int, raw: Mapping[str, Any]) -> Task:
 def _calls(
     files: Files, scripts: str, raw: Mapping[str, Any]
 ) -> tuple[list[list[Any]], list[list[Any]], dict[str, Any]]:
-    """What sets a row up, what grades it, and how it is solved.
+    """Return the calls that set a row up, the calls that grade it, and its solution.
 
     Raises:
         _Missing: A script is not there.
@@ -209,13 +209,13 @@ def _script(files: Files, folder: str, given: Any) -> tuple[str, str] | None:
 
 
 def _line(script: tuple[str, str]) -> str:
-    """A script as a line for bash."""
+    """Return a script as a line for bash."""
     language, code = script
     return code if language == "bash" else f"python3 -c {shlex.quote(code)}"
 
 
 def _created(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """How a row's machine is made; where it has a list there, which is a slip, nothing."""
+    """Return the settings of a row's machine; empty for a list, which is a slip of the row."""
     created: Any = raw.get("create") or {}
     return cast("dict[str, Any]", created) if isinstance(created, dict) else {}
 
@@ -230,7 +230,7 @@ def _why_not(
     evaluate: list[list[Any]],
     gold: Mapping[str, Any],
 ) -> str | None:
-    """Why a row does not run here; None where it does."""
+    """Return the reason why a row does not run here; None if it runs."""
     image = _created(raw).get("local")
     if image not in _IMAGES:
         return f"it needs the image {image}"
@@ -243,7 +243,7 @@ def _why_not(
 
 
 def _why_not_text(prepared: str, solved: str, checked: str) -> str | None:
-    """What the words of its scripts say against it."""
+    """Return the reason against a row in its scripts' text; None if it has none."""
     prepared, solved, checked = (_COMMENT.sub("", each) for each in (prepared, solved, checked))
     whole = f"{prepared}\n{solved}\n{checked}"
     looked_at = {

@@ -27,7 +27,7 @@ class NotPublished(SourceNotFound):
 
 
 class Unreachable(SourceNotFound):
-    """The place cannot be reached, or breaks off each time. What came is kept for the next call."""
+    """The place cannot be reached, or breaks off each time. The part is kept for the next call."""
 
 
 class TokenNeeded(SourceNotFound):
@@ -36,14 +36,14 @@ class TokenNeeded(SourceNotFound):
 
 @dataclass
 class Download:
-    """How one file is fetched.
+    """The download of one file.
 
     Attributes:
-        url: Where it is published.
-        target: Where it is put, whole or not at all.
-        headers: What the place is sent, such as a token; no error shows it.
-        report: Told how far it is: a line for people.
-        refused: What to do where the place refuses, for the error.
+        url: The address of the file.
+        target: The path of the file, which is written whole or not at all.
+        headers: The headers of each request, such as a token; no error shows them.
+        report: A function that gets the progress, as a line for people.
+        refused: The advice in the error if the place refuses.
     """
 
     url: str
@@ -54,20 +54,20 @@ class Download:
 
     @property
     def part(self) -> Path:
-        """What came of it so far."""
+        """The part of the file that has come so far."""
         return self.target.with_name(f"{self.target.name}.part")
 
     @property
     def _mark(self) -> Path:
-        """Of which version of the file that is."""
+        """The file that records the version of the part."""
         return self.target.with_name(f"{self.target.name}.part.json")
 
     def fetch(self) -> str:
-        """Fetch it, and return the SHA-256 of it: 64 hex digits.
+        """Fetch the file, and return its SHA-256: 64 hex digits.
 
         Raises:
             NotPublished: The place has no such file.
-            Unreachable: There is no way to it now. What came is kept, and the next call goes on
+            Unreachable: There is no way to it now. The part is kept, and the next call goes on
                 from there.
             SourceNotFound: The place refuses; the text says what to do.
         """
@@ -157,10 +157,10 @@ class Download:
 
 
 def _begins_at(reply: httpx.Response, had: int) -> bool:
-    """Whether a part is the one that was asked for.
+    """Whether a part is the requested one.
 
     Raises:
-        httpx.TransportError: It is another one.
+        httpx.TransportError: The part is another one.
     """
     if not reply.headers.get("content-range", "").startswith(f"bytes {had}-"):
         raise httpx.TransportError("the server sent another part than the requested one")

@@ -65,10 +65,10 @@ class Files:
         return read_text_bytes(self.path(name))
 
     def read_optional(self, name: str) -> bytes | None:
-        """The content of a file; None where there is none of that name.
+        """Return the content of a file; None if no file has that name.
 
         Raises:
-            SourceNotFound: It is not known whether there is one.
+            SourceNotFound: It is not known whether the file exists.
         """
         try:
             return self.read(name)
@@ -117,7 +117,7 @@ class InFolder(Files):
 
 @dataclass
 class _Index:
-    """What the cache holds of a set: the digest and the address of each file."""
+    """The files of a set in the cache: the digest and the address of each."""
 
     path: Path
     files: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
@@ -214,7 +214,7 @@ class Cached(Files):
         index.write()
 
     def _headers(self, url: str) -> dict[str, str]:
-        """What its place is sent: a token is for the place that it was given for, and no other."""
+        """Return the headers for an address: a token goes only to the place that it is for."""
         if not url.startswith(f"{self._base}/"):
             return {}
         token = os.environ.get(_TOKEN_VARIABLE) if os.environ.get(PLACE_VARIABLE) else None

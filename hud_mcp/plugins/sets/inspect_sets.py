@@ -24,23 +24,23 @@ __all__ = ["FIELDS", "SCORERS", "InspectChoice", "read_inspect"]
 Scorer = Literal["match", "includes", "choice"]
 SCORERS: tuple[Scorer, ...] = get_args(Scorer)
 FIELDS = ("input", "target", "choices", "id", "metadata", "sandbox", "files", "setup")
-"""What a sample has; a column may be called otherwise."""
+"""The fields of a sample; a column may have another name."""
 
 _NOTHING = string.whitespace + string.punctuation
 
 
 @dataclass(frozen=True)
 class InspectChoice:
-    """How records become rows.
+    """The choices that make rows of records.
 
     Attributes:
-        scorer: Inspect's, by its name.
-        fields: What a field of a sample is called in the records, where that is another name.
-        metadata: Columns that are kept as metadata; where none are named, those of `metadata`.
-        location: Of `match`: where the target has to be.
-        ignore_case: Of `match` and `includes`.
-        numeric: Of `match`: whether numbers are compared as numbers.
-        several: Of `choice`: whether more than one may be right.
+        scorer: The name of Inspect's scorer.
+        fields: The names of a sample's fields in the records, if they differ.
+        metadata: The columns that are kept as metadata; without any, those of `metadata`.
+        location: The place of the target, for `match`.
+        ignore_case: Whether case does not count, for `match` and `includes`.
+        numeric: Whether numbers are compared as numbers, for `match`.
+        several: Whether more than one choice may be right, for `choice`.
         gym: The environment of the rows.
     """
 
@@ -55,7 +55,7 @@ class InspectChoice:
 
 
 class _NotHere(Exception):
-    """Why a row does not run here."""
+    """The reason why a row does not run here."""
 
 
 def read_inspect(path: Path, choice: InspectChoice) -> list[Task]:
@@ -140,16 +140,16 @@ def _check_plain(sample: Mapping[str, Any]) -> None:
 
 
 def _there(value: Any) -> Any:
-    """A value; None where there is none, which tables write as an empty text or as no number."""
+    """Return a value; None if it is missing, which tables write as an empty text or as NaN."""
     is_nan = isinstance(value, float) and math.isnan(value)
     return None if value in ("", None) or is_nan else value
 
 
 def _asked(given: Any) -> str:
-    """What is asked: a text, or messages one after the other.
+    """Return the question: a text, or messages one after the other.
 
     Raises:
-        _NotHere: It has more than text.
+        _NotHere: The question has more than text.
     """
     if not isinstance(given, list):
         return str(given)
@@ -213,12 +213,12 @@ def _listed(choices: Sequence[str], *, several: bool) -> str:
 
 
 def _files(folder: Path, given: Any, *, in_shell: bool) -> list[tuple[list[str], str]]:
-    """How a session gets the files of a sample, and what is said of each.
+    """Return the calls that give a session a sample's files, with a sentence on each.
 
     Raises:
-        _NotHere: One lies outside of the set's folder: whoever wrote the set may not choose what
-            of this machine an agent reads.
-        ValueError: They are no files.
+        _NotHere: A file lies outside of the set's folder, or two have one name. The set's author
+            may not choose the files of this machine that an agent reads.
+        ValueError: The value does not hold files.
     """
     files = cast("dict[str, str]", json.loads(given) if isinstance(given, str) else given or {})
     found: list[tuple[list[str], str]] = []

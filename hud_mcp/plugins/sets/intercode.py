@@ -22,7 +22,7 @@ __all__ = ["SET"]
 
 _TITLE = "InterCode-bash"
 _SYSTEMS = {1: "/testbed", 2: "/system", 3: "/workspace", 4: ""}
-"""Where each file system lies; the last one has nothing but the machine's."""
+"""The root of each file system; the last one has nothing but the machine's."""
 _GYMS = {3: "intercode-workspace"}
 _GYM = "intercode"
 _PROGRAMS = (
@@ -30,7 +30,7 @@ _PROGRAMS = (
     "ip", "iostat", "less", "lsof", "man", "md5deep", "netstat", "nslookup", "pstree", "rename",
     "rev", "rsync", "screen", "ssh", "sudo", "tree", "vim", "wget", "zip",
 )  # fmt: skip
-"""What golds name and minimal machines may lack."""
+"""The programs that golds name and minimal machines may lack."""
 _LONG = r"\bls\s[^|;]*-\w*[lt]"
 _VARIES = (
     (re.compile(r"\bdate\b"), "it prints the time"),
@@ -51,10 +51,10 @@ _VARIES = (
         "it prints the variables of the machine's shell",
     ),
 )
-"""What a gold command prints that its next run prints otherwise, and what that is."""
+"""The parts of a gold command whose next run prints otherwise, and the reasons."""
 _DIGEST = re.compile(r"\b(?:md5sum|sha\d+sum|cksum)\b")
 _CHOSEN = re.compile(r"-name\b|\buniq -\w*[dD]")
-"""Of the files some are chosen, or of the digests those that are there twice: no archive is one."""
+"""The choice of some files, or of the digests that occur twice: no archive is among these."""
 _ARCHIVED = re.compile(r"\btar -\w*z|\bgzip\b")
 _COUNTED = re.compile(r"\|\s*wc -l\s*$")
 _COLUMNS = re.compile(r"\b(df\b|find [^|]*-ls\b)[^|]*(?:\|[^|]*)*\|\s*awk '\{print ([^}]*)\}'")
@@ -113,7 +113,7 @@ def _task(files: Files, number: int, setup: str, index: int, raw: Mapping[str, A
 
 
 def _why_not(gold: str, root: str, setup: str) -> str | None:
-    """Why a row does not run here; None where it does."""
+    """Return the reason why a row does not run here; None if it runs."""
     if root and not setup:
         return _LACKING
     named = set(re.findall(r"(?:^|[|;&(`]|\bxargs|\bexec|\bsudo)\s*(?:-\w+\s+)*([a-z0-9]+)", gold))

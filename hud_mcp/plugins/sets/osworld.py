@@ -36,14 +36,14 @@ METRICS = frozenset({
     "compare_text_file", "exact_match", "infeasible", "is_expected_active_tab",
     "is_expected_url_pattern_match", "is_in_list", "is_utc_0", "literal_match",
 })  # fmt: skip
-"""How results are compared: what `environments/osworld` has."""
+"""The comparisons of results that `environments/osworld` has."""
 TABLE_RULES = frozenset({
     "chart", "check_cell", "col_props", "data_validation", "freeze", "pivot_table", "row_props",
     "sheet_data", "sheet_fuzzy", "sheet_name", "sheet_print", "style", "zoom",
 })  # fmt: skip
-"""By which rules `compare_table` compares there."""
+"""The rules by which `compare_table` compares there."""
 _PROPS = ("chart_props", "pivot_props", "props")
-"""Where such a rule names what it looks at; `dv_props` has several of them."""
+"""The fields that name a rule's properties; `dv_props` has several of them."""
 _STYLES = frozenset({
     "bgcolor", "fgcolor", "fill_type", "font_bold", "font_color", "font_family", "font_italic",
     "font_name", "font_size", "font_underline",
@@ -66,18 +66,18 @@ TABLE_PROPS = {
     "row_props": frozenset({"collapsed", "height", "hidden"}),
     "style": _STYLES,
 }  # fmt: skip
-"""What some of them can look at there."""
+"""The properties that some rules can compare there."""
 GETTERS = frozenset({"cloud_file", "list_directory", "rule", "vm_command_line", "vm_file"})
-"""What is looked at there."""
+"""The kinds of results that are read there."""
 
 _SHELL_DOMAINS = ("os", "multi_apps")
 _SHELL_APPS = frozenset({"os", "terminal", "pdf", "image"})
-"""What a row with several applications may name, for none of these has a window."""
+"""The applications that a row with several may name, since none of these has a window."""
 _ABOUT = "You are `user` on Ubuntu, and your home is /home/user."
 _ASKED = "Answer FAIL if this cannot be done, and DONE when you have done it."
 _PLAIN = re.compile(r"[^\w.-]")
 _HOSTS = frozenset({"drive.usercontent.google.com", "drive.google.com", "huggingface.co"})
-"""Where the benchmark's files are published: from no other place is one fetched."""
+"""The hosts of the benchmark's files: no file is fetched from any other host."""
 _PAGE = (b"<!doctype html", b"<html")
 
 _TERMINAL = re.compile(
@@ -170,7 +170,7 @@ def _why_not(
     config: list[dict[str, Any]],
     evaluator: Mapping[str, Any],
 ) -> str | None:
-    """Why a row does not run here, whatever its files; None where it does."""
+    """Return the reason why a row does not run here, whatever its files; None if it runs."""
     metrics = _several(evaluator["func"])
     unknown = [f"metric {name}" for name in metrics if name not in METRICS]
     for options in _several(evaluator.get("options")):
@@ -200,7 +200,7 @@ def _why_not(
 
 
 def _unknown_rule(rule: Mapping[str, Any]) -> list[str]:
-    """What of a rule of `compare_table` is not there."""
+    """Return the parts of a rule of `compare_table` that `environments/osworld` lacks."""
     kind = str(rule["type"])
     if kind not in TABLE_RULES:
         return [kind]
@@ -231,10 +231,10 @@ class _Downloads:
         self.is_used = False
 
     def taken(self, config: Iterable[Mapping[str, Any]]) -> list[Any]:
-        """What is done before the agent begins: commands, and files with where they go.
+        """Return the steps before the agent begins: commands, and files with their paths.
 
         Raises:
-            _Missing: One of them cannot be had.
+            _Missing: A file cannot be had.
         """
         self.is_used = False
         found: list[Any] = []
@@ -248,10 +248,10 @@ class _Downloads:
         return found
 
     def evaluator(self, raw: Mapping[str, Any]) -> dict[str, Any]:
-        """An evaluator with its files by their digests, and with its last steps as commands.
+        """Return an evaluator with its files by their digests, and its last steps as commands.
 
         Raises:
-            _Missing: One of them cannot be had.
+            _Missing: A file cannot be had.
         """
         is_used = self.is_used
         made = dict(raw)
@@ -306,11 +306,11 @@ class _Downloads:
 
 
 def _why_no_shell(steps: Sequence[Mapping[str, Any]], looked_at: Iterable[str]) -> str | None:
-    """Why a row with these steps does not run in a shell; None where it does.
+    """Return the reason why a row with these steps does not run in a shell; None if it runs.
 
     Args:
-        steps: Those before the agent begins, and those before its results are looked at.
-        looked_at: The commands by which results are looked at.
+        steps: The steps before the agent begins, and those before its results are read.
+        looked_at: The commands that read results.
     """
     for step in steps:
         if step["type"] != "download" and not _is_taken(step) and not _is_done_without(step):
@@ -345,7 +345,7 @@ def _is_done_without(step: Mapping[str, Any]) -> bool:
 
 
 def _folder_told(steps: Iterable[Mapping[str, Any]]) -> str:
-    """A sentence on the folder in which a terminal would have been; none where it is the home."""
+    """Return a sentence on the folder of the row's terminal; empty for the home."""
     found = None
     for step in steps:
         text = _command(step)
@@ -361,7 +361,7 @@ def _folder_told(steps: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _command_of(step: Mapping[str, Any]) -> list[str]:
-    """A step as the words of a command; `sudo` with the machine's password is left out.
+    """Return a step as the words of a command, without `sudo` with the machine's password.
 
     One word is a line for the shell.
     """
@@ -374,14 +374,13 @@ def _command_of(step: Mapping[str, Any]) -> list[str]:
 
 
 def _several(given: Any) -> list[Any]:
-    """One value, or several, as a list; None is none."""
+    """Return one value, or several, as a list; an empty one for None."""
     if given is None:
         return []
     return cast("list[Any]", given) if isinstance(given, list) else [given]
 
 
 def _words(command: Any) -> str:
-    """The words of a command in one text."""
     return " ".join(map(str, _several(command)))
 
 

@@ -40,23 +40,23 @@ _DRAW_S = 300.0
 _ASKED = "Answer with nothing but the answer."
 _SHOWN_CHARS = 400
 _SOUND_S = 120.0
-"""How long a verifier may take with its own reference, once an answer took too long."""
+"""The most seconds of a verifier with its own reference, once an answer took too long."""
 
 PINNED = frozenset(
     {"isomorphic_strings", "knight_swap", "polynomial_multiplication", "ransom_note", "word_ladder"}
 )
-"""They follow the order of sets, which their process fixes; without that they would not repeat."""
+"""The generators that follow the order of sets. Their process fixes it, so that they repeat."""
 
 REFUSED = {"composite": "it is made of other generators; name one of these"}
-"""Those that draw nothing by themselves, and why."""
+"""The generators that draw nothing by themselves, and the reasons."""
 
 NO_REFERENCE = frozenset(
     {"boxnet", "graph_color", "propositional_logic", "rubiks_cube", "rush_hour"}
 )
-"""They have a verifier, and no answer of their own."""
+"""The generators with a verifier, and without an answer of their own."""
 
 LITERALS = frozenset({"binary_matrix", "n_queens", "spiral_matrix", "string_insertion"})
-"""Their verifiers evaluate an answer as Python, to read a list."""
+"""The generators whose verifiers evaluate an answer as Python, to read a list."""
 
 FORMULAS = frozenset(
     {
@@ -67,7 +67,7 @@ FORMULAS = frozenset(
         "simple_integration",
     }
 )
-"""Their verifiers have SymPy read an answer, which evaluates it as Python."""
+"""The generators whose verifiers let SymPy read an answer, which evaluates it as Python."""
 
 _MATHS = {
     *("sin", "cos", "tan", "sec", "csc", "cot", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
@@ -80,15 +80,15 @@ _PLAIN = (
     *(ast.Expression, ast.Constant, ast.List, ast.Tuple, ast.Name, ast.Load),
     *(ast.UnaryOp, ast.USub, ast.UAdd, ast.BinOp, ast.Sub),
 )
-"""What a list of numbers and letters is made of; `1 -2` is a difference, and harmless."""
+"""The nodes of a list of numbers and letters; `1 -2` is a difference, and harmless."""
 
 
 def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every reader has both
-    """The questions of one generator.
+    """Return the questions of one generator.
 
     Raises:
-        InvalidTask: None is named, there is none of that name, it cannot draw, or what it draws is
-            not the same in another process.
+        InvalidTask: No generator is named, or none has that name. Or it cannot draw, or draws
+            other questions in another process.
         NotInstalled: The package is not there.
     """
     if find_spec("reasoning_gym") is None:
@@ -113,12 +113,12 @@ def read(files: Files, choice: Choice) -> list[Task]:  # noqa: ARG001  # every r
 
 
 def process_command() -> list[str]:
-    """The command that draws and scores."""
+    """Return the command that draws and scores."""
     return [sys.executable, str(Path(__file__).with_name("reasoning_process.py"))]
 
 
 def process_environment() -> dict[str, str]:
-    """Its environment, in which what follows the order of sets is the same each time."""
+    """Return the process's environment, in which the order of sets is the same each time."""
     return {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -126,7 +126,7 @@ def _ask(request: Mapping[str, Any]) -> Any:
     """Ask a process of its own.
 
     Raises:
-        InvalidTask: It failed; the text has its last words.
+        InvalidTask: The process failed; the text has its last words.
     """
     try:
         done = subprocess.run(  # noqa: S603  # a script of this package
@@ -219,7 +219,7 @@ class ReasoningGymGrader(Grader):
     async def _run(
         cls, request: Mapping[str, Any], within_s: float
     ) -> "subprocess.CompletedProcess[bytes] | None":
-        """What its process makes of a request; None where that took too long."""
+        """Run a request in its process, and return its end; None if it took too long."""
         with anyio.move_on_after(within_s):
             return await anyio.run_process(
                 process_command(),

@@ -17,9 +17,9 @@ _TITLE = "WebArena"
 _GYM = "webarena"
 _TASKS = "config_files/test.raw.json"
 _WINDOW = {"viewport_width": 1280, "viewport_height": 720}
-"""What the authors ran it with."""
+"""The window of the authors' own runs."""
 _NAMED = re.compile(r"__([A-Z_]+?)__")
-"""What stands for a site's address; `__last_url__` in a program is none."""
+"""The mark in place of a site's address; `__last_url__` in a program is not a mark."""
 _AND = " |AND| "
 _COMPARED = frozenset({"exact_match", "must_include", "fuzzy_match"})
 _READ = ("document.", "[...document.")
@@ -35,7 +35,7 @@ _LACKING = "no address for"
 
 
 class _NotHere(Exception):
-    """Why a row does not run here."""
+    """The reason why a row does not run here."""
 
 
 def read(files: Files, choice: Choice) -> list[Task]:
@@ -118,7 +118,7 @@ def _address(name: str, places: Mapping[str, str]) -> str:
 
 
 def _login(files: Files, raw: Mapping[str, Any]) -> list[list[Any]]:
-    """What signs the browser in: the cookies that the user's copy has, if it has them."""
+    """Return the call that signs the browser in with the cookies of the user's copy, if any."""
     state = str(raw.get("storage_state") or "").removeprefix("./")
     if not state or not isinstance(files, InFolder) or files.read_optional(state) is None:
         return []
@@ -135,10 +135,10 @@ def _needs(raw: Mapping[str, Any], evaluate: list[list[Any]], setup: list[list[A
 
 
 def _graders(evaluation: Mapping[str, Any], intent: str) -> list[list[Any]]:
-    """The calls that grade a row; each has to be 1.
+    """Return the calls that grade a row; each has to be 1.
 
     Raises:
-        _NotHere: One is of a kind that does not run here.
+        _NotHere: A call is of a kind that does not run here.
     """
     calls: list[list[Any]] = []
     for kind in evaluation["eval_types"]:
@@ -167,10 +167,10 @@ def _graders(evaluation: Mapping[str, Any], intent: str) -> list[list[Any]]:
 
 
 def _target(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What is looked at on one page, without the programs that the authors' own grader runs.
+    """Return the check of one page, without the programs that the authors' own grader runs.
 
     Raises:
-        _NotHere: Only such a program would tell.
+        _NotHere: The check needs such a program, or an unknown comparison.
     """
     url, locator = str(raw["url"]), str(raw["locator"]).strip()
     wanted = raw["required_contents"]

@@ -85,10 +85,10 @@ def command(file: Path, **options: Any) -> None:
 
 
 def _read_fields(given: tuple[str, ...]) -> dict[str, str]:
-    """What fields are called in the records.
+    """Return the names of fields in the records.
 
     Raises:
-        HudMcpError: One is not written so.
+        HudMcpError: A text does not have the form `FIELD=COLUMN`.
     """
     pairs = [each.partition("=") for each in given]
     for name, equals, column in pairs:

@@ -237,10 +237,10 @@ def sample_command(
 
 
 def _places(option: str, given: tuple[str, ...]) -> dict[str, str]:
-    """What stands for hosts and sites.
+    """Return the places that stand for hosts and sites.
 
     Raises:
-        HudMcpError: One is not written so.
+        HudMcpError: A text does not have the option's form.
     """
     name, _, form = option.partition(" ")
     found: dict[str, str] = {}
@@ -253,7 +253,7 @@ def _places(option: str, given: tuple[str, ...]) -> dict[str, str]:
 
 
 def _progress() -> Callable[[str], None] | None:
-    """Shows how far a file is, on one line of a terminal."""
+    """Return a function that shows the progress of a file on one line; None without a terminal."""
     if not sys.stderr.isatty():
         return None
     return lambda line: click.echo(f"\r\x1b[K{line}", nl=False, err=True)

@@ -15,7 +15,7 @@ environment, and `attributes` for any other one. Selectors need nothing; the res
 `from hud_mcp.carl import *` gives what is installed. Gymnasium makes each environment by
 CARL's id, such as `carl/CARLCartPole-v0`, where carl-bench is not installed.
 
-What differs from CARL 1.1:
+The differences from CARL 1.1:
 
 - A partial context is completed at each reset, and one that is not allowed is refused.
 - Attributes that an environment derives from a feature are derived anew.
@@ -101,7 +101,7 @@ _EXTRAS = {
     "plugins.gymnasium.carl.environment": ("gymnasium", "gymnasium"),
     "values.sampler": ("ConfigSpace", "gymnasium"),
 }
-"""What a module needs, and the extra that installs it."""
+"""The package that a module needs, and the extra that installs it."""
 
 ENVIRONMENTS = (
     "CARLAcrobot",
@@ -156,13 +156,13 @@ __all__ = [
 
 
 def _missing_extra(name: str) -> str | None:
-    """The extra that a name needs and that is not installed; None where nothing is missing."""
+    """Return the extra that a name needs and that is not installed; None if nothing is missing."""
     module, extra = _EXTRAS.get(_HOME.get(name, ""), (None, None))
     return extra if module is not None and find_spec(module) is None else None
 
 
 def _instead_of(name: str) -> str:
-    """What stands for one of CARL's environments over Brax."""
+    """Return a sentence on the substitute of one of CARL's environments over Brax; or none."""
     named = {each.lower(): each for each in ENVIRONMENTS}
     instead = named.get(name.replace("Brax", "", 1).lower()) if "Brax" in name else None
     return "" if instead is None else f" {instead} is that robot in MuJoCo."

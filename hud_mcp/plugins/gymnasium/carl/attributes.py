@@ -23,7 +23,7 @@ __all__ = ["AttributePath", "CARLAttributesEnv"]
 _PART = re.compile(r"(?P<name>[A-Za-z_]\w*)|\[(?P<index>[^\[\]]*)\]")
 _INDEX = re.compile(r"""\s*(?:(-?\d+)|(:)|'([^']*)'|"([^"]*)")\s*""")
 _SHOWN = 12
-"""How many attributes or keys an error lists."""
+"""The most attributes, keys or values that an error lists."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class _Part:
 
     Attributes:
         key: An attribute's name, or an index.
-        is_index: Which of both.
-        before: The path up to here, as it was written.
-        is_slice: Whether it stands for several places.
+        is_index: Whether the key is an index.
+        before: The path up to here, in the author's words.
+        is_slice: Whether the part stands for several places.
     """
 
     key: Any
@@ -49,10 +49,10 @@ class AttributePath:
     Args:
         text: Names with dots between them. After any name, `[2]` or `[-1]` is a place of a
             sequence, `[1, 0]` one of an array, `[:, 0]` each of a column, and `['key']` a key.
-        feature: Which feature it is of, for errors.
+        feature: The feature that the path belongs to, for errors.
 
     Raises:
-        InvalidContext: It is not written so.
+        InvalidContext: The text does not have this form.
     """
 
     def __init__(self, text: str, feature: str) -> None:
@@ -61,10 +61,10 @@ class AttributePath:
         self._parts = list(self._parsed())
 
     def read(self, env: Any) -> Any:
-        """The value at the path, a plain one where it is one number.
+        """Return the value at the path, as a plain number if it is one.
 
         Raises:
-            InvalidContext: It leads nowhere, or to places with different values.
+            InvalidContext: The path leads nowhere, or to places with different values.
         """
         value = self._follow(env, self._parts)
         if not any(part.is_slice for part in self._parts):
@@ -79,7 +79,7 @@ class AttributePath:
         """Set the value at the path, and see that it is there.
 
         Raises:
-            InvalidContext: It leads nowhere, or what is there cannot be set.
+            InvalidContext: The path leads nowhere, or its value cannot be set.
         """
         *before, last = self._parts
         owner = self._follow(env, before)

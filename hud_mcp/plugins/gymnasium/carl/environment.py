@@ -139,7 +139,7 @@ class CARLEnv(
 
     @property
     def render_mode(self) -> str | None:
-        """How the environment is drawn; None if it is not drawn.
+        """The mode in which the environment is drawn; None if it is not drawn.
 
         A new value takes effect at the next drawing. Only a mode of `metadata` can be set.
         """
@@ -232,7 +232,7 @@ class CARLEnv(
     # For subclasses.
 
     def _isolate(self, unwrapped: Any) -> None:
-        """Make the bare environment one that reads its features from itself, once."""
+        """Let the bare environment read its features from itself; called once."""
 
     def _update_context(self) -> None:
         """Bring the bare environment into the current context."""
@@ -242,7 +242,7 @@ class CARLEnv(
             setattr(self.unwrapped, name, 0.0 if zero else value)
 
     def _state_space(self, contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
-        """The bare environment's observation space under any of some contexts.
+        """Return the bare environment's observation space under any of some contexts.
 
         Its own bounds hold for the defaults; other contexts can lead beyond them.
         """

@@ -39,7 +39,7 @@ def make_quietly(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
 
 
 def render_modes(env_id: str) -> list[str]:
-    """How an environment can be drawn, as far as its class says so."""
+    """Return the modes in which an environment can be drawn, as far as its class says so."""
     _load_first(env_id)
     spec = gymnasium.registry.get(env_id)
     creator: Any = None if spec is None else spec.entry_point
@@ -50,10 +50,10 @@ def render_modes(env_id: str) -> list[str]:
 
 
 def set_render_mode(env: gymnasium.Env[Any, Any], mode: str | None) -> None:
-    """Have an environment that is made already be drawn in another way from now on.
+    """Set the mode in which an existing environment is drawn from now on.
 
     Raises:
-        InvalidEnvironment: It cannot be drawn so, or a wrapper draws it. Nothing changed.
+        InvalidEnvironment: The mode is impossible, or a wrapper draws. Nothing changed.
     """
     bare: Any = env.unwrapped
     modes = [str(each) for each in env.metadata.get("render_modes", ())]

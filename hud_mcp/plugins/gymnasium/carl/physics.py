@@ -1,4 +1,4 @@
-"""What MuJoCo computes from a model when it loads, computed anew after a context changed it.
+"""The constants that MuJoCo computes from a model at its load, computed anew for a context.
 
 Masses, for instance, decide how stiff a contact is. MuJoCo's documentation asks for
 `mj_setConst` after such a change. Needs the extra `mujoco`.
@@ -23,7 +23,7 @@ class Constants:
     """The constants of one model.
 
     Args:
-        model: An `MjModel`; what its file says of its statistics stays.
+        model: An `MjModel`; the statistics that its file sets stay.
     """
 
     def __init__(self, model: Any) -> None:
@@ -38,13 +38,13 @@ class Constants:
         }
 
     def update(self) -> None:
-        """Compute the constants from what the model holds now."""
+        """Compute the constants from the model's present values."""
         mujoco.mj_setConst(self._model, self._data)
         for name, value in self._given.items():
             setattr(self._model.stat, name, value)
 
 
 def constants_of(env: Any) -> Constants | None:
-    """The constants of an environment's model; None where it has none of MuJoCo's."""
+    """Return the constants of an environment's model; None without a model of MuJoCo's."""
     model = getattr(env, "model", None)
     return Constants(model) if isinstance(model, mujoco.MjModel) else None

@@ -1,4 +1,4 @@
-"""What an agent may send for an action space, and the reading of it.
+"""The actions that an agent may send for an action space, and their reading.
 
 Nothing is clipped or rounded: a value out of bounds is refused with the bound that it breaks.
 """
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 __all__ = ["MOST_ACTIONS", "ActionForm"]
 
 MOST_ACTIONS = 100_000
-"""How many actions one call may hold; the session bounds its time."""
+"""The most actions in one call; the session bounds its time."""
 
 _ARGUMENTS = ("action", "actions", "repeat")
 
 
 class ActionForm:
-    """One action space, to agents.
+    """One action space, in the form that agents see.
 
     Args:
-        space: Gymnasium's.
-        meanings: What the actions of a `Discrete` space, or the numbers of a `Box`, are called,
-            in order; empty where nobody knows.
+        space: Gymnasium's space.
+        meanings: The names of a `Discrete` space's actions, or of a `Box`'s numbers, in order;
+            empty if they are unknown.
 
     Raises:
         InvalidEnvironment: No JSON value stands for an action of this space.
@@ -47,14 +47,14 @@ class ActionForm:
 
     @property
     def choices(self) -> dict[str, int]:
-        """From what an action is called to its number; empty where actions have no names."""
+        """The numbers of actions by their names; empty if actions have no names."""
         return (
             {} if self._numbers is None else dict(zip(self._meanings, self._numbers, strict=False))
         )
 
     @property
     def description(self) -> str:
-        """What an action is, in words."""
+        """The description of an action, in words."""
         return str(self.schema["description"])
 
     @cached_property
@@ -64,7 +64,7 @@ class ActionForm:
 
     @property
     def how_to_act(self) -> str:
-        """What an agent sends to act, and what its values mean."""
+        """The message that an agent sends to act, and the meaning of its values."""
         example = f'{{"type": "custom", "action": "step", "args": {{"action": {self.example}}}}}'
         return f'Send {example}, or "actions" with a list; an action is {self.description}'
 
@@ -72,7 +72,7 @@ class ActionForm:
         """Return the environment's actions that an agent's action stands for, in order.
 
         Raises:
-            ActionFailed: It is none of the environment's.
+            ActionFailed: The action is none of the environment's.
         """
         if not isinstance(action, CustomAction):
             raise ActionFailed(
@@ -97,7 +97,7 @@ class ActionForm:
         """Read one action.
 
         Raises:
-            ActionFailed: It is of the wrong kind or out of bounds; the text says which bound.
+            ActionFailed: The value is of the wrong kind or out of bounds; the text says which.
         """
         if self._numbers is not None:
             if type(raw) is int and raw in self._numbers:

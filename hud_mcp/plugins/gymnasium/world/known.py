@@ -74,7 +74,7 @@ REWARDED = {
         "and large actions."
     ),
 }
-"""By the environment's name, without its version."""
+"""The rules of the rewards, by the environment's name without its version."""
 
 
 THE_REST = "the rest"
@@ -85,7 +85,7 @@ _FREE_SPEED = ("x", "y", "z", "around x", "around y", "around z")
 _BALL = _FREE[3:]
 _BALL_SPEED = _FREE_SPEED[3:]
 _KINDS = {0: (_FREE, _FREE_SPEED), 1: (_BALL, _BALL_SPEED)}
-"""By MuJoCo's kinds of joints: free, and ball. A slide and a hinge have one number each."""
+"""The numbers of MuJoCo's free and ball joints. A slide and a hinge have one number each."""
 _SLIDE = 2
 _JOINT_TRANSMISSIONS = (0, 1)
 _MEANINGS = {
@@ -97,7 +97,7 @@ _MEANINGS = {
 
 
 def motor_names(env: Any) -> tuple[str, ...]:
-    """The joint that each number of an action drives; empty if this is not a MuJoCo robot."""
+    """Return the joint that each number of an action drives; empty without a MuJoCo robot."""
     model = _model(env)
     if model is None or getattr(env.action_space, "shape", None) != (model.nu,):
         return ()
@@ -329,13 +329,13 @@ _SAME = {
 
 
 def name_of(env: Any) -> str:
-    """The name of an environment, without its version; empty where it has none."""
+    """Return the name of an environment, without its version; empty if it has none."""
     spec = env.unwrapped.spec
     return "" if spec is None else str(spec.name)
 
 
 def known(env: Any) -> Known:
-    """What is known of an environment: by its name, from its model, or as it says itself.
+    """Return the knowledge of an environment: by its name, from its model, or from itself.
 
     Args:
         env: A Gymnasium environment.
@@ -356,7 +356,7 @@ def known(env: Any) -> Known:
 
 
 def most_steps(env: Any) -> int | None:
-    """The limit of an episode: Gymnasium's, or one that the environment keeps itself."""
+    """Return the limit of an episode: Gymnasium's or the environment's own, the lower of both."""
     limit: int | None = env.spec.max_episode_steps if env.spec is not None else None
     own = getattr(env.unwrapped, "max_steps", None)
     if isinstance(own, int) and own > 0:
@@ -365,7 +365,7 @@ def most_steps(env: Any) -> int | None:
 
 
 def _own_meanings(env: Any) -> tuple[str, ...]:
-    """What an environment itself calls its actions, as Atari's and MiniGrid's do."""
+    """Return an environment's own names for its actions, such as Atari's and MiniGrid's."""
     bare, count = env.unwrapped, getattr(env.action_space, "n", None)
     names: list[str] = []
     if callable(getattr(bare, "get_action_meanings", None)):

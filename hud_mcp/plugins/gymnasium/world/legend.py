@@ -1,4 +1,4 @@
-"""What a whole look tells once beside the observation: the rules, the rewards, and the map."""
+"""The lines of a whole look beside the observation: the rules, the rewards, and the map."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,11 +13,11 @@ _UNKNOWN = (
 
 
 def legend_of(env: Any, known: Known) -> list[str]:
-    """The lines that explain an environment; they do not change while it is open.
+    """Return the lines that explain an environment; they do not change while it is open.
 
     Args:
         env: A Gymnasium environment, reset.
-        known: What is known of it.
+        known: The knowledge of it.
     """
     lines = [known.about] if known.about else []
     spec, space = env.unwrapped.spec, env.observation_space
@@ -51,7 +51,7 @@ def _lake(env: Any) -> Iterator[str]:
 
 
 def _chances(env: Any) -> list[float]:
-    """Of what may come of an action in the first square: one side, the way itself, the other."""
+    """Return the chances of an action in the first square: one side, the way itself, the other."""
     return [float(each[0]) for each in env.P[0][0]]
 
 

@@ -1,4 +1,4 @@
-"""What an environment that is made turns out to be, and why one cannot be made."""
+"""The properties of an environment that was made, and the reasons if it cannot be made."""
 
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
@@ -17,19 +17,19 @@ _EXTRAS = {
     "ConfigSpace": "gymnasium", "gymnasium": "gymnasium", "mujoco": "mujoco", "numpy": "gymnasium",
     "pygame": "gymnasium",
 }  # fmt: skip
-"""From a module that is missing to the extra that brings it."""
+"""The extra that brings a missing module, by the module."""
 
 _SMALL = (
     "gymnasium.envs.classic_control.",
     "gymnasium.envs.toy_text.",
     "hud_mcp.plugins.gymnasium.carl.classic",
 )
-"""Where environments are whose step is a few lines of arithmetic."""
+"""The modules of environments whose step is a few lines of arithmetic."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What one environment was seen to be."""
+    """The properties of an environment that was made once."""
 
     form: ActionForm
     known: Known
@@ -53,7 +53,7 @@ def is_mujoco(env_id: str) -> bool:
 
 
 def spaces_to_json(env: Any) -> dict[str, Any] | None:
-    """The spaces of actions and observations as JSON; None without a way to say."""
+    """Return the spaces of actions and observations as JSON; None if they have no JSON form."""
     seen: Any = env.observation_space
     if isinstance(env, libraries.CARLEnv):
         seen = libraries.spaces.Dict(

@@ -24,14 +24,14 @@ __all__ = ["OPENGL_VARIABLE", "choose_opengl", "load_mujoco"]
 logger = logging.getLogger(__name__)
 
 OPENGL_VARIABLE = "MUJOCO_GL"
-"""MuJoCo's and Gymnasium's own."""
+"""The variable of MuJoCo and Gymnasium that names what draws."""
 
 _OFF = ("disable", "disabled", "off", "false", "0")
 _BOUND_S = 60.0
 _CLIP_CHARS = 160
 _ASKED_OF = (OPENGL_VARIABLE, "MUJOCO_EGL_DEVICE_ID", "PYOPENGL_PLATFORM", "CUDA_VISIBLE_DEVICES",
              "DISPLAY", "WAYLAND_DISPLAY", "LD_LIBRARY_PATH", "LIBGL_ALWAYS_SOFTWARE")  # fmt: skip
-"""What an answer depends on."""
+"""The variables that an answer depends on."""
 
 _PROGRAM = """
 import mujoco, numpy
@@ -59,17 +59,17 @@ print("drawn", flush=True)
 
 _choosing = threading.Lock()
 _answers: dict[str, str | None] = {}
-"""In this process: from what an answer depends on to what is wrong."""
+"""The answers of this process, by what they depend on: the fault, or None."""
 
 
 def choose_opengl(*, again: bool = False) -> str | None:
-    """Choose what MuJoCo draws with, and name it in MUJOCO_GL, where that is not set.
+    """Choose the OpenGL that MuJoCo draws with, and name it in MUJOCO_GL if that is not set.
 
     Args:
         again: Whether something may have been installed since the last call.
 
     Returns:
-        None where something draws; otherwise why nothing does, in a sentence.
+        None if something draws; otherwise a sentence with the reason why nothing does.
 
     A value that the user has set stays, and is tried alone.
     """
@@ -131,12 +131,12 @@ def _choose() -> str | None:
 
 
 def _backends() -> tuple[str, ...]:
-    """What can draw on this system, the best first."""
+    """Return the backends that can draw on this system, the best first."""
     return ("egl", "osmesa", "glfw") if sys.platform.startswith("linux") else ("glfw",)
 
 
 def _try(backend: str) -> str | None:
-    """Draw a ball; None where it worked, else what is wrong."""
+    """Draw a ball, and return the fault; None if it worked."""
     # MuJoCo leaves a log of its errors where it runs.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         try:
@@ -158,14 +158,14 @@ def _try(backend: str) -> str | None:
 
 
 class _Cache:
-    """What draws on this machine, in a file: a process that starts need not try it again."""
+    """The backend that draws here, in a file: a process that starts need not try it again."""
 
     def __init__(self) -> None:
         self._key = hashlib.sha256(_dependencies(on_disk=True).encode()).hexdigest()
         self._file = user_cache_path("hud-mcp") / "opengl.json"
 
     def read(self) -> str | None:
-        """The answer; None where there is none."""
+        """Return the answer; None if the file has none for this machine."""
         try:
             kept: Any = json.loads(self._file.read_bytes())
         except (OSError, ValueError):
@@ -175,7 +175,7 @@ class _Cache:
         return backend if backend in _backends() else None
 
     def write(self, backend: str) -> None:
-        """Keep an answer, where that is possible."""
+        """Keep an answer, if that is possible."""
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             kept = self._file.with_suffix(f".{os.getpid()}")
@@ -186,7 +186,10 @@ class _Cache:
 
 
 def _dependencies(*, on_disk: bool = False) -> str:
-    """What an answer depends on, as text: what is set, and on disk what is installed."""
+    """Return the state that an answer depends on, as text.
+
+    It holds the variables; for the file, also the installed software.
+    """
     parts = [f"{name}={os.environ.get(name, '')}" for name in _ASKED_OF]
     if on_disk:
         # The linker's cache is written anew with each library that is installed or removed.

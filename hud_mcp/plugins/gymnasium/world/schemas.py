@@ -13,12 +13,12 @@ Schema = dict[str, Any]
 
 
 def schema_of(space: Any, meanings: Sequence[str], where: str) -> Schema:
-    """The JSON schema of one action, with a description in words.
+    """Return the JSON schema of one action, with a description in words.
 
     Args:
-        space: Gymnasium's.
-        meanings: What its actions or numbers are called, in order, as far as it is known.
-        where: Which part of an action it is, for the error.
+        space: Gymnasium's space.
+        meanings: The names of its actions or numbers, in order, as far as they are known.
+        where: The part of an action that it describes, for the error.
 
     Raises:
         InvalidEnvironment: No JSON value stands for an action of this space.
@@ -129,7 +129,7 @@ _SCHEMAS = {
     "Text": _text_schema,
 }
 _MOST = 32
-"""How many numbers a description names one by one."""
+"""The most numbers that a description names one by one."""
 
 
 def _nested(number: Schema, shape: tuple[int, ...]) -> Schema:
@@ -148,12 +148,12 @@ def _count(shape: tuple[int, ...]) -> str:
 
 
 def bound_text(value: Any) -> str:
-    """A bound in few digits."""
+    """Return a bound in few digits."""
     return f"{float(value):.6g}"
 
 
 def example_of(space: Any) -> Any:
-    """The action nearest to nothing."""
+    """Return the action nearest to nothing."""
     return _EXAMPLES[type(space).__name__](space)
 
 

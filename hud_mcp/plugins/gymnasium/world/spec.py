@@ -33,20 +33,20 @@ __all__ = ["Gymnasium"]
 logger = logging.getLogger(__name__)
 
 _REGISTERED_BY = {"MiniGrid-": "minigrid", "BabyAI-": "minigrid", "ALE/": "ale_py"}
-"""Packages that register their environments when they are loaded, by how the ids begin."""
+"""Packages that register their environments when they are loaded, by the ids' beginnings."""
 
 _warned: set[tuple[str, str]] = set()
-"""What this process has said once: an environment that has no pictures, and why."""
+"""The warnings that this process gave once: an environment without pictures, and the reason."""
 
 _FORGETFUL = ("OrderEnforcing", "PassiveEnvChecker", "TimeLimit")
-"""Wrappers of Gymnasium that `make` puts around, which a reset makes as new."""
+"""Wrappers of Gymnasium that `make` adds, and that a reset makes as new."""
 
 _MOST_IDLE = 8
-"""How many environments wait at most for a session to come."""
+"""The most environments that wait for a later session."""
 
 
 class Gymnasium(WorldSpec):
-    """Declares that an environment's world is a Gymnasium environment.
+    """The declaration that an environment's world is a Gymnasium environment.
 
     Args:
         id: An id of Gymnasium's registry, `module:id`, or a contextual environment of
@@ -54,19 +54,19 @@ class Gymnasium(WorldSpec):
         options: Arguments of `gymnasium.make`.
         attributes: Features of any other environment: from each to the attribute that it sets,
             as for `hud_mcp.plugins.gymnasium.carl.CARLAttributesEnv`.
-        features: Their defaults and bounds, where these are not to follow from the environment.
-        derived: Attributes that follow from the features, as there.
-        obs_context_features: Which features the agent is told; all by default, none with `()`.
-        numbers: Name and unit of each number of the observation, where it is not known.
-        actions: What the actions are called, where it is not known.
-        max_episode_steps: Instead of the environment's own.
+        features: The features' defaults and bounds, if not those of the environment.
+        derived: Attributes that follow from the features, as for that class.
+        obs_context_features: The features that the agent sees; all by default, none with `()`.
+        numbers: Name and unit of each number of the observation, if they are not known.
+        actions: The names of the actions, if they are not known.
+        max_episode_steps: The limit of an episode, instead of the environment's own.
         screen: Whether there are pictures. `"asked"` draws only for a look at the picture alone,
-            which is what the tool `screenshot` takes; the record of other calls then has none.
+            which the tool `screenshot` takes; the record of other calls then has no picture.
             To draw and encode one takes longer than hundreds of small environments' steps.
         quick: Whether its steps are short and pure: they wait for nothing, and use nothing that
-            belongs to one thread. They are then taken on the event loop, beside those of other
-            sessions, until they turn out to be long. By default this is so of Gymnasium's
-            classic control and toy text.
+            belongs to one thread. The event loop then takes them, beside those of other
+            sessions, until they prove long. By default Gymnasium's classic control and toy text
+            are quick.
 
     Raises:
         InvalidEnvironment: An option cannot work.
@@ -150,12 +150,12 @@ class Gymnasium(WorldSpec):
 
     @property
     def most_steps(self) -> int | None:
-        """How many steps an episode has at most; None where nothing says so."""
+        """The most steps of an episode; None if no limit is known."""
         return self._probe.most_steps
 
     @property
     def spaces(self) -> dict[str, Any] | None:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
-        """The spaces of actions and observations as JSON, for programs; None without a way to say.
+        """The spaces of actions and observations as JSON, for programs; None without a JSON form.
 
         Observations of a contextual environment may lie beyond the bounds that hold by default.
         """
@@ -163,7 +163,7 @@ class Gymnasium(WorldSpec):
 
     @cached_property
     def custom_actions(self) -> dict[str, dict[str, Any]]:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
-        """What `custom` takes: from a name to the JSON schema of its arguments."""
+        """The actions of `custom`: from a name to the JSON schema of its arguments."""
         one = self.action_schema
         repeat = {"type": "integer", "minimum": 1, "description": "How often; once by default."}
         return {
@@ -189,7 +189,7 @@ class Gymnasium(WorldSpec):
         """Refuse an environment that cannot be made, before anything is opened.
 
         Raises:
-            InvalidEnvironment: There is none of that id, or something is not installed.
+            InvalidEnvironment: No environment has that id, or something is not installed.
         """
         del folder
         _ = self._probe
@@ -198,7 +198,7 @@ class Gymnasium(WorldSpec):
         """Make the environment and reset it, on its own thread.
 
         Raises:
-            EnvironmentFailed: It cannot be made or reset; the text says why.
+            EnvironmentFailed: The environment cannot be made or reset; the text says why.
 
         If this call fails or is cancelled, the environment is closed once it is made.
         """
@@ -228,7 +228,7 @@ class Gymnasium(WorldSpec):
         return self._world(made[0], thread, probe, episode)
 
     def _begin_again(self, opening: Opening) -> GymnasiumWorld | None:
-        """An environment of a session before, reset; None where there is none."""
+        """Return the world of an earlier session's environment, reset; None if none waits."""
         if not self._idle:
             return None
         env, thread = self._idle.pop()
@@ -240,9 +240,10 @@ class Gymnasium(WorldSpec):
         return self._world(env, thread, self._probe, Episode(seen, info))
 
     def _keep(self, env: Any, thread: OwnThread) -> bool:
-        """Keep an environment for a session to come, if it is one that a reset makes as new.
+        """Keep an environment for a later session, if a reset makes it as new.
 
-        Those are Gymnasium's own small ones: what a reset and a seed do not set, no step changes.
+        Those are Gymnasium's own small ones: their steps change nothing that a reset and a seed
+        do not set.
         """
         probe = self._probe
         is_plain = probe.is_quick and not (probe.draws or self._is_contextual or self._attributes)

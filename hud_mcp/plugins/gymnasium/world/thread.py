@@ -19,14 +19,14 @@ __all__ = ["Episode", "Frames", "OwnThread", "Pace", "close_env", "drawing"]
 
 @dataclass
 class Episode:
-    """What has happened since the last reset.
+    """The events since the last reset.
 
     Attributes:
-        seen: The last observation, as the environment returned it.
+        seen: The last observation, unchanged from the environment.
         info: The last info.
         rewards: The reward of each step.
         terminated: Whether the episode reached its end.
-        truncated: Whether it was cut off by a limit.
+        truncated: Whether a limit cut it off.
         over: Whether it has ended, either way.
     """
 
@@ -39,7 +39,7 @@ class Episode:
 
     @property
     def steps(self) -> int:
-        """How many steps were taken."""
+        """The number of steps taken."""
         return len(self.rewards)
 
     @property
@@ -51,19 +51,19 @@ class Episode:
 logger = logging.getLogger(__name__)
 
 drawing = threading.RLock()
-"""Held while an environment draws or closes: pygame has one state for the whole process, and
-Gymnasium's environments end it when one of them closes."""
+"""The lock of an environment that draws or closes. Pygame has one state for the whole process,
+and Gymnasium's environments end it when one of them closes."""
 
 
 class Frames:
     """The frames of one environment.
 
     Args:
-        env: Draws them, on the thread that calls `draw`.
+        env: The environment that draws them, on the thread that calls `draw`.
 
     Attributes:
-        size: Width and height of the last one, in pixels; None before any.
-        fault: Why nothing can be drawn, once drawing has failed; None until then.
+        size: Width and height of the last frame, in pixels; None before any.
+        fault: The reason why nothing can be drawn, once drawing has failed; None until then.
     """
 
     def __init__(self, env: "gymnasium.Env[Any, Any]") -> None:
@@ -72,7 +72,7 @@ class Frames:
         self.fault: str | None = None
 
     def draw(self) -> Any:
-        """Draw one: height, width and colours; None where there is nothing to see.
+        """Draw a frame, and return its height, width and colours; None without a picture.
 
         Once drawing fails it is not tried again: the environment goes on without pictures.
         """
@@ -101,24 +101,24 @@ T = TypeVar("T")
 
 
 _AT_ONCE_S = 0.002
-"""How long one call's steps may be expected to take on the event loop, where others wait."""
+"""The longest expected time of one call's steps on the event loop, where others wait."""
 _ASSUMED_S = 2e-5
-"""A step of classic control, before any was measured."""
+"""The seconds of a step before any was measured: those of classic control."""
 _WEIGHT = 1 / 8
-"""Of the newest measurement."""
+"""The weight of the newest measurement."""
 _LONG_S = 0.005
-"""A call that takes longer has held others up, or the machine has."""
+"""The seconds above which a call, or the machine, has held others up."""
 _MOST_S = 0.05
-"""How long a world may hold others up beyond that, in all."""
+"""The seconds, in all, for which a world may hold others up beyond that."""
 
 
 class OwnThread:
-    """Does one piece of work after the other, on a thread of its own.
+    """A thread that does one piece of work after the other.
 
     It does not keep the process alive: work that never ends cannot be ended.
 
     Args:
-        name: For whoever looks at the process's threads.
+        name: The thread's name, for people who look at the process's threads.
     """
 
     def __init__(self, name: str) -> None:
@@ -133,7 +133,7 @@ class OwnThread:
         return self._asked == self._finished
 
     def do(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        """Do a piece of work after those that wait; the future has what it returns.
+        """Do a piece of work after those that wait; the future has its result.
 
         If the future is cancelled, work that has begun goes on, and the rest is not begun.
         """

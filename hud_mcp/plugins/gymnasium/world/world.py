@@ -36,9 +36,9 @@ __all__ = ["MOST_ACTIONS", "GymnasiumWorld"]
 T = TypeVar("T")
 
 _CLOSE_BOUND_S = 5.0
-"""How long a step that is under way may take to end before the world is left to itself."""
+"""The most seconds for a running step to end before the world is left to itself."""
 _NO_STEP = -1
-"""Where the rules were told apart from any look."""
+"""The place of the rules if they were told apart from any step."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class GymnasiumWorld(World):
     environment itself through `call`.
 
     Attributes:
-        episode: What has happened since the last reset.
+        episode: The events since the last reset.
     """
 
     def __init__(
@@ -95,9 +95,9 @@ class GymnasiumWorld(World):
 
     @property
     def most_steps(self) -> int | None:
-        """How many steps this episode has at most; None where nothing says so.
+        """The most steps of this episode; None if no limit is known.
 
-        Some environments choose it when they are reset.
+        Some environments choose it at their reset.
         """
         return self._most_steps
 
@@ -110,10 +110,10 @@ class GymnasiumWorld(World):
         """Use the environment itself, on its thread.
 
         Args:
-            work: Given the environment; what it returns is returned.
+            work: A function of the environment; its result is returned.
 
         Raises:
-            EnvironmentFailed: The world is broken or closed. What `work` raises is raised as it is.
+            EnvironmentFailed: The world is broken or closed. Exceptions of `work` pass unchanged.
         """
         self._check_open()
         self._keep = None  # nobody knows what is done to it
@@ -183,11 +183,11 @@ class GymnasiumWorld(World):
         """Perform several actions, in one hop to the thread if they need one.
 
         Args:
-            actions: In order. Those after the end of the episode are not performed.
-            keep: Called with what each one did, once it is done, where it was done.
+            actions: The actions in order. Those after the end of the episode are not performed.
+            keep: A function that gets the effect of each action, on the thread that performed it.
 
         Returns:
-            Why the next action was refused; None where none was, or the episode ended.
+            The refusal of the next action; None if none was refused, or the episode ended.
 
         Raises:
             EnvironmentFailed: As for `act`.

@@ -125,7 +125,7 @@ class Before:
 
 
 def grade_checks(checks: Mapping[str, bool | float], side_effects: Iterable[str] = ()) -> Grade:
-    """The mean of the checks; half of it if the agent changed something else too.
+    """Return the mean of the checks; half of it if the agent changed something else too.
 
     Args:
         checks: Each part of the task, with whether it holds, or to which degree.
@@ -154,7 +154,10 @@ def grade_checks(checks: Mapping[str, bool | float], side_effects: Iterable[str]
 
 
 def _flatten(value: Any, path: str = "") -> dict[str, Any]:
-    """Every leaf by its path; rows with an `id` or a `number` go by it, their order beside them."""
+    """Return every leaf by its path.
+
+    Rows with an `id` or a `number` have it in their path, and their order beside them.
+    """
     flat: dict[str, Any] = {}
     rows: dict[str, Any] = {}
     if isinstance(value, Mapping):
@@ -228,7 +231,7 @@ async def combine(
 
 
 def combine_any(weight: float, subscores: Sequence[SubScore], *, name: str = "any") -> SubScore:
-    """One part with the highest value of several; they are its children.
+    """Return one part with the highest value of several; they are its children.
 
     Raises:
         ValueError: There are none.
@@ -237,7 +240,7 @@ def combine_any(weight: float, subscores: Sequence[SubScore], *, name: str = "an
 
 
 def combine_all(weight: float, subscores: Sequence[SubScore], *, name: str = "all") -> SubScore:
-    """One part with the lowest value of several; they are its children.
+    """Return one part with the lowest value of several; they are its children.
 
     Raises:
         ValueError: There are none.
@@ -260,7 +263,7 @@ def _folded(called: str, weight: float, given: Iterable[Any], name: str, of: Any
 
 
 async def _resolved(items: Sequence[Any]) -> list[SubScore]:
-    """The parts, in order, once all are there."""
+    """Return the parts, in order, once all are there."""
     if not items:
         raise ValueError("combine() needs at least one part")
     for item in items:
@@ -282,7 +285,7 @@ async def _part(item: Awaitable[Any]) -> SubScore:
 
 
 def named_apart(parts: Sequence[SubScore]) -> list[SubScore]:
-    """The parts, where those that share a name are numbered: `a-1`, `a-2`."""
+    """Return the parts, with numbers for those that share a name: `a-1`, `a-2`."""
     counts = Counter(part.name for part in parts)
     used = set(counts)
     numbers: Counter[str] = Counter()

@@ -132,22 +132,22 @@ class Endpoint:
         deadline: float,
         backoff_s: float,
     ) -> str:
-        """The text of the model's reply; a structured one as JSON.
+        """Return the text of the model's reply; a structured one as JSON.
 
-        What is refused for now (429, 5xx, no connection, no reply) is asked again, later each
-        time, and not before `Retry-After`. What is not understood is asked again without what
-        not every server takes.
+        A request that is refused for now (429, 5xx, no connection, no reply) is sent again. Each
+        wait is longer, and ends no sooner than `Retry-After`. A request that is not understood is
+        sent again without the parts that not every server takes.
 
         Args:
-            client: Sends the requests.
-            question: What is asked.
-            limiter: How many requests there are at once.
-            deadline: Of `anyio.current_time`; no wait goes beyond it.
+            client: The client that sends the requests.
+            question: The question.
+            limiter: The limiter of requests at one time.
+            deadline: The time by `anyio.current_time` that no wait goes beyond.
             backoff_s: The first wait before asking again.
 
         Raises:
             GraderFailed: There is no reply; the text says why.
-            Unreadable: What came is not a reply of a model.
+            Unreadable: The reply does not come from a model.
         """
         known = (self.url, self.model)
         without = list(_dialects.get(known, ()))
@@ -214,7 +214,7 @@ class Endpoint:
         await anyio.sleep(seconds)
 
     def _asked_to_wait(self, headers: httpx.Headers, deadline: float) -> float:
-        """The seconds that a server asks for; 0 where it does not."""
+        """Return the seconds that a server asks for; 0 if it asks for none."""
         seconds = _retry_after(headers.get("retry-after", ""))
         if anyio.current_time() + seconds > deadline:
             raise GraderFailed(
@@ -243,7 +243,7 @@ def find_endpoint(
         model: The model's name; `HUD_MCP_JUDGE_MODEL` if it is empty.
         base_url: An address such as `http://127.0.0.1:8000/v1`, by default `HUD_MCP_JUDGE_URL`.
             Without either it is Anthropic's for models called `claude…` and OpenAI's for others.
-        speaks: The format; by default the address decides it, and `openai` is the rest.
+        speaks: The format; by default that of the address, or `openai` if it does not tell.
         api_key_env: The variable that has the key: `HUD_MCP_JUDGE_API_KEY` by default, and for
             a provider's own address also `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`.
 

@@ -68,7 +68,7 @@ _CHINESE = frozenset("".join([*_DIGITS, *_TENS, *_UNITS, *_MYRIADS, _POINT_WORDS
 
 
 def inspect_number(text: str, *, trim: bool = True) -> float | None:
-    """A finite number, or None.
+    """Return a finite number, or None.
 
     Args:
         text: One word, or a whole answer.
@@ -86,7 +86,7 @@ def inspect_number(text: str, *, trim: bool = True) -> float | None:
 
 
 def _of_signs(text: str) -> float:
-    """A number in any script, with its signs, a fraction at its end, and a raised exponent.
+    """Return a number in any script, with its signs, a fraction at its end, and a raised exponent.
 
     Raises:
         ValueError: It is none.
@@ -305,7 +305,7 @@ def _fewer(blanks: re.Match[str]) -> str:
 
 
 def _named(text: str, known: Sequence[str], *, several: bool) -> set[str]:
-    """The choices that a text names; none where it names what is none."""
+    """Return the choices that a text names; empty if it names anything else."""
     if not several:
         parts = [each for each in text.split(",") if each]
         return set(parts) if len(parts) == 1 and parts[0] in known else set()
@@ -346,7 +346,7 @@ def _same_number(given: str, wanted: float, location: Location) -> bool:
 
 
 def _plain(text: str) -> str:
-    """A text without what is written around numbers."""
+    """Return a text without the marks around numbers."""
     return _FULL_STOP.sub("", _SIGNS.sub("", _ESCAPED.sub(r"\1", text)))
 
 

@@ -43,12 +43,12 @@ _WORD = re.compile(r"\b(?P<no>UN[_-]?|(?i:not)[\s_-]+)?MET\b")
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether what a criterion describes is there.
+    """The verdict on one criterion.
 
     Attributes:
-        met: Whether it is.
-        reason: Why, in the judge's words.
-        cached: Whether nobody was asked for it this time.
+        met: Whether the thing that the criterion describes is there.
+        reason: The reason, in the judge's words.
+        cached: Whether it comes from the cache, without a question to the judge.
     """
 
     met: bool
@@ -82,7 +82,7 @@ def read_verdict(reply: str) -> Verdict:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Every JSON object that stands in a text, apart from those inside of others."""
+    """Return every JSON object that stands in a text, apart from those inside of others."""
     decoder = json.JSONDecoder()
     start = text.find("{")
     for _ in range(_MOST_OBJECTS):

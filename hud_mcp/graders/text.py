@@ -48,7 +48,7 @@ _AFTER_DIGITS = (
 
 
 def normalize(text: Any, *, compat: Compat = "strict") -> str:
-    """A text without differences of writing: case, punctuation, articles, spacing.
+    """Return a text without differences of writing: case, punctuation, articles, spacing.
 
     Signs, decimal points and other parts of numbers stay. So do signs that are not punctuation of
     prose (`C++`, `C#`, `50%`). Articles stay if the text has nothing else.
@@ -196,10 +196,10 @@ def f1_score(answer: Any, reference: str, *, compat: Compat = "strict") -> float
 
 
 def occurrence(wanted: str, *, whole_words: bool) -> "re.Pattern[str]":
-    """Return an expression that finds a text, but not within a written number, which differs.
+    """Return an expression that finds a text, but not within another written number.
 
     Args:
-        wanted: What is looked for: not empty, and in the form of `one_line`.
+        wanted: The text to find: not empty, and in the form of `one_line`.
         whole_words: Whether it is not found within a word either.
     """
     before, after = (r"(?<!\w)", r"(?!\w)") if whole_words else ("", "")

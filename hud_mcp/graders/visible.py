@@ -35,14 +35,14 @@ _EDGES = " '\""
 
 
 def visible(text: str) -> str:
-    """A text in which only differences are left that a reader can see.
+    """Return a text in which only differences are left that a reader can see.
 
     Kinds of quotes, of apostrophes, of blanks and of hyphens are one each, and signs without a
     shape are gone. Raised digits keep their place (`10^6`), and fractions are spelled (`2 1/2`).
     Case, spacing and punctuation stay.
 
     Args:
-        text: Of any length; the time grows with it alone.
+        text: A text of any length; the time grows with that alone.
     """
     if not text.isascii():
         signs = _signs()
@@ -116,7 +116,7 @@ _signs = cache(_Signs)
 
 
 def _fraction(found: re.Match[str]) -> str:
-    """A fraction on one line, apart from the number before it."""
+    """Return a fraction on one line, apart from the number before it."""
     return f"{found[1]} {found[2]}/{found[3]}" if found[1] else f"{found[2]}/{found[3]}"
 
 
@@ -159,10 +159,10 @@ _LONG_DASH = re.compile(r"--+")
 
 
 def unmarked(text: str) -> str:
-    """A text without markup.
+    """Return a text without markup.
 
     Args:
-        text: What `visible` made of one.
+        text: A result of `visible`.
     """
     if "\\" in text or "{" in text:
         for pattern, replacement in _LATEX:

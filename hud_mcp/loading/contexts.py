@@ -165,12 +165,12 @@ def parse_sample(text: str) -> tuple[int, dict[str, str]] | None:
 def contexts_for(
     option: str, spaces: Mapping[str, ContextSpace], *, seed: int = 0
 ) -> dict[str, tuple[NamedContext, ...]]:
-    """The contexts that `--contexts` means, by environment.
+    """Return the contexts that `--contexts` means, by environment.
 
     Args:
         option: The path of a file, or `sample:N…`; see `read_contexts` and `parse_sample`.
         spaces: The context space of each environment that has tasks.
-        seed: Of what is drawn.
+        seed: The seed of the drawn contexts.
 
     Raises:
         SourceNotFound: There is no such file.
@@ -239,7 +239,7 @@ def spread(
 
 
 def bind(task: Task, named: NamedContext) -> Task:
-    """A task under a context, as `spread` makes it.
+    """Return a task under a context, in the form that `spread` makes.
 
     Raises:
         InvalidTask: Its id would be too long.
@@ -300,7 +300,7 @@ def _drawn_features(space: ContextSpace, ranges: Mapping[str, str] | None) -> li
 
 
 def _narrowed(feature: ContextFeature, text: str) -> ContextFeature:
-    """A feature that only takes what a range says."""
+    """Return a feature that takes only the values of a range."""
     if not text:
         return feature
     low, dots, high = text.partition("..")
@@ -356,7 +356,7 @@ def _is_finite(feature: ContextFeature) -> bool:
 
 
 def _rows(data: bytes, where: str) -> list[tuple[str, Any]]:
-    """Each row with its place."""
+    """Return each row with its place."""
     try:
         whole = orjson.loads(data)
     except orjson.JSONDecodeError:

@@ -126,7 +126,7 @@ def find_source(name: str) -> str:
     """Return the source of the environment of a gym's name.
 
     Raises:
-        SourceNotFound: As for `find_environment`.
+        SourceNotFound: The same as for `find_environment`.
     """
     shipped = shipped_environments()
     if (own_file := shipped_name(name)) is not None:
@@ -157,13 +157,13 @@ def load_environment(
     Args:
         target: A Python file, a folder with an `env.py`, or any other source that
             `hud-mcp serve` takes; or a module by its dotted name.
-        name: Of a file: which environment, by its name or the variable that holds it. Of a
-            module: the variable, `env` by default, which may be a function that makes one.
-        args: What such a function is called with.
+        name: For a file, the environment's name or the variable that holds it. For a module,
+            the variable, `env` by default, which may be a function that makes one.
+        args: The arguments of such a function.
 
     Raises:
         SourceNotFound: Nothing is there, or nothing of that name.
-        InvalidEnvironment: There are several, or what is there is no environment.
+        InvalidEnvironment: There are several, or the object there is not an environment.
     """
     path = Path(target)
     if not path.exists() and path.suffix != ".py" and path.with_name(f"{path.name}.py").is_file():

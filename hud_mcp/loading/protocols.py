@@ -51,7 +51,7 @@ class Conduct:
 
 
 class ProtocolRecord(Value):
-    """The protocol that a job follows, and the job's differences from it."""
+    """Of a job: whose protocol it follows, and in what it does not."""
 
     title: str = Field(description="The benchmark.")
     differences: tuple[str, ...] = Field(default=(), description="From what was published.")

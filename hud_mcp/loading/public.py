@@ -108,9 +108,9 @@ class Counted:
     Attributes:
         rows: All rows.
         runnable: The rows that run here.
-        needs: What runnable rows need beside this machine, such as `network`, each with its rows.
+        needs: The needs of runnable rows beside this machine, such as `network`, with their rows.
         reasons: The first reason of each row that does not run here, each with its rows.
-        besides: The further reasons of these rows, likewise.
+        besides: The further reasons of these rows, each with its rows.
     """
 
     rows: int

@@ -109,9 +109,9 @@ class FoundSets:
     """Sets that were found, and not yet read.
 
     Attributes:
-        name: What they are called together.
+        name: Their name together.
         paths: The file or the folder of each.
-        left_out: Where `all` is among them: the sets that it leaves out, and why, in a line.
+        left_out: The sets that `all` leaves out, and the reasons, in a line; if it is among them.
     """
 
     name: str
@@ -268,7 +268,7 @@ def is_all(name: str) -> bool:
 
 
 def shipped_sets() -> dict[str, SetNotes]:
-    """The sets that come with the package, in their notes' order, and what these say."""
+    """Return the sets that come with the package, with their notes, in the notes' order."""
     folder = shipped_folder("taskset_data")
     there = sorted(path.stem for path in folder.glob("*.jsonl"))
     notes = read_notes(folder)
@@ -277,13 +277,13 @@ def shipped_sets() -> dict[str, SetNotes]:
 
 
 def ready_sets() -> list[Path]:
-    """The files of those that `all` stands for."""
+    """Return the files of those that `all` stands for."""
     folder = shipped_folder("taskset_data")
     return [folder / f"{name}.jsonl" for name, notes in shipped_sets().items() if notes.is_ready]
 
 
 def _left_out() -> str:
-    """The sets that `all` does not have, by why."""
+    """Return the sets that `all` does not have, by reason."""
     why: dict[str, list[str]] = {}
     for name, notes in shipped_sets().items():
         if notes.needs:
@@ -321,7 +321,7 @@ def list_sets() -> list[ListedSet]:
     """Read the sets that can be named here; one of the working folder hides its namesake.
 
     Raises:
-        InvalidTask: What is said of the sets of a folder is wrong.
+        InvalidTask: The notes on the sets of a folder are invalid.
     """
     shipped = shipped_folder("taskset_data")
     own = read_notes(Path())
@@ -335,7 +335,10 @@ def list_sets() -> list[ListedSet]:
 
 
 def _files_here(shipped: Path) -> Iterator[Path]:
-    """The files of the working folder that hold tasks, by name; of two of one name, the nearer."""
+    """Yield the files of the working folder that hold tasks, by name.
+
+    A file `.jsonl` comes before a `.json` of its name, which is left out.
+    """
     if Path.cwd() == shipped.resolve():
         return
     stems: set[str] = set()

@@ -190,7 +190,7 @@ def _is_made_anew(setup: Sequence[Sequence[Any]], raw: Mapping[str, Any]) -> boo
 
 
 def _script(files: Files, folder: str, given: Any) -> tuple[str, str] | None:
-    """A script as its language and its text.
+    """Return a script as its language and its text.
 
     Raises:
         _Missing: It is in a file that is not there.

@@ -91,10 +91,10 @@ class Download:
         return self.part.stat().st_size if self.part.is_file() else 0
 
     def _ask(self, client: httpx.Client, had: int) -> None:
-        """One request, for what is not there yet.
+        """Send one request for the missing part of the file.
 
         Raises:
-            httpx.HTTPError: It broke off, or is to be tried again.
+            httpx.HTTPError: The request broke off, or is to be tried again.
         """
         headers = {"accept-encoding": "identity", **self.headers}
         mark = self._read_mark()
@@ -145,7 +145,7 @@ class Download:
         return whole.hexdigest()
 
     def _read_mark(self) -> str:
-        """The version that the part is of, if it is certain: a weak one is not."""
+        """Return the version that the part is of, if it is certain: a weak one is not."""
         try:
             mark = str(json.loads(self._mark.read_text())["etag"])
         except (OSError, ValueError, KeyError, TypeError):

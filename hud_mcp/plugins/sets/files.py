@@ -40,7 +40,7 @@ class Files:
     """The files of one set, by the paths at which they are published.
 
     Attributes:
-        notes: What a person should know of them, a sentence each.
+        notes: Notes on them for people, a sentence each.
     """
 
     def __init__(self, published: Published) -> None:
@@ -274,7 +274,7 @@ def open_files(
     refresh: bool = False,
     report: Report | None = None,
 ) -> Files:
-    """The files of a set: from a place, else from `HUD_MCP_DATASETS`, else as published.
+    """Return the files of a set: from a place, else from `HUD_MCP_DATASETS`, else as published.
 
     Args:
         published: The set.
@@ -319,7 +319,7 @@ def keep_bytes(data: bytes) -> str:
 
 
 def dataset_file(sha256: str) -> Path:
-    """A file that was kept.
+    """Return a file that was kept.
 
     Raises:
         SourceNotFound: There is none of that digest, or it is not what it was.

@@ -59,15 +59,15 @@ class _NotHere(Exception):
 
 
 def read_inspect(path: Path, choice: InspectChoice) -> list[Task]:
-    """The rows of a file.
+    """Return the rows of a file.
 
     Args:
         path: `.json`, a list of records; `.csv`, with a line of names; any other: a record a line.
-        choice: How records become rows.
+        choice: The choices that make rows of records.
 
     Raises:
         SourceNotFound: There is no such file.
-        InvalidTask: A record has no input, or is none; or a field is not one of a sample's.
+        InvalidTask: A record is invalid or has no input, or a sample has no such field.
     """
     if unknown := next((name for name in choice.fields if name not in FIELDS), None):
         raise InvalidTask(
@@ -170,7 +170,7 @@ def _targets(given: Any) -> list[str]:
 
 
 def _choices(given: Any) -> list[str]:
-    """The choices.
+    """Return the choices.
 
     Raises:
         _NotHere: There are none.
@@ -185,7 +185,7 @@ def _choices(given: Any) -> list[str]:
 
 
 def _grader(targets: list[str], choices: list[str], choice: InspectChoice) -> list[Any]:
-    """The call that scores a row.
+    """Return the call that scores a row.
 
     Raises:
         _NotHere: Its target says nothing, so that any answer would do, or none.

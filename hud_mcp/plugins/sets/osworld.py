@@ -116,7 +116,7 @@ def _listed(files: Files, name: str) -> set[tuple[str, str]]:
 
 
 def _examples(files: Files) -> Iterable[tuple[str, str, Mapping[str, Any]]]:
-    """Each row with its domain and its name: of a file of its own, or a line of one for all."""
+    """Yield each row with its domain and its name, from its own file or a line of a shared one."""
     # One file for all is in folders of users' alone; the published place has none.
     lines = files.read_optional(_LINES) if isinstance(files, InFolder) else None
     if lines is not None:

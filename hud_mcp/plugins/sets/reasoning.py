@@ -256,7 +256,7 @@ def is_program(dataset: str, answer: str) -> bool:
 
     Args:
         dataset: The generator.
-        answer: What was submitted.
+        answer: The submitted answer.
     """
     answer = answer.strip()
     if dataset in FORMULAS:

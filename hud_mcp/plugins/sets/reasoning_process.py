@@ -38,7 +38,7 @@ def _questions(drawn: Any, _: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _score(drawn: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """The score of an answer, beside that of the reference where the answer cannot be read."""
+    """Return an answer's score, or the reference's score if the answer cannot be read."""
     _bound_memory()
     entry = drawn[request["index"]]
     reply: dict[str, Any] = {"question": entry["question"]}
@@ -58,7 +58,7 @@ def _sound(drawn: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bound_memory() -> None:
-    """An answer such as `9**9**9` is to end this process, and not the machine."""
+    """Bound this process's memory: an answer such as `9**9**9` ends it, and not the machine."""
     if sys.platform != "win32":
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
 

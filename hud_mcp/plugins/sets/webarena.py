@@ -86,7 +86,7 @@ def _task(files: Files, raw: Mapping[str, Any], choice: Choice) -> Task:
 
 
 def _place(address: str) -> str:
-    """An address as it stands before paths."""
+    """Return an address in the form that paths follow."""
     return (address if "://" in address else f"http://{address}").rstrip("/")
 
 
@@ -96,7 +96,7 @@ def _check_sites(sites: list[str], places: Mapping[str, str]) -> None:
 
 
 def _placed(value: Any, places: Mapping[str, str]) -> Any:
-    """A value of a row with addresses in place of its placeholders.
+    """Return a value of a row with addresses in place of its placeholders.
 
     Raises:
         _NotHere: There is no address for one.

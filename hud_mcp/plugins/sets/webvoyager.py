@@ -240,7 +240,7 @@ class WebVoyagerJudge(Grader):
 
 
 def _value(reply: str, model: str) -> float:
-    """The verdict, by the benchmark's rule.
+    """Return the verdict, by the benchmark's rule.
 
     Raises:
         GraderFailed: There is none in it.

@@ -285,15 +285,15 @@ class CARLAttributesEnv(CARLEnv):
     # Of one environment and not of the class: its author declares them with it.
 
     def get_context_features(self) -> Mapping[str, ContextFeature]:  # pyright: ignore[reportIncompatibleMethodOverride]  # see above
-        """The features, by their names."""
+        """Return the features, by their names."""
         return {feature.name: feature for feature in self._declared.features}
 
     def get_context_space(self) -> ContextSpace:  # pyright: ignore[reportIncompatibleMethodOverride]  # see above
-        """The space of the features."""
+        """Return the space of the features."""
         return self._declared
 
     def get_default_context(self) -> Context:  # pyright: ignore[reportIncompatibleMethodOverride]  # see above
-        """Every feature at its default."""
+        """Return every feature at its default."""
         return self._declared.default
 
     def _update_context(self) -> None:
@@ -311,7 +311,7 @@ class CARLAttributesEnv(CARLEnv):
 def _complete(
     env: Any, attributes: Mapping[str, AttributePath], features: tuple[ContextFeature, ...]
 ) -> list[ContextFeature]:
-    """The declared features, and those that follow from what the environment has."""
+    """Return the declared features, and those that follow from the environment."""
     declared = {feature.name: feature for feature in features}
     for name in declared:
         if name not in attributes:

@@ -121,7 +121,7 @@ class CARLEnv(
     @staticmethod
     @abstractmethod
     def get_context_features() -> "Mapping[str, ContextFeature]":
-        """The features in which the environment may differ, by their names.
+        """Return the features in which the environment may differ, by their names.
 
         Hyperparameters of ConfigSpace may stand for features.
         """
@@ -129,12 +129,12 @@ class CARLEnv(
 
     @classmethod
     def get_context_space(cls) -> ContextSpace:
-        """The space of the features: defaults, bounds, and contexts drawn from it."""
+        """Return the space of the features: defaults, bounds, and contexts drawn from it."""
         return ContextSpace(cls.get_context_features(), ordered=cls.ordered)
 
     @classmethod
     def get_default_context(cls) -> Context:
-        """Every feature at its default."""
+        """Return every feature at its default."""
         return cls.get_context_space().default
 
     @property
@@ -188,7 +188,7 @@ class CARLEnv(
     def get_observation_space(
         self, obs_context_feature_names: Sequence[str] | None = None
     ) -> spaces.Dict:
-        """The space of observations that carry some features.
+        """Return the space of observations that carry some features.
 
         Args:
             obs_context_feature_names: Which; all by default.
@@ -333,7 +333,7 @@ class CARLEnv(
 
 
 def unbounded(space: spaces.Space[Any]) -> spaces.Space[Any]:
-    """The same space without bounds where its numbers are of floating point."""
+    """Return the same space, without bounds for numbers of floating point."""
     inside: Any = space  # their generics are partly untyped
     if isinstance(space, spaces.Box) and np.issubdtype(inside.dtype, np.floating):
         return spaces.Box(-np.inf, np.inf, space.shape, inside.dtype.type)

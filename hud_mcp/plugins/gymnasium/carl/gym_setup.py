@@ -113,7 +113,7 @@ def isolated_class(
 
     Args:
         kind: A class that is defined in `module`.
-        module: Where the names are copied from.
+        module: The module that the names are copied from.
         changes: Names that differ from the first.
 
     Returns:

@@ -46,7 +46,7 @@ class _Gravity:
         return getattr(self._box2d, name)
 
     def b2World(self, **options: Any) -> Any:  # noqa: N802  # Box2D's name
-        """A new world, whatever gravity was asked for."""
+        """Return a new world, whatever gravity was asked for."""
         return self._box2d.b2World(**{**options, "gravity": (self.x, self.y)})
 
 

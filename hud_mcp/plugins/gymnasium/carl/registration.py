@@ -19,7 +19,7 @@ def register_ids(names: Iterable[str]) -> None:
     """Register environments under CARL's ids, now or once Gymnasium is loaded.
 
     Args:
-        names: Of `hud_mcp.carl`: `CARLCartPole` becomes `carl/CARLCartPole-v0`.
+        names: Names of `hud_mcp.carl`: `CARLCartPole` becomes `carl/CARLCartPole-v0`.
     """
     gymnasium = sys.modules.get("gymnasium")
     if gymnasium is None or not hasattr(gymnasium, "registry"):

@@ -93,14 +93,14 @@ _OF_BODIES = ("body_mass", "body_inertia")
 
 
 def _bodies(model: Any) -> Iterator[tuple[str, int]]:
-    """The features of the named bodies that move, and their ids."""
+    """Return the features of the named bodies that move, and their ids."""
     for body in range(1, model.nbody):
         if name := model.body(body).name:
             yield f"mass_{name}", body
 
 
 def _features(model: Any) -> dict[str, ContextFeature]:
-    """The features that a model has, by their names."""
+    """Return the features that a model has, by their names."""
     option = model.opt
     step = float(option.timestep)
     rows: list[tuple[str, float, float, float, str]] = [
@@ -142,7 +142,7 @@ def _short(value: float) -> float:
 
 @cache
 def _features_of(kind: type[Any]) -> Mapping[str, ContextFeature]:
-    """The features of the model that an environment of Gymnasium's loads by default."""
+    """Return the features of the model that an environment of Gymnasium's loads by default."""
     file = inspect.signature(kind.__init__).parameters["xml_file"].default
     return _features(mujoco.MjModel.from_xml_path(expand_model_path(file)))
 
@@ -155,7 +155,7 @@ class CARLAnt(_Robot):
 
     @staticmethod
     def get_context_features() -> Mapping[str, ContextFeature]:
-        """The features, with their defaults from `ant.xml`."""
+        """Return the features, with their defaults from `ant.xml`."""
         return dict(_features_of(AntEnv))
 
 
@@ -167,7 +167,7 @@ class CARLHalfCheetah(_Robot):
 
     @staticmethod
     def get_context_features() -> Mapping[str, ContextFeature]:
-        """The features, with their defaults from `half_cheetah.xml`."""
+        """Return the features, with their defaults from `half_cheetah.xml`."""
         return dict(_features_of(HalfCheetahEnv))
 
 
@@ -179,7 +179,7 @@ class CARLHopper(_Robot):
 
     @staticmethod
     def get_context_features() -> Mapping[str, ContextFeature]:
-        """The features, with their defaults from `hopper.xml`."""
+        """Return the features, with their defaults from `hopper.xml`."""
         return dict(_features_of(HopperEnv))
 
 
@@ -191,7 +191,7 @@ class CARLHumanoid(_Robot):
 
     @staticmethod
     def get_context_features() -> Mapping[str, ContextFeature]:
-        """The features, with their defaults from `humanoid.xml`."""
+        """Return the features, with their defaults from `humanoid.xml`."""
         return dict(_features_of(HumanoidEnv))
 
 
@@ -203,5 +203,5 @@ class CARLWalker2d(_Robot):
 
     @staticmethod
     def get_context_features() -> Mapping[str, ContextFeature]:
-        """The features, with their defaults from `walker2d_v5.xml`."""
+        """Return the features, with their defaults from `walker2d_v5.xml`."""
         return dict(_features_of(Walker2dEnv))

@@ -23,10 +23,10 @@ __all__ = ["ContextSpace", "Verification"]
 
 @dataclass(frozen=True)
 class Verification:
-    """Whether a context is valid; its truth value says so.
+    """The check of a context; its truth value is whether the context is valid.
 
     Attributes:
-        problems: What is wrong, one sentence for each feature.
+        problems: The faults, one sentence for each feature.
     """
 
     problems: tuple[str, ...]
@@ -40,7 +40,7 @@ class ContextSpace(Space):
     """The features in which an environment varies.
 
     Args:
-        features: In order, or by their names: features, or hyperparameters of ConfigSpace.
+        features: Features or hyperparameters of ConfigSpace, in order or by their names.
         context_space: The same under CARL's name; give one of them.
         ordered: Pairs of features of which the first may not exceed the second.
 
@@ -135,11 +135,11 @@ class ContextSpace(Space):
         return Verification(tuple(self.problems(context)))
 
     def get_default_context(self) -> Context:
-        """Every feature at its default."""
+        """Return every feature at its default."""
         return self.default
 
     def get_lower_and_upper_bound(self, context_feature_name: str) -> tuple[float, float]:
-        """The smallest and the largest value; infinite without a bound.
+        """Return the smallest and the largest value; infinite without a bound.
 
         For a feature with choices, the places of the first and the last one.
 
@@ -158,7 +158,7 @@ class ContextSpace(Space):
     def to_gymnasium_space(
         self, context_feature_names: Sequence[str] | None = None, *, as_dict: bool = False
     ) -> "gymnasium.Space[Any]":
-        """The features as a Gymnasium space.
+        """Return the features as a Gymnasium space.
 
         Args:
             context_feature_names: Which, in this order; all by default.
@@ -195,7 +195,7 @@ class ContextSpace(Space):
     def as_dict(
         self, context: Context, context_feature_names: Sequence[str] | None = None
     ) -> "dict[str, NDArray[np.float32] | np.int64]":
-        """A complete context as an element of the space in dict form."""
+        """Return a complete context as an element of the space in dict form."""
         return {
             f.name: (
                 libraries.numpy.array([context[f.name]], dtype=libraries.numpy.float32)
@@ -208,7 +208,7 @@ class ContextSpace(Space):
     def as_vector(
         self, context: Context, context_feature_names: Sequence[str] | None = None
     ) -> "NDArray[np.float32]":
-        """A complete context as an element of the space in vector form."""
+        """Return a complete context as an element of the space in vector form."""
         numbers = [
             context[f.name] if (choices := _choices(f)) is None else choices.index(context[f.name])
             for f in self._chosen(context_feature_names)
@@ -225,12 +225,12 @@ class ContextSpace(Space):
         """Draw contexts; features that are not drawn have their defaults.
 
         Args:
-            context_keys: Which features to draw; by default all with finite bounds or choices.
-            size: How many contexts.
+            context_keys: The features to draw; by default all with finite bounds or choices.
+            size: The number of contexts.
             seed: The same seed gives the same contexts.
 
         Returns:
-            One context, or a list where `size` is not 1.
+            One context, or a list if `size` is not 1.
 
         Raises:
             InvalidContext: A feature is unknown, or has no finite range to draw from.

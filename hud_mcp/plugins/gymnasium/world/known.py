@@ -152,10 +152,10 @@ class Known:
     """One family of environments.
 
     Attributes:
-        about: What it is, in a sentence or two, without advice.
+        about: Its description in a sentence or two, without advice.
         numbers: Name and unit of each number of the observation, in order.
-        actions: What each action, or each number of an action, is called, in order.
-        rewarded: What a step is rewarded for.
+        actions: The name of each action, or of each number of an action, in order.
+        rewarded: The rule of a step's reward.
     """
 
     about: str = ""

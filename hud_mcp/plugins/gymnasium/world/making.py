@@ -83,7 +83,7 @@ def is_small(env: Any) -> bool:
 
 
 def unknown(env_id: str, known_ids: Iterable[str]) -> InvalidEnvironment:
-    """The error for an id that is not there, with what may have been meant."""
+    """Return the error for an unknown id, with the ids that may have been meant."""
     hint = did_you_mean(env_id, known_ids)
     return InvalidEnvironment(
         f"Gymnasium has no environment {env_id!r}.{hint} Name one that is registered, "

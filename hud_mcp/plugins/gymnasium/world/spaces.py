@@ -52,7 +52,7 @@ def space_from_json(described: Mapping[str, Any]) -> spaces.Space[Any]:
 
 
 def value_to_json(value: Any) -> Any:
-    """A value of any of these spaces."""
+    """Return a value of any of these spaces."""
     if isinstance(value, np.ndarray):
         return {
             "array": base64.b64encode(np.ascontiguousarray(value).tobytes()).decode(),
@@ -70,7 +70,7 @@ def value_to_json(value: Any) -> Any:
 
 
 def value_from_json(raw: Any, space: spaces.Space[Any]) -> Any:
-    """A value of a space, from what `value_to_json` gave."""
+    """Return a value of a space, from the result of `value_to_json`."""
     if isinstance(space, spaces.Dict):
         return {key: value_from_json(raw["parts"][key], part) for key, part in space.items()}
     if isinstance(space, spaces.Tuple):

@@ -310,7 +310,7 @@ class Gymnasium(WorldSpec):
 
     @cached_property
     def _registered(self) -> tuple[str, str | None]:
-        """The id in the registry, and how it is drawn, once the package that has it is loaded."""
+        """The id in the registry, and its mode of drawing, once its package is loaded."""
         if self._is_contextual:
             if self.id not in carl.ENVIRONMENTS:
                 raise unknown(self.id, carl.ENVIRONMENTS)

@@ -165,7 +165,7 @@ class OwnThread:
                 self._finished += 1
                 future.set_exception(exc)
             else:
-                self._finished += 1  # before whoever waits goes on
+                self._finished += 1  # before the waiting caller goes on
                 future.set_result(result)
             del item, work, future  # what they hold goes now, and not with the next piece
 
@@ -196,8 +196,8 @@ class Pace:
         """Take note of steps that were taken.
 
         Args:
-            count: How many; at least one.
-            took_s: How long they took together.
+            count: The number of steps; at least one.
+            took_s: The seconds that they took together.
             on_loop: Whether others waited meanwhile.
         """
         self._each_s += _WEIGHT * (took_s / count - self._each_s)

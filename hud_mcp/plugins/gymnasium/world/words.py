@@ -21,9 +21,9 @@ def in_words(seen: Any, env: Any, names: Sequence[tuple[str, str]] = ()) -> list
     """Describe an observation, a line for each thing.
 
     Args:
-        seen: What `reset` or `step` returned.
+        seen: The observation from `reset` or `step`.
         env: The environment that returned it.
-        names: Name and unit of each number, where they are known.
+        names: Name and unit of each number, if they are known.
     """
     if isinstance(seen, dict):
         parts = cast("dict[str, Any]", seen)
@@ -39,7 +39,7 @@ def in_words(seen: Any, env: Any, names: Sequence[tuple[str, str]] = ()) -> list
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: arrays become lists, long ones what they are."""
+    """Return a value in JSON's types: arrays become lists, long ones their description."""
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
@@ -50,7 +50,7 @@ def plain(value: Any) -> Any:
 
 
 def number(value: Any) -> str:
-    """A number in few digits."""
+    """Return a number in few digits."""
     if isinstance(value, bool) or (hasattr(value, "dtype") and value.dtype == bool):
         return "yes" if value else "no"
     if isinstance(value, int) or float(value).is_integer():

@@ -38,7 +38,7 @@ T = TypeVar("T")
 _CLOSE_BOUND_S = 5.0
 """The most seconds for a running step to end before the world is left to itself."""
 _NO_STEP = -1
-"""The place of the rules if they were told apart from any step."""
+"""The mark that `explain` told the rules, apart from any look."""
 
 
 @dataclass
@@ -190,7 +190,7 @@ class GymnasiumWorld(World):
             The refusal of the next action; None if none was refused, or the episode ended.
 
         Raises:
-            EnvironmentFailed: As for `act`.
+            EnvironmentFailed: The same as for `act`.
 
         If this call is cancelled, the step under way is the last.
         """
@@ -246,7 +246,7 @@ class GymnasiumWorld(World):
                 await anyio.sleep(0.002)
 
     def _plan(self, action: Action) -> Sequence[Any]:
-        """The environment's actions that an action stands for."""
+        """Return the environment's actions that an action stands for."""
         if isinstance(action, CustomAction) and self.episode.over:
             raise ActionFailed(f"{self._ended()} No more steps are possible; send your answer.")
         return self._form.plan(action)
@@ -343,10 +343,12 @@ class GymnasiumWorld(World):
         return "\n".join([*head, *shown])
 
     def explain(self, prompt: str = "") -> str:
-        """The rules, the map, what actions mean and what is rewarded; looks omit them after this.
+        """Return the rules, the map, the meaning of actions and the rewards.
+
+        Later looks omit them.
 
         Args:
-            prompt: What the agent was told already; where it says what actions mean, this does not.
+            prompt: The prompt that the agent has. If it has the meaning of actions, this omits it.
         """
         self._explained_at = _NO_STEP
         how = [] if self._form.description in prompt else [self._form.how_to_act]

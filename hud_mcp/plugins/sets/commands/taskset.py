@@ -306,7 +306,7 @@ def _lines_of(path: Path) -> int:
 
 
 def _own(tasks: Taskset) -> dict[str, Taskset]:
-    """The splits that rows have.
+    """Return the splits that rows have.
 
     Raises:
         InvalidTask: They have none.
@@ -319,7 +319,7 @@ def _own(tasks: Taskset) -> dict[str, Taskset]:
 
 
 def _shares(parts: tuple[str, ...]) -> dict[str, float]:
-    """The shares of splits that are to be drawn; the last one may be left out.
+    """Return the shares of splits that are to be drawn; the last one may be left out.
 
     Raises:
         HudMcpError: They are none.

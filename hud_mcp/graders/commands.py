@@ -60,7 +60,7 @@ class RunsCommands(Protocol):
         """Run a line of bash to its end.
 
         Raises:
-            ActionFailed: It cannot run; the text says why.
+            ActionFailed: The command cannot run; the text says why.
         """
         ...
 
@@ -281,10 +281,10 @@ async def run_on_server(
 
 
 class _Running:
-    """A command under way. Started at once: there is no moment at which it could be lost.
+    """A running command. It starts at once: there is no moment at which it could be lost.
 
     Raises:
-        GraderFailed: It could not be started.
+        GraderFailed: The command could not be started.
     """
 
     def __init__(

@@ -89,7 +89,7 @@ def _of_signs(text: str) -> float:
     """Return a number in any script, with its signs, a fraction at its end, and a raised exponent.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text is not a number.
     """
     text, is_negative = text.strip(), False
     while text and text[0] in _MINUS + _PLUS:

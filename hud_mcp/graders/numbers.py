@@ -1,11 +1,11 @@
 r"""Numbers as people write them, read whole or not at all.
 
 A part of a written number is another number: the 6 of `10^6`, the 12 of `2024-05-12`, the 5 of
-`0,5`. So what stands around some digits decides whether they are a number by themselves. Where a
-notation has one reading, that is the number; where it has two, or none, there is no number.
+`0,5`. Therefore the text around some digits decides whether they are a number by themselves. A
+notation with one reading is that number. A notation with two readings, or none, is no number.
 
-Of the libraries that read numbers, `price-parser`, `quantulum3`, `math-verify` and `number-parser`
-take parts (the 1 of `\frac{1}{2}`, the 12 of `12:30`), and `babel` has to be told the country.
+The libraries `price-parser`, `quantulum3`, `math-verify` and `number-parser` take parts of a
+number: the 1 of `\frac{1}{2}`, the 12 of `12:30`. The library `babel` needs the country.
 """
 
 import math

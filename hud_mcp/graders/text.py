@@ -1,7 +1,7 @@
 """Graders of text: each returns a number from 0 to 1 and is pure.
 
-They are strict where laxness would let a wrong answer pass (a sign, a decimal point, a part of
-a word) and lax where people differ in writing the same thing (case, spacing, separators). With
+They are strict where laxness would let a wrong answer pass: a sign, a decimal point, a part of
+a word. They are lax where people write the same thing differently: case, spacing, separators. With
 `compat="hud"` each follows the rule of HUD's function of the same name.
 """
 

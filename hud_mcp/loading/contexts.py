@@ -145,10 +145,10 @@ def parse_sample(text: str) -> tuple[int, dict[str, str]] | None:
     """Read `sample:N` or `sample:N:feature=low..high,feature=a|b,feature`; None for other text.
 
     Returns:
-        How many contexts, and the range of each feature that is named.
+        The number of contexts, and the range of each named feature.
 
     Raises:
-        InvalidContext: It begins so and goes on otherwise.
+        InvalidContext: The text begins with `sample:` and goes on otherwise.
     """
     if not text.startswith("sample:"):
         return None

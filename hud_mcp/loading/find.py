@@ -82,7 +82,7 @@ def declared_source(declared: Environment) -> str:
     """Return the source of an environment that this process has declared.
 
     Raises:
-        SourceNotFound: It is in no file.
+        SourceNotFound: The environment is in no file.
     """
     if declared.made_of:
         return declared.made_of
@@ -99,8 +99,8 @@ def declared_source(declared: Environment) -> str:
 def find_environment(name: str) -> Environment:
     """Return the environment of a gym's name, in this process.
 
-    The name is that of an environment that this program has declared, of one in `./env.py`, of a
-    shipped one, or of a Gymnasium environment; or it is the path of a file with one.
+    The name is that of an environment that this program has declared, or of one in `./env.py`.
+    It may also be that of a shipped one or of a Gymnasium environment, or the path of a file.
 
     Raises:
         SourceNotFound: There is none; the text lists what there is.

@@ -55,7 +55,7 @@ class Files:
             url: The file's address, if it is not beside the others.
 
         Raises:
-            SourceNotFound: It cannot be had; the text names it, where it comes from, and where
+            SourceNotFound: The file cannot be had; the text names it, its origin, and the place
                 to put it.
         """
         raise NotImplementedError
@@ -178,10 +178,10 @@ class Cached(Files):
         return hashlib.sha256(target.read_bytes()).hexdigest() == known.get("sha256")
 
     def _fetch(self, name: str, url: str, target: Path, index: _Index) -> None:
-        """Fetch a file beside what is there, and put it in its place if it is what it should be.
+        """Fetch a file beside the old one, and put it in its place if it is the expected one.
 
         Raises:
-            SourceNotFound: It is another one than it was, or cannot be had.
+            SourceNotFound: The file is another one than before, or cannot be had.
         """
         fresh = target.with_name(f"{target.name}.fetched")
         download = Download(

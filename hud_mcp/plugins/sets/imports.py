@@ -44,8 +44,8 @@ class ImportedSet:
 
     Args:
         title: The title of the set in `sets.toml`.
-        read: Makes rows of the set's files. It raises SourceNotFound if it cannot get a file, and
-            InvalidTask for a file that the set does not have so.
+        read: A function that makes rows of the set's files. It raises SourceNotFound if it
+            cannot get a file, and InvalidTask for a file that the set does not have so.
     """
 
     def __init__(self, title: str, read: Read) -> None:

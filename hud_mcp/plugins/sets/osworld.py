@@ -278,8 +278,8 @@ class _Downloads:
         """Keep a file, and return the digest by which rows name it.
 
         Raises:
-            _Missing: It cannot be had.
-            SourceNotFound: It is another one than it was.
+            _Missing: The file cannot be had.
+            SourceNotFound: The file is another one than before.
         """
         self.is_used = True
         parts = urlsplit(url)

@@ -103,10 +103,10 @@ class AttributePath:
             )
 
     def check(self, env: Any) -> None:
-        """See that the path leads to something that can be set, by setting it to what it is.
+        """Check that the path leads to a value that can be set, by setting it to itself.
 
         Raises:
-            InvalidContext: It does not.
+            InvalidContext: The value cannot be set.
         """
         there = self._follow(env, self._parts)
         if isinstance(plain_value(there), Scalar):

@@ -24,7 +24,7 @@ __all__ = [
 
 
 def make_quietly(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
-    """`gymnasium.make`, without its checker, where drawing needs no display and greets nobody.
+    """Call `gymnasium.make` without its checker; drawing needs no display and prints no greeting.
 
     The checker compares with spaces that contexts widen.
     """

@@ -1,7 +1,7 @@
 """`carl/…` ids: registered when Gymnasium is loaded, where carl-bench does not register its own.
 
-Gymnasium has no plugins that register themselves. Whoever imports `hud_mcp.carl` for its
-selectors need not wait for Gymnasium, so its own import does it, before or after.
+Gymnasium has no plugins that register themselves. An import of `hud_mcp.carl` for its selectors
+need not wait for Gymnasium. Therefore Gymnasium's own import registers them, before or after.
 """
 
 import sys

@@ -89,7 +89,7 @@ class ContextSpace(Space):
         return self._named[name]
 
     def problems(self, context: Mapping[str, Any]) -> list[str]:
-        """Everything that is wrong with a context, between features too; empty where valid."""
+        """Return the faults of a context, between features too; empty if it is valid."""
         plain = {name: plain_value(value) for name, value in context.items()}
         found = super().problems(plain)
         if found:

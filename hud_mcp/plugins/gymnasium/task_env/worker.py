@@ -93,7 +93,7 @@ class QuickActions:
         """Write the performed actions.
 
         Raises:
-            StoreFailed: They were not written. They are kept, and written with the next step.
+            StoreFailed: The actions were not written. They are kept until the next step's write.
             SessionTaken: Another server runs the session.
         """
         self.end()

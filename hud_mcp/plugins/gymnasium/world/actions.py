@@ -110,7 +110,7 @@ class ActionForm:
         """Read a list of actions.
 
         Raises:
-            ActionFailed: It is not a list, or one of them is wrong; the text says which.
+            ActionFailed: The value is not a list, or an action is wrong; the text says which.
         """
         if not isinstance(raw, list):
             raise ActionFailed(f"{where}: expected a list of actions, got {clip_repr(raw)}.")

@@ -93,7 +93,7 @@ def unknown(env_id: str, known_ids: Iterable[str]) -> InvalidEnvironment:
 
 @contextmanager
 def explained(env_id: str) -> Generator[None]:
-    """Say what to do where an environment cannot be made."""
+    """Raise an error with advice if an environment cannot be made."""
     try:
         yield
     except InvalidEnvironment:

@@ -33,7 +33,7 @@ def space_to_json(space: spaces.Space[Any]) -> Json:
     """Describe a space.
 
     Raises:
-        InvalidEnvironment: It is of a kind that has no description.
+        InvalidEnvironment: The space is of a kind without a description.
     """
     kind = type(space).__name__
     if kind in _KINDS:

@@ -326,7 +326,7 @@ class Gymnasium(WorldSpec):
         return env_id, self._render_mode(env_id)
 
     def _render_mode(self, env_id: str) -> str | None:
-        """Pictures as arrays, where they are wanted and the environment can draw them."""
+        """Return the mode of pictures as arrays, if wanted and possible; else None."""
         fault = None
         if "gymnasium.envs.mujoco" in str(libraries.gymnasium.registry[env_id].entry_point):
             fault = choose_opengl() if self._screen else None

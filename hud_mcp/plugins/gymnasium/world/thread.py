@@ -129,7 +129,7 @@ class OwnThread:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all work that was asked for is done, also where nobody waits for it any more."""
+        """Whether all requested work is done, including work that nobody waits for any more."""
         return self._asked == self._finished
 
     def do(self, work: Callable[[], T]) -> "asyncio.Future[T]":
@@ -171,13 +171,12 @@ class OwnThread:
 
 
 class Pace:
-    """Measures steps, and says whether the next ones may be taken where others wait for them.
+    """A measure of steps that decides whether the next ones may hold up others.
 
-    Once its steps have held others up for too long, an environment steps on its thread for good:
-    what was declared short has turned out to be something else.
+    Once its steps have held others up for too long, an environment steps on its thread for good.
 
     Args:
-        thread: The environment's own; a call on it that was cancelled must be done first.
+        thread: The environment's own thread; a cancelled call on it must be done first.
         is_quick: Whether the environment is declared to be short and pure.
     """
 

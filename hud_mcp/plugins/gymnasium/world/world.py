@@ -143,7 +143,7 @@ class GymnasiumWorld(World):
         return self._frames.size
 
     async def measure_screen(self) -> None:
-        """Draw a frame for nobody; where frames are drawn only when asked for, draw none.
+        """Draw a frame that is not shown; draw none if frames are drawn only on request.
 
         Raises:
             EnvironmentFailed: The world is closed or broken.
@@ -155,7 +155,7 @@ class GymnasiumWorld(World):
     async def act(self, action: Action) -> ActionEffect:
         """Perform one action, or a list of the environment's actions in one go.
 
-        A `custom` action `step` holds `action`, or `actions`, and `repeat`; where actions have
+        A `custom` action `step` holds `action`, or `actions`, and `repeat`; if actions have
         names, a name stands for itself. A list stops at the end of the episode.
 
         Returns:
@@ -163,7 +163,7 @@ class GymnasiumWorld(World):
             `info` has each reward, and the environment's own last info.
 
         Raises:
-            ActionFailed: It is out of bounds, or the episode is over. Nothing happened.
+            ActionFailed: The action is out of bounds, or the episode is over. Nothing happened.
             EnvironmentFailed: The environment raised; only `close` may be called from now on.
 
         If this call is cancelled, the step under way is the last of its list.

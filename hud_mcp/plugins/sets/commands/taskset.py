@@ -309,7 +309,7 @@ def _own(tasks: Taskset) -> dict[str, Taskset]:
     """Return the splits that rows have.
 
     Raises:
-        InvalidTask: They have none.
+        InvalidTask: The rows have no splits.
     """
     if not tasks.splits:
         raise InvalidTask(
@@ -322,7 +322,7 @@ def _shares(parts: tuple[str, ...]) -> dict[str, float]:
     """Return the shares of splits that are to be drawn; the last one may be left out.
 
     Raises:
-        HudMcpError: They are none.
+        HudMcpError: A text is not a share, or the shares are not from 0 to 1 in all.
     """
     found: dict[str, float] = {}
     for number, each in enumerate(parts, 1):
@@ -337,7 +337,7 @@ def _shares(parts: tuple[str, ...]) -> dict[str, float]:
 
 
 def _drawn(tasks: Taskset, shares: dict[str, float], seed: int) -> dict[str, Taskset]:
-    """Splits that are drawn: each row is in one of them at most, and says so."""
+    """Return drawn splits: each row is in one of them at most, and names it."""
     ids = list(tasks.ids)
     random.Random(seed).shuffle(ids)  # noqa: S311  # no secret
     found: dict[str, Taskset] = {}

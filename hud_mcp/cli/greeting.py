@@ -44,7 +44,7 @@ def configured_arguments(ctx: click.Context) -> list[str]:
     """The arguments of a command as a client's configuration has them, in any folder.
 
     Args:
-        ctx: Of the command, as it was called.
+        ctx: The context of the command, as it was called.
     """
     arguments = [ctx.info_name or ""]
     sources = ctx.params["sources"] or surfaces.default_sources()
@@ -79,8 +79,8 @@ def greet_over_stdio(sessions: Any, arguments: Sequence[str]) -> str:
     """Tell what waits here, and how a client starts it.
 
     Args:
-        sessions: What is served.
-        arguments: From `configured_arguments`.
+        sessions: The registry of the sessions that are served.
+        arguments: The result of `configured_arguments`.
     """
     program, *first = surfaces.own_command()
     shown = {"mcpServers": {"hud-mcp": {"command": program, "args": [*first, *arguments]}}}
@@ -96,8 +96,8 @@ def greet_over_http(sessions: Any, url: str, *, has_tokens: bool) -> str:
     """Tell what is served at a URL, and how a client reaches it.
 
     Args:
-        sessions: What is served.
-        url: Where.
+        sessions: The registry of the sessions that are served.
+        url: The address of the server.
         has_tokens: Whether clients must send a token; none is shown.
     """
     entry: dict[str, Any] = {"type": "http", "url": url}

@@ -56,12 +56,12 @@ async def watched_signals(
 ) -> AsyncGenerator[Interruption]:
     """Take SIGINT and SIGTERM while the body runs.
 
-    The first one ends what runs in `Interruption.run`; what comes after that goes on, so that
-    a report is not lost to a second one. The third cancels the body, and what follows it is
-    done next.
+    The first signal ends the call that runs in `Interruption.run`. The code after that call goes
+    on, so that a second signal does not lose a report. The third cancels the body, and the code
+    that follows the body runs next.
 
     Args:
-        on_repeated: Called at the second one, to tell whoever sends them.
+        on_repeated: A function that tells the sender, called at the second signal.
     """
     interruption = Interruption()
     if os.name == "nt":  # there, only Ctrl-C comes, as an exception

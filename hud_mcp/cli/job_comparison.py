@@ -32,8 +32,8 @@ async def load_comparison(
     """Read jobs and compare each with the first.
 
     Args:
-        store: Where they are recorded.
-        names: Their ids, or how only these begin.
+        store: The store that has the jobs.
+        names: The ids of the jobs, or unique beginnings of ids.
         threshold: The lowest reward with which a run passes.
 
     Raises:
@@ -61,8 +61,8 @@ def comparison_json(jobs: Sequence[Job], found: Comparison) -> dict[str, Any]:
     """All of it as JSON values: jobs, their differences to the first, and each task.
 
     Args:
-        jobs: What was compared, in order.
-        found: What they come to.
+        jobs: The compared jobs, in order.
+        found: The result of the comparison.
     """
     known = {"id", "name", "agent", "taskset", "created_at", "group"}
     differences = (None, *found.differences)
@@ -83,8 +83,8 @@ def print_comparison(jobs: Sequence[Job], found: Comparison) -> None:
     """Print a line for each job, then the tasks that flipped.
 
     Args:
-        jobs: What was compared, in order.
-        found: What they come to.
+        jobs: The compared jobs, in order.
+        found: The result of the comparison.
     """
     console = make_console()
     right = ("tasks", "pass rate", "difference", "up", "down", "p")

@@ -18,8 +18,8 @@ def print_groupings(console: Console, groupings: Iterable[Grouping]) -> None:
     """Print a row for each group, with the figures that the job has of all its runs.
 
     Args:
-        console: Where to.
-        groupings: What is printed, a table each.
+        console: The console that prints.
+        groupings: The groupings to print, a table each.
     """
     for grouping in groupings:
         if not grouping.is_told:
@@ -36,8 +36,8 @@ def print_means(console: Console, groupings: Iterable[Grouping]) -> None:
     """Print the mean and the pass rate of each group, in a few columns.
 
     Args:
-        console: Where to.
-        groupings: What is printed, a table each; what has one group alone is left out.
+        console: The console that prints.
+        groupings: The groupings to print, a table each. A grouping with one group is left out.
     """
     for grouping in groupings:
         if len(grouping.groups) < 2:  # noqa: PLR2004  # one says what the job's own figures say

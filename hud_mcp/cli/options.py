@@ -121,11 +121,11 @@ json_option = click.option(
 
 
 def in_store(command: str, named: str | None) -> str:
-    """A command as a person types it next, so that it reads the store of this one.
+    """Return a command as a person types it next, so that it reads the store of this one.
 
     Args:
-        command: Without `--store`.
-        named: What `--store` named here, or None.
+        command: The command without `--store`.
+        named: The store that `--store` named here, or None.
     """
     return command if named is None else f"{command} --store {shlex.quote(named)}"
 
@@ -134,11 +134,11 @@ def is_there(store: "Store", named: str | None) -> bool:
     """Whether there is a store to read; the user's own may not be there yet.
 
     Args:
-        store: What is to be read.
-        named: What the user has called it.
+        store: The store to read.
+        named: The user's name for it, or None.
 
     Raises:
-        SourceNotFound: It was named, and is not there.
+        SourceNotFound: The user named a store that does not exist.
     """
     if is_store_named(named):
         store.look_for_it()
@@ -152,7 +152,7 @@ def field_options(
 
     Args:
         model: The class with the fields.
-        complete: What a shell completes, by the field's name.
+        complete: The shell completions, by the field's name.
     """
 
     def decorate(function: CommandT) -> CommandT:

@@ -70,9 +70,9 @@ def make_console(*, lasting: bool = False, stderr: bool = False) -> Console:
     """Create a console that is as wide as the terminal. In a pipe, it folds nothing.
 
     Args:
-        lasting: Whether the work goes on where whoever read the output has left; else the command
-            ends then.
-        stderr: Whether it is on standard error, as standard output is for data.
+        lasting: Whether the work goes on after the reader of the output has left. Otherwise the
+            command ends then.
+        stderr: Whether it prints to standard error, because standard output is for data.
     """
     console = (_LastingConsole if lasting else Console)(highlight=False, stderr=stderr)
     if not console.is_terminal and "COLUMNS" not in os.environ:
@@ -104,8 +104,8 @@ def print_table(console: Console, table: Table, *, whole: str, least: Sequence[s
     rest, which the terminal folds itself.
 
     Args:
-        console: Where to.
-        table: As `make_table` makes it.
+        console: The console that prints.
+        table: A table from `make_table`.
         whole: The column of ids.
         least: The headings of the columns that are missed least, the least first.
     """
@@ -234,9 +234,9 @@ class Telling:
     """The progress of a task on standard error. A quick task prints nothing.
 
     Args:
-        what: What is done, as in `exporting as jsonl`.
-        target: Where to; standard error by default.
-        every_s: How often at most, where nobody sees a line change.
+        what: The name of the task, as in `exporting as jsonl`.
+        target: The stream to print to; standard error by default.
+        every_s: The shortest time between two lines, if nobody sees a line change.
     """
 
     def __init__(
@@ -273,8 +273,8 @@ def telling_in_pipes(
 
     Args:
         say: Prints a line; called on another thread.
-        every_s: How often.
-        is_wanted: Whether it is called at all.
+        every_s: The time between two calls.
+        is_wanted: Whether the function is called at all.
     """
     if not is_wanted:
         yield

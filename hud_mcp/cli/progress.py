@@ -37,18 +37,19 @@ class Progress:
     """The progress of runs as they begin and end.
 
     Args:
-        console: Where it is shown.
-        total: How many runs there are.
-        group: How many of each task.
-        verbose: Whether each that ended is a line on a terminal too.
-        missed: What reward was expected of a run that got another, in words; else None. Then
-            such runs are counted, in place of a mean, and each is a line on a terminal too.
-        pause_s: After how long without an end a pipe is told what goes on.
+        console: The console that shows the progress.
+        total: The number of runs.
+        group: The number of runs of each task.
+        verbose: Whether each run that ended is a line on a terminal too.
+        missed: The reward that was expected of a run that got another, in words; else None. With
+            this function, the progress counts such runs in place of a mean. Each of them is then
+            a line on a terminal too.
+        pause_s: The time without an end after which a pipe gets a line about what goes on.
 
     Attributes:
-        done: What became of each, in the order in which they ended; without the tries that
-            another one followed.
-        told: The reasons that were printed, each once, with each task that has had it.
+        done: The results of the runs, in the order in which they ended. A try that another try
+            followed is left out.
+        told: The printed reasons, each once, with each task that has had it.
     """
 
     def __init__(

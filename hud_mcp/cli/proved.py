@@ -24,12 +24,12 @@ class Found:
     """The tasks that a check proves, and their environments.
 
     Attributes:
-        wanted: The tasks, and what is known of others.
-        sources: Where their environments are, from any folder.
-        environments: Those, loaded.
-        name: What it is called.
-        said: What was taken for a name that means an environment and a taskset, and what `all`
-            leaves out.
+        wanted: The tasks, and the known facts about others.
+        sources: The sources of their environments, valid from any folder.
+        environments: The loaded environments.
+        name: The name of the check.
+        said: The meaning that was chosen for a name of both an environment and a taskset, and
+            the list of what `all` leaves out.
         sets: The ids of the tasks of each set or source, where there are several.
     """
 
@@ -52,13 +52,13 @@ def find_wanted(
 
     Args:
         given: Sources and tasksets.
-        sources: Where the environments of the tasksets are, if the user says so.
-        pattern: Which tasks are meant; all where it is None.
-        split: Only the rows of one split or difficulty.
+        sources: The sources of the tasksets' environments, if the user names them.
+        pattern: The pattern of the tasks that are meant; None for all.
+        split: The one split or difficulty whose rows are meant; None for all.
 
     Raises:
-        UsageError: Something is nowhere, or on another server; or a split of an environment is
-            asked for, which has none.
+        UsageError: Something is nowhere, or on another server. Or the user asked for a split of
+            an environment, which has no splits.
         HudMcpError: A taskset cannot be read, or no task is meant.
     """
     wanted = Wanted()

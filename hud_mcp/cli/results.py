@@ -44,12 +44,12 @@ class Results:
         job: The job.
         figures: Its statistics.
         runs: Its runs by id.
-        expected: The reward that each task should get, by its id; None where any will do.
-        failed_agents: What went wrong with the agent, by the run's id, as far as it is known.
-        refused: Why a task's runs could not begin, by its id, as far as that is known.
-        by_context: Reward by context; None where no context varies.
-        groupings: Its figures by set and by difficulty.
-        must_not_fail: Whether an agent that failed is unexpected, whatever it got.
+        expected: The reward that each task should get, by its id; None if any will do.
+        failed_agents: The failures of the agent, by the run's id, as far as they are known.
+        refused: The reasons why a task's runs could not begin, by its id, as far as known.
+        by_context: The reward by context; None if no context varies.
+        groupings: The figures of the job by set and by difficulty.
+        must_not_fail: Whether an agent that failed is unexpected, whatever reward it got.
     """
 
     job: Job
@@ -107,14 +107,14 @@ async def load_results(
     failed_agents: Mapping[str, str],
     refused: Mapping[str, str],
 ) -> Results:
-    """Read what a job amounts to.
+    """Read the results of a job.
 
     Args:
-        store: Where it is recorded.
+        store: The store that has the job.
         job_id: The job's id.
-        agent: The built-in agent that ran it, of which rows say what it gets; or None.
-        failed_agents: What went wrong with the agent, by the run's id.
-        refused: Why a task's runs could not begin, by its id.
+        agent: The built-in agent that ran it, if rows say which reward it gets; or None.
+        failed_agents: The failures of the agent, by the run's id.
+        refused: The reasons why a task's runs could not begin, by its id.
 
     Raises:
         SourceNotFound: There is no such job.
@@ -145,10 +145,11 @@ def print_results(
     """Print a row a task, the figures with their denominators, and what to do next.
 
     Args:
-        console: Where to.
-        results: What is printed.
-        told: What was printed while it ran, and is not said again: a task's id and a reason each.
-        store: What `--store` named, or None.
+        console: The console that prints.
+        results: The results to print.
+        told: The lines printed while the job ran, each a task's id and a reason. They are not
+            printed again.
+        store: The store that `--store` named, or None.
     """
     every = results.figures.tasks
     rows = list(every)

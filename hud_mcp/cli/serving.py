@@ -47,8 +47,9 @@ def run(options: dict[str, Any], streams: Any) -> int:
     """Serve until a signal or the client ends it.
 
     Args:
-        options: The command's, by name; `greeted` where somebody reads what a terminal is told.
-        streams: What the protocol speaks on; None over HTTP.
+        options: The options of the command, by name. `greeted` is set if somebody reads the
+            terminal.
+        streams: The streams of the protocol; None over HTTP.
 
     Returns:
         The status that the process ends with.

@@ -35,16 +35,16 @@ def load(
 ) -> tuple[list[Any], list[Any]]:
     """Load environments and the tasks that go with them.
 
-    Where no taskset is named, the quickstart's tasks of the served shipped environments
-    are offered, and those that the authors' own files declare.
+    If no taskset is named, two kinds of tasks are offered: the quickstart's tasks of the served
+    shipped environments, and the tasks that the authors' own files declare.
 
     Args:
-        sources: What names environments.
-        tasksets: What names sets of tasks.
-        split: Only the rows of one split or difficulty of each set.
+        sources: The names of environments.
+        tasksets: The names of sets of tasks.
+        split: The one split or difficulty whose rows of each set are meant; None for all.
 
     Raises:
-        SourceNotFound, InvalidEnvironment, InvalidTask: As loading them does.
+        SourceNotFound, InvalidEnvironment, InvalidTask: Loading one of them failed.
     """
     plain = [source for source in sources if not Source(source).is_remote]
     environments = surfaces.load_environments(plain if sources else surfaces.default_sources())
@@ -85,10 +85,10 @@ def print_sets(*, as_json: bool) -> None:
     """Print the sets of the package and of the working folder, and what to type next.
 
     Args:
-        as_json: Whether each is a line of JSON.
+        as_json: Whether each set is a line of JSON.
 
     Raises:
-        InvalidTask: What is said of the sets of a folder is wrong.
+        InvalidTask: The description of the sets of a folder is wrong.
     """
     with without_collecting():
         sets = list_sets()
@@ -151,11 +151,11 @@ def _said(each: ListedSet) -> str:
 
 
 def environments_of(tasks: Taskset, files: Sequence[Path]) -> list[Environment]:
-    """The environments of tasks that can be loaded here; none where one cannot.
+    """Return the environments of tasks, loaded here; an empty list if one cannot be loaded.
 
     Args:
-        tasks: Those that are listed.
-        files: Where they were read.
+        tasks: The listed tasks.
+        files: The files that the tasks were read from.
     """
     try:
         found = find_sources((), tasks, files[0] if len(files) == 1 else Path.cwd())

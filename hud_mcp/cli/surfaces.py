@@ -1,6 +1,6 @@
 """The objects that commands run. Each loads when it is first used.
 
-A mistake in an option is told before half a second of imports.
+The command reports a mistake in an option before it spends half a second on imports.
 """
 
 from typing import TYPE_CHECKING

@@ -20,7 +20,7 @@ class Served:
         options: The options of the command, by name.
         hosts: The Host headers that its HTTP address accepts; None over stdio.
         tokens: The bearer tokens of its HTTP address, with their principals.
-        argument: The text after `NAME=` of `--wire`; empty if there is none.
+        argument: The text after `NAME=` of `--wire`; empty without one.
     """
 
     sessions: Any

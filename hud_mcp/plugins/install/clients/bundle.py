@@ -34,13 +34,13 @@ LINKED = ("cursor", "vscode")
 
 
 def install_link(client: Client, name: str, entry: Entry, *, web: bool = False) -> str:
-    """The link that makes an editor ask whether to add a server.
+    """Return the link that makes an editor ask whether to add a server.
 
     Args:
         client: The editor.
-        name: What it is to call the server.
-        entry: What it is to start.
-        web: Whether the link leads to the editor's site, which opens the editor: pages such as
+        name: The name of the server in the editor.
+        entry: The program that the editor starts.
+        web: Whether the link leads to the editor's site, which opens the editor. Pages such as
             GitHub's show no links of an editor's own kind.
 
     Raises:
@@ -77,11 +77,11 @@ def own_wheel(folder: Path) -> Path:
     """Make the wheel of this package: of its installed files, or of the sources that it runs from.
 
     Args:
-        folder: Where it goes.
+        folder: The folder for the wheel.
 
     Raises:
-        NotInstalled: It runs from its sources, and nothing that builds wheels is there.
-        HudMcpError: It cannot be built.
+        NotInstalled: The package runs from its sources, and no builder of wheels is installed.
+        HudMcpError: The wheel cannot be built.
     """
     package = distribution("hud-mcp")
     sources = _sources(package)
@@ -174,11 +174,11 @@ class Bundle:
     """The contents of a bundle.
 
     Attributes:
-        name: What clients call it.
+        name: The name that clients show.
         wheel: The wheel of this package.
-        sources: What is served, as `serve` takes it; what is a file goes in, with its folder.
+        sources: The sources to serve, as `serve` takes them. A file goes in, with its folder.
         tasksets: Files of tasks, which go in, or names of sets.
-        extras: Extras of this package that are needed.
+        extras: The extras of this package that are needed.
     """
 
     name: str

@@ -26,9 +26,9 @@ class Change:
     """A change of one file.
 
     Attributes:
-        path: The file; where that is a link, what it leads to.
-        before: What it holds; None where it is not there.
-        after: What it is to hold.
+        path: The file, or the target of a link.
+        before: The content that was read; None if the file does not exist.
+        after: The new content.
     """
 
     path: Path
@@ -51,7 +51,7 @@ class Change:
         """Keep a backup, replace the file as a whole, and return the path of the backup.
 
         Raises:
-            HudMcpError: The file is no longer as it was read, and stays as it is.
+            HudMcpError: The file has changed since it was read. It is left unchanged.
         """
         if _content(self.path) != self.before:
             raise HudMcpError(f"{self.path} changed during the command. Run it again.")
@@ -64,10 +64,10 @@ class Change:
         return backup
 
     def undo(self, backup: Path | None = None) -> None:
-        """Put back what was there, unless somebody else has changed the file since.
+        """Put back the content from before, unless somebody else has changed the file since.
 
         Args:
-            backup: What `write` gave; it is needed no longer.
+            backup: The path that `write` returned. The backup is needed no longer.
         """
         if self.is_empty or _content(self.path) != self.after:
             return
@@ -83,11 +83,11 @@ class Configuration:
     """The configuration of one client.
 
     Args:
-        client: Whose it is.
-        path: Where it is.
+        client: The client that reads it.
+        path: The path of the file.
 
     Raises:
-        InvalidConfiguration: It cannot be read; the text has its path, the line and the column.
+        InvalidConfiguration: The file cannot be read. The text has its path, line and column.
     """
 
     def __init__(self, client: Client, path: Path) -> None:

@@ -17,7 +17,7 @@ class Machine:
     """The person and the system whose files are looked for.
 
     Attributes:
-        platform: As `sys.platform` has it: `linux`, `darwin` or `win32`.
+        platform: The value of `sys.platform`: `linux`, `darwin` or `win32`.
         home: The person's home.
         variables: The environment variables.
     """
@@ -51,13 +51,13 @@ class Client:
     """A program that starts servers.
 
     Attributes:
-        name: How it is called on the command line.
-        title: How it calls itself.
-        file: Where its configuration is, on a machine.
-        keys: The names in it, under which servers are.
+        name: The name on the command line.
+        title: The name that it calls itself.
+        file: A function that returns the path of its configuration on a machine.
+        keys: The names in the configuration that lead to the servers, from the outermost.
         style: The configuration's language; `json` is read with comments.
         has_type: Whether an entry says that it speaks over stdio.
-        then: What the person does next.
+        then: The next thing for the person to do.
     """
 
     name: str

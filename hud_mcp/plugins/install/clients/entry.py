@@ -72,11 +72,11 @@ def is_own(value: Any) -> bool:
 
 
 def serve_arguments(sources: Sequence[str], tasksets: Sequence[str] = ()) -> list[str]:
-    """The arguments of `serve`, such that they mean the same from any folder.
+    """Return the arguments of `serve`, such that they mean the same from any folder.
 
     Args:
-        sources: What names environments; from the first that begins with `-` on, options of
-            `serve`, which stay as they are.
+        sources: The names of environments, then options of `serve`. The options start at the
+            first that begins with `-`, and stay unchanged.
         tasksets: Files of tasks, or names of sets.
     """
     names = list(sources)

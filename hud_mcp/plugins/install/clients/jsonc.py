@@ -29,9 +29,9 @@ class Member:
 
     Attributes:
         name: The name.
-        start: Where the name begins.
+        start: The offset of the name.
         node: The value.
-        comma: Where the comma behind it is; None where there is none.
+        comma: The offset of the comma behind it; None without a comma.
     """
 
     name: str
@@ -45,11 +45,11 @@ class Node:
     """A value and its place.
 
     Attributes:
-        start: Where it begins.
-        end: Behind its last character.
-        value: What it is.
+        start: The offset of its first character.
+        end: The offset behind its last character.
+        value: The value.
         is_object: Whether it can have members.
-        members: Those that it has, in order.
+        members: Its members, in order.
     """
 
     start: int
@@ -187,12 +187,12 @@ def read(text: str) -> Any:
 
 
 def put(text: str, path: Sequence[str], value: Any) -> str:
-    """Put a value at a path of objects, which are made where they are not there.
+    """Put a value at a path of objects. Missing objects are made.
 
     Args:
-        text: What the file holds.
+        text: The content of the file.
         path: The names of the members, from the outermost one.
-        value: What is to be there; a value that is there already is replaced.
+        value: The value to put. It replaces a value at the same path.
 
     Raises:
         InvalidConfiguration: The text is not JSON, or something on the path is not an object.

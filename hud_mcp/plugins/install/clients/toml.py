@@ -24,12 +24,12 @@ def read(text: str) -> Any:
 
 
 def put(text: str, path: Sequence[str], value: Any) -> str:
-    """Put a value at a path of tables, which are made where they are not there.
+    """Put a value at a path of tables. Missing tables are made.
 
     Args:
-        text: What the file holds.
+        text: The content of the file.
         path: The names, from the outermost one.
-        value: What is to be there; a value that is there already is replaced.
+        value: The value to put. It replaces a value at the same path.
 
     Raises:
         InvalidConfiguration: The text is not TOML, or something on the path is not a table.

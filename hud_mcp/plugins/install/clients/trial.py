@@ -28,10 +28,11 @@ class Trial:
     """A graded task of a trial.
 
     Attributes:
-        environment: Whose task it was.
-        task: Its id; None where the environment offers none that starts without arguments.
-        reward: What it was graded with; None where that is hidden.
-        trajectory: The id of the record of it.
+        environment: The environment of the task.
+        task: The id of the task. None if the environment offers no task that starts without
+            arguments.
+        reward: The reward; None if it is hidden.
+        trajectory: The id of its record.
     """
 
     environment: str

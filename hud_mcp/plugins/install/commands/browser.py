@@ -41,16 +41,17 @@ __all__ = [
 
 
 def offer_browser(sources: Sequence[str], tasks: Sequence[str] = ()) -> None:
-    """Bring a Chromium where one of these needs it, none is there, and a person says yes.
+    """Install a Chromium if one of these needs it, none is installed, and a person says yes.
 
-    Where nobody can be asked, nothing is: sessions then fail, and name the command.
+    If nobody can be asked, nothing is installed. Sessions then fail, and name the command.
 
     Args:
-        sources: What is about to be run.
-        tasks: The tasksets whose environments are meant where no source is named.
+        sources: The sources that are about to be run.
+        tasks: The tasksets whose environments are meant if no source is named.
 
     Raises:
-        HudMcpError: It was wanted, and could not be had; the text says what to do.
+        HudMcpError: The person said yes, but Chromium could not be installed. The text says what
+            to do.
     """
     if not asks_here() or find_chromium() is not None:
         return

@@ -29,8 +29,9 @@ class Need:
     """One thing that the machine must have.
 
     Attributes:
-        what: How people call it.
-        packages: By package manager, what brings it; `a|b` is the first of both that is known.
+        what: The name that people know.
+        packages: The packages that bring it, by package manager. `a|b` means the first of both
+            that is known.
     """
 
     what: str

@@ -27,7 +27,7 @@ __all__ = [
 
 
 Progress = Callable[[float, str], None]
-"""Told how far something is, from 0 to 100, and what is done just now."""
+"""A function that gets the progress, from 0 to 100, and the present activity in words."""
 
 _BOUND_S = 1800
 _ASK_BOUND_S = 60
@@ -48,10 +48,10 @@ class PackageManager:
     """The package manager of the system.
 
     Args:
-        name: Its command.
+        name: The command.
 
     Attributes:
-        complaint: The first thing that it complained of; empty while there is none.
+        complaint: The first complaint of the package manager; empty without one.
     """
 
     def __init__(self, name: str) -> None:
@@ -95,8 +95,8 @@ class PackageManager:
         """Install the packages. The caller checks afterwards whether they work.
 
         Args:
-            packages: From `choose`.
-            progress: Told how far it is, where the package manager tells that.
+            packages: The result of `choose`.
+            progress: A function that gets the progress, if the package manager reports it.
         """
         # One that it has not heard of would keep it from installing the others.
         known = [name for name in packages if self._is_known(name)]
@@ -198,13 +198,13 @@ def install(
     """Install missing parts, and return the parts that are still missing.
 
     Args:
-        find: Looks for what is missing.
-        manager: The system's; None where there is none.
-        tell: Told what happens.
-        progress: Told how far it is.
+        find: A function that looks for missing parts.
+        manager: The package manager of the system, or None.
+        tell: A function that gets each event as a text.
+        progress: A function that gets the progress.
 
     Raises:
-        EnvironmentFailed: As `find` does.
+        EnvironmentFailed: `find` raised it.
     """
     needs = list(find())
     for _ in range(_ROUNDS):
@@ -234,9 +234,9 @@ def still_missing(who: str, needs: list[Need], manager: PackageManager | None) -
     """Return the text about missing parts: the reason, and the command to type.
 
     Args:
-        who: What needs it.
-        needs: What `install` returned.
-        manager: The one that was asked.
+        who: The thing that needs them.
+        needs: The result of `install`.
+        manager: The package manager that was asked, or None.
     """
     text = f"{who} needs {', '.join(need.what for need in needs)}"
     packages = manager.choose(needs) if manager else []
@@ -260,8 +260,8 @@ class Offer:
     """An installation that is offered.
 
     Attributes:
-        source: Where it would come from.
-        size: How much would be downloaded.
+        source: The package or project that it would come from.
+        size: The size of the download, in words.
     """
 
     source: str
@@ -272,7 +272,7 @@ def offer_of(manager: PackageManager | None) -> Offer:
     """Return the installation of a Chromium that `install` would do.
 
     Args:
-        manager: The system's; None where there is none.
+        manager: The package manager of the system, or None.
     """
     packages = manager.choose([CHROMIUM]) if manager else []
     if manager is not None and manager.may_install and manager.knows(packages):
@@ -303,10 +303,10 @@ def download_chromium(progress: Progress | None = None) -> str | None:
     """Let Playwright download its own Chromium, with its libraries if they may be installed.
 
     Args:
-        progress: Told how far it is.
+        progress: A function that gets the progress.
 
     Returns:
-        What it complained of last; None where it has come.
+        The last complaint of Playwright; None if Chromium was downloaded.
     """
     complaint = ""
     for options in [["--with-deps"], []] if _may_install() else [[]]:

@@ -71,7 +71,7 @@ async def look_at_store(url: str | None) -> Finding:
     """Open the record, and look at the room on its disk.
 
     Args:
-        url: Where it is; the usual place where it is None.
+        url: The URL of the record; the usual place if it is None.
     """
     place = url or default_store_url()
     store = Store(url)
@@ -310,8 +310,9 @@ async def examine(environments: Iterable[Any], store: str | None) -> AsyncGenera
     """Yield the findings about everything that environments may need.
 
     Args:
-        environments: What is to be run: what these need, and is not there, has failed.
-        store: Where the record is; the usual place where it is None.
+        environments: The environments to run. A thing that they need and that is missing is a
+            failure.
+        store: The URL of the record; the usual place if it is None.
     """
     served = list(environments)
     worlds = [each.world for each in served]

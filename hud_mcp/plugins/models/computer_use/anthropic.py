@@ -148,9 +148,9 @@ def anthropic_computer_tool(version: AnthropicComputer, frame: Frame) -> dict[st
     """Return the entry of `tools` that gives a model the computer.
 
     Args:
-        version: Of the tool.
-        frame: Its `shown` is the size that the model is told. A toolset is told none: its points
-            are in pixels of the pictures that it is sent.
+        version: The version of the tool.
+        frame: The two sizes of the screen; the entry gives the model `shown`. The entry of a
+            toolset has no size, because its points are in pixels of the pictures sent to it.
     """
     if version == "computer_toolset_20260801":
         return {"type": version, "configs": {name: {"enabled": False} for name in _MISSING}}
@@ -167,11 +167,11 @@ def read_anthropic_computer(block: Mapping[str, Any], frame: Frame) -> Wanted:
     """Read a `tool_use` block of any version.
 
     Args:
-        block: As the provider sent it: `name` and `input`.
+        block: The block that the provider sent, with `name` and `input`.
         frame: The two sizes of the screen.
 
     Raises:
-        InvalidAction: There is no such action here, or it lacks something. Nothing is to be done.
+        InvalidAction: The action is unknown here, or lacks something. Nothing is to be done.
     """
     given: Mapping[str, Any] = block.get("input") or {}
     action = given.get("action") if block.get("name") == "computer" else block.get("name")
@@ -192,13 +192,13 @@ def anthropic_computer_result(
     *,
     error: str | None = None,
 ) -> dict[str, Any]:
-    """The `tool_result` block for what was done.
+    """Return the `tool_result` block for a performed or refused action.
 
     Args:
         block: The `tool_use` that asked for it.
-        observation: What there was to see afterwards.
+        observation: The observation after the action.
         frame: The two sizes of the screen.
-        error: Why it was refused, or None.
+        error: The reason for a refusal, or None.
     """
     if error is not None:
         return refusal(block, error)

@@ -63,9 +63,9 @@ class Tab:
     """An open tab.
 
     Attributes:
-        title: Of its page.
-        url: The same.
-        active: Whether it is the one that is shown.
+        title: The title of its page.
+        url: The address of its page.
+        active: Whether the browser shows it.
     """
 
     title: str = ""
@@ -85,13 +85,13 @@ def read_anthropic_browser(
     """Read a `tool_use` block of the toolset.
 
     Args:
-        block: As the provider sent it: `name` and `input`.
+        block: The block that the provider sent, with `name` and `input`.
         frame: The two sizes of the screen.
-        text: What the page's text was last, which says what a ref is.
-        active_tab: Which tab is shown, from 1.
+        text: The latest text of the page, which explains each ref.
+        active_tab: The number of the tab that is shown, from 1.
 
     Raises:
-        InvalidAction: There is no such member here, or it lacks something. Nothing is to be done.
+        InvalidAction: The member is unknown here, or lacks something. Nothing is to be done.
     """
     name = str(block.get("name"))
     given: Mapping[str, Any] = block.get("input") or {}
@@ -117,14 +117,14 @@ def anthropic_browser_result(
     *,
     error: str | None = None,
 ) -> dict[str, Any]:
-    """The `tool_result` block for what was done.
+    """Return the `tool_result` block for a performed or refused action.
 
     Args:
         block: The `tool_use` that asked for it.
-        observation: What there was to see afterwards.
+        observation: The observation after the action.
         frame: The two sizes of the screen.
-        tabs: Every tab that is open then, in order.
-        error: Why it was refused, or None.
+        tabs: The tabs that are open after the action, in order.
+        error: The reason for a refusal, or None.
     """
     if error is not None:
         return refusal(block, error)

@@ -127,11 +127,11 @@ class Wanted:
     """The effect of a model's action on a world.
 
     Attributes:
-        actions: What is to be done, in order; none where it only looks.
-        shows: What the reply is to show.
-        region: The part of the picture that is to be shown, larger; None for all of it.
-        query: What is to be looked for in the text; None for all of it.
-        asks: What a person has to agree to first, as the provider says it; None for nothing.
+        actions: The actions to perform, in order; empty if the model only looks.
+        shows: The part of the observation that the reply is to show.
+        region: The part of the picture to show, larger; None for all of it.
+        query: The words to look for in the text; None for all of the text.
+        asks: The provider's words about what a person has to agree to first; None for nothing.
     """
 
     actions: tuple[Action, ...] = ()
@@ -182,10 +182,10 @@ def hold(chord: Any, seconds: Any) -> tuple[Action, ...]:
 
 
 def pause(seconds: Any) -> tuple[Action, ...]:
-    """Wait, in as many pieces as one wait is too short for.
+    """Return the waits for a time. A time that is too long for one wait takes several.
 
     Raises:
-        InvalidAction: That is no time, or more than five minutes.
+        InvalidAction: The value is not a number of seconds, or more than five minutes.
     """
     if not isinstance(seconds, int | float) or not 0 <= seconds <= 300:  # noqa: PLR2004  # 5 minutes
         raise InvalidAction(f"{clipped(seconds)} is not a number of seconds to wait.")
@@ -211,8 +211,8 @@ def take(given: Mapping[str, Any], name: str, kind: type | tuple[type, ...]) -> 
 def picture(observation: Observation, frame: Frame, wanted: Wanted) -> Screenshot | None:
     """Return the picture of an observation for a model; None if it has no picture.
 
-    It has the size that the model is told, so that its points are right. Of a region, the same
-    size shows less.
+    It has the size that the model knows, so that the model's points are right. A region has the
+    same size, and shows less of the screen.
     """
     shot = observation.image
     if shot is None:

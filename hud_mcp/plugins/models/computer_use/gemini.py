@@ -66,11 +66,11 @@ def read_gemini_computer(call: Mapping[str, Any], frame: Frame) -> Wanted:
     """Read a `functionCall`.
 
     Args:
-        call: As the provider sent it: `name` and `args`.
-        frame: As `gemini_frame` makes it.
+        call: The call that the provider sent, with `name` and `args`.
+        frame: The result of `gemini_frame`.
 
     Raises:
-        InvalidAction: There is no such function here, or it lacks something. Nothing is to be done.
+        InvalidAction: The function is unknown here, or lacks something. Nothing is to be done.
     """
     name = str(call.get("name"))
     given: Mapping[str, Any] = call.get("args") or {}
@@ -91,14 +91,14 @@ def gemini_computer_result(
     acknowledged: bool = False,
     error: str | None = None,
 ) -> dict[str, Any]:
-    """The `functionResponse` for what was done, in the form of the REST interface.
+    """Return the `functionResponse` for an action, in the form of the REST interface.
 
     Args:
         call: The function call that asked for it.
-        observation: What there was to see afterwards.
-        url: The address that is shown.
+        observation: The observation after the action.
+        url: The address of the page that is shown.
         acknowledged: Whether a person has agreed to what its `safety_decision` asks.
-        error: Why it was refused, or None.
+        error: The reason for a refusal, or None.
     """
     response: dict[str, Any] = {"url": url}
     if acknowledged:

@@ -42,7 +42,7 @@ _ENDS = 2
 def openai_computer_tool() -> dict[str, Any]:
     """Return the entry of `tools` that gives a model the computer.
 
-    It is told no size: its points are in pixels of the pictures that it is sent.
+    The entry has no size, because the model's points are in pixels of the pictures sent to it.
     """
     return {"type": "computer"}
 
@@ -80,17 +80,17 @@ def openai_computer_result(
     acknowledged: Sequence[Mapping[str, Any]] = (),
     error: str | None = None,
 ) -> list[dict[str, Any]]:
-    """The items of the next input for what was done: the picture, then why it was refused.
+    """Return the items of the next input: the picture, then the reason for a refusal.
 
     Args:
         call: The item that asked for it.
-        observation: What there was to see afterwards. The provider takes a picture and no text.
+        observation: The observation after the action. The provider takes its picture, no text.
         frame: The two sizes of the screen.
         acknowledged: The safety checks of the call that a person has agreed to.
-        error: Why it was refused, or None.
+        error: The reason for a refusal, or None.
 
     Raises:
-        InvalidAction: There is no picture.
+        InvalidAction: The observation has no picture.
     """
     shot = picture(observation, frame, Wanted())
     if shot is None:

@@ -38,15 +38,15 @@ _REMINDER = (
 
 
 class ModelAgent:
-    """Asks a model what to do, and does it.
+    """An agent that asks a model what to do, and does it.
 
     Args:
-        requests: Asks the model, for all runs of a job.
-        options: How it is to work.
-        list_tools: Lists the tools of a session's agent.
+        requests: The requests to the model, for all runs of a job.
+        options: The options of the model and its work.
+        list_tools: A function that lists the tools of a session's agent.
 
     Raises:
-        HudMcpError: Its system prompt cannot be read, or is another one than when the job began.
+        HudMcpError: The system prompt cannot be read, or has changed since the job began.
     """
 
     is_remote = False

@@ -46,12 +46,12 @@ class Computer:
         names: The functions that a model calls.
         frame: The two sizes of a screen, by its width and height.
         tool: The entry of the provider's `tools`.
-        read: What a call comes to, by its name and its arguments.
-        send: Rewrites a request.
-        receive: Rewrites a reply; None for as it is.
-        headers: What each request needs.
+        read: A function that reads a call, by its name and its arguments.
+        send: A function that rewrites a request.
+        receive: A function that rewrites a reply; None to leave it unchanged.
+        headers: The headers that each request needs.
         resizes: Whether its points are in pixels of the picture, which then has that size.
-        failures: What a refused call gives back: a text alone, or the picture with it.
+        failures: The content of the reply to a refused call: a text alone, or also the picture.
     """
 
     names: frozenset[str]
@@ -69,8 +69,9 @@ def find_computer(provider: str, version: ComputerVersion) -> Computer:
     """Return the computer tool of a provider.
 
     Args:
-        provider: Whose.
-        version: Which: `computer` is what it has, of Anthropic's the one that most models know.
+        provider: The name of the provider.
+        version: The version of the tool. `computer` means the provider's only tool, and for
+            Anthropic the version that most models know.
     """
     if provider == "openai":
         return _OPENAI
@@ -157,7 +158,7 @@ _BLANK = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9Q"
     "DwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-"""The picture that stands for one that is left out, if the provider takes nothing else."""
+"""The picture in the place of an omitted picture, if the provider accepts nothing else."""
 
 
 def _receive_openai(reply: Json) -> Json:
@@ -193,11 +194,11 @@ def _send_gemini(body: Json) -> Json:
 
 
 def _gemini_parts(parts: Any, waiting: list[Json]) -> list[Json]:
-    """The parts of a message, of which pictures of the tool's results go to their results.
+    """Move the pictures of a message to their results, and return its other parts.
 
     Args:
-        parts: As the library has them: a picture comes after its result, between two tags.
-        waiting: Results whose pictures come next.
+        parts: The parts from the library. A picture comes after its result, between two tags.
+        waiting: The results whose pictures come next.
     """
     kept: list[Json] = []
     for part in parts:

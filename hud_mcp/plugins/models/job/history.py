@@ -47,7 +47,7 @@ class History:
 
     Args:
         system: The system prompt.
-        keep_images: How many pictures stay in view, the newest; None for all.
+        keep_images: The number of newest pictures that stay in view; None for all.
     """
 
     def __init__(self, system: str, *, keep_images: int | None) -> None:

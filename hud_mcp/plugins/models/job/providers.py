@@ -1,4 +1,4 @@
-"""Whose models there are: which key each takes out of the environment, and how one is made."""
+"""The providers of models: their keys in the environment, and the making of their models."""
 
 import os
 from collections.abc import Mapping
@@ -76,12 +76,12 @@ def make_model(options: ModelOptions, key: Secret, client: "WireClient | None" =
     """Make a model that can be asked.
 
     Args:
-        options: Which model, and how it is to work.
-        key: Its provider's key.
-        client: What it is asked through; one of its library's own by default.
+        options: The options of the model and its work.
+        key: The key of its provider.
+        client: The HTTP client for its requests; by default a client of the provider's library.
 
     Raises:
-        NotInstalled: Its provider's library is missing.
+        NotInstalled: The provider's library is missing.
     """
     try:
         return _MAKERS[options.provider](options, key.value, client)

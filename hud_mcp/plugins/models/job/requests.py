@@ -53,8 +53,8 @@ class Reply:
     """A model's reply.
 
     Attributes:
-        response: As the library has it, to be given back with the next request.
-        turn: The same for the record.
+        response: The reply in the library's form, to be given back with the next request.
+        turn: The reply in the record's form.
         is_cut: Whether it was cut off at the most tokens that it may have.
     """
 
@@ -64,15 +64,15 @@ class Reply:
 
 
 class Requests:
-    """Asks one model.
+    """The requests to one model.
 
     Args:
-        options: Which, and how.
-        spent_usd: What its job has cost before.
+        options: The options of the model and its work.
+        spent_usd: The cost of the job so far, in US dollars.
 
     Attributes:
-        computer: The provider's own computer tool, where the model works with it.
-        spending: What it has cost.
+        computer: The provider's own computer tool, if the model works with it.
+        spending: The cost of the job.
 
     Raises:
         NotInstalled: The models' libraries are missing.
@@ -117,16 +117,17 @@ class Requests:
 
         Args:
             messages: The conversation.
-            tools: What the model may call.
-            pauses: Counts the time in which the provider let the run wait.
-            guess: How many tokens it will take, about.
-            check: Called before each try; what it raises is raised, and nothing is asked.
+            tools: The tools that the model may call.
+            pauses: The counter of the time in which the provider let the run wait.
+            guess: The number of tokens that the request will take, about.
+            check: A function that is called before each try. If it raises, the request is not made,
+                and the error is raised.
 
         Raises:
             BoundReached: The conversation does not fit the model's context.
             OperatorFailed: The provider refused, or could not do it for long.
-            JobHalted: It would refuse every other request too.
-            MachineFailed: A library raised what nobody expects.
+            JobHalted: The provider would refuse every other request too.
+            MachineFailed: A library raised an unexpected error.
         """
         failed: Counter[Failure] = Counter()
         while True:
@@ -167,10 +168,10 @@ class Requests:
 
         Args:
             exc: The failure of the last try.
-            failed: How often this request has failed in each way, this try counted.
+            failed: The number of failures of this request in each way, this try counted.
 
         Raises:
-            BoundReached, OperatorFailed, JobHalted, MachineFailed: There is none.
+            BoundReached, OperatorFailed, JobHalted, MachineFailed: There is no other try.
         """
         failure, tried = failure_of(exc), failed.total()
         asked_s: float | None = getattr(exc, "retry_after", None)

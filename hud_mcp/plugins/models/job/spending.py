@@ -85,26 +85,26 @@ class Ticket:
     """One request that was let through.
 
     Attributes:
-        at_s: When, by the clock.
-        tokens: How many it takes: a guess, until its reply says so.
+        at_s: The time at which it was let through, by the clock.
+        tokens: The number of tokens that it takes: a guess, until its reply says the number.
     """
 
     at_s: float
     tokens: int
 
     def take(self, tokens: int) -> None:
-        """Say how many it took."""
+        """Set the number of tokens that it took."""
         self.tokens = tokens
 
 
 class Rates:
-    """Lets requests through, first come, first served; each minute, as many as it may.
+    """The limits of requests and tokens a minute. Requests pass in the order in which they came.
 
     Args:
-        rpm: Requests a minute; None for any number.
-        tpm: Tokens a minute; None for any number.
+        rpm: The most requests a minute; None for any number.
+        tpm: The most tokens a minute; None for any number.
         now: The clock, in seconds.
-        pause: Waits for so many seconds.
+        pause: A function that waits for a number of seconds.
     """
 
     def __init__(
@@ -125,14 +125,15 @@ class Rates:
     async def admit(self, tokens: int, check: Callable[[], None] = lambda: None) -> Ticket:
         """Wait until a request may be made.
 
-        One of more tokens than a minute has is let through alone.
+        A request of more tokens than a minute allows is let through alone.
 
         Args:
-            tokens: How many it is expected to take.
-            check: Called once it may be made; what it raises is raised, and it is not counted.
+            tokens: The number of tokens that it is expected to take.
+            check: A function that is called once the request may be made. If it raises, the error
+                is raised, and the request is not counted.
 
         Returns:
-            Its ticket, whose `tokens` is to be set to what it took.
+            The ticket of the request. Its `tokens` is to be set to the number that it took.
 
         If this call is cancelled, no request is counted.
         """
@@ -161,12 +162,12 @@ class Spending:
     """The cost of a job. All its runs add to it.
 
     Args:
-        limit_usd: What it may cost; None for any sum.
-        per_run_usd: What one run may cost; None for any sum.
-        spent_usd: What it had cost before, where it is resumed.
+        limit_usd: The most that the job may cost; None for any sum.
+        per_run_usd: The most that one run may cost; None for any sum.
+        spent_usd: The cost before, if the job is resumed.
 
     Attributes:
-        spent_usd: What it has cost so far.
+        spent_usd: The cost so far.
     """
 
     def __init__(
@@ -217,10 +218,10 @@ class RunSpending:
 
     Args:
         job: The cost of its job.
-        limit_usd: What it may cost; None for any sum.
+        limit_usd: The most that the run may cost; None for any sum.
 
     Attributes:
-        spent_usd: What it has cost so far.
+        spent_usd: The cost so far.
     """
 
     def __init__(self, job: Spending, limit_usd: float | None) -> None:
@@ -240,10 +241,10 @@ class RunSpending:
         self._job.check()
 
     def add(self, cost_usd: float | None) -> None:
-        """Add what a reply cost.
+        """Add the cost of a reply.
 
         Raises:
-            JobHalted: That is not known, and a limit is to be kept.
+            JobHalted: The cost is not known, and a limit is to be kept.
         """
         self._job.need_count(cost_usd)
         self.spent_usd += cost_usd or 0.0

@@ -33,9 +33,9 @@ def defined_tools(listed: "Iterable[Tool]", look: ModelLook) -> "list[ToolDefini
     """Return the tools that a model may call: those of any client, bound to its session.
 
     Args:
-        listed: As the server lists them for an agent.
-        look: What the model is shown. One that sees no pictures has no tool that takes one, and
-            one that sees nothing else has none that returns the text of a screen.
+        listed: The tools that the server lists for an agent.
+        look: The kind of observation that the model gets. A model without pictures has no tool
+            that takes one. A model with pictures alone has no tool that returns a screen's text.
     """
     listed = list(listed)
     left_out = {NOTE, SCREENSHOT} if look == "text" else {NOTE}
@@ -92,9 +92,9 @@ class Screen:
 
     Args:
         computer: The provider's tool.
-        agent: Acts on it.
-        width_px: Of the session's pictures.
-        height_px: The same.
+        agent: The agent that acts on it.
+        width_px: The width of the session's pictures.
+        height_px: The height of the session's pictures.
     """
 
     def __init__(self, computer: Computer, agent: Agent, width_px: int, height_px: int) -> None:

@@ -27,13 +27,14 @@ _SIZES = ("content-length", "content-encoding", "transfer-encoding")
 
 
 class WireClient(AsyncClient):
-    """Return an HTTP client for one provider's library.
+    """An HTTP client for one provider's library.
 
     Args:
-        send: Rewrites the body of each request; None to leave it unchanged.
-        receive: Rewrites the body of each reply that is not a refusal; None to leave it unchanged.
-            It raises `NotAReply` for a body that is none.
-        headers: Of each request; one that is there already gets the value too, after a comma.
+        send: A function that rewrites the body of each request; None to leave it unchanged.
+        receive: A function that rewrites the body of each reply that is not a refusal; None to
+            leave it unchanged. It raises `NotAReply` for a body that is not a reply.
+        headers: The headers to add to each request. A header that the request already has gets
+            the value too, after a comma.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ def _redirect_text(reply: Response) -> str:
 def _refusal(
     request: Request, status: int, message: str, code: str, retry: Mapping[str, str] | None = None
 ) -> Response:
-    """An error in the form that every library reads; it keeps how long to wait."""
+    """Return an error in the form that every library reads. It keeps the time to wait."""
     error = {"message": message, "type": code, "code": code, "status": code}
     kept = {name: value for name, value in (retry or {}).items() if name.startswith("retry-after")}
     return Response(status, json={"error": error}, headers=kept, request=request)

@@ -81,11 +81,11 @@ def read_agent(given: Any, *, name: str | None = None) -> GivenAgent:
 
     Args:
         given: An async function of `(agent)` or `(agent, task)`; an object with such a method
-            `solve`; or a class of such objects, of which each run has one of its own.
-        name: Its name; by default its own `name`, or the place where it is written.
+            `solve`; or a class of such objects. Each run has its own object of the class.
+        name: The name of the agent; by default its own `name`, or the place of its definition.
 
     Raises:
-        InvalidAgent: It is no such agent; the text says what to write.
+        InvalidAgent: The value is no such agent. The text says what to write.
     """
     called = name or _name_of(given)
     if isinstance(given, GivenAgent):
@@ -125,7 +125,7 @@ def _check_class(given: type[Any], name: str) -> None:
 
 
 def _adapted(work: Any, name: str) -> Work:
-    """Return a function of the handle and the task for one that takes either or both."""
+    """Return a function of the handle and the task from a function that takes either or both."""
     if not _is_async(work):
         raise InvalidAgent(f"{name} is not async; {_SHAPES}.")
     try:

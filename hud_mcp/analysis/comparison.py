@@ -106,12 +106,12 @@ class Difference:
     """A figure in two jobs over the tasks of both, each of which counts the same.
 
     Attributes:
-        first: In the first job.
-        second: In the other one.
+        first: The figure in the first job.
+        second: The figure in the other job.
         low: The lower end of the interval of the second less the first, or None.
-        high: Its upper end.
+        high: The upper end of the interval, or None.
         reason: The reason why it has no interval.
-        tasks: Over how many tasks.
+        tasks: The number of tasks that count.
         clusters: The number of these that are independent of each other.
     """
 
@@ -134,13 +134,13 @@ class JobDifference:
     """A job and the first one, over the tasks that both ran.
 
     Attributes:
-        passes: Of the pass rate; None if no task is scored in both.
-        rewards: Of the mean reward; None if no task is graded in both.
-        up: Ids of tasks that pass more often than in the first job.
-        down: Ids of tasks that pass less often.
+        passes: The difference of the pass rate; None if no task is scored in both.
+        rewards: The difference of the mean reward; None if no task is graded in both.
+        up: The ids of tasks that pass more often than in the first job.
+        down: The ids of tasks that pass less often.
         alike: The number of tasks that pass as often.
-        chance: That of so uneven a number of ups and downs if both were as likely; None where
-            no task flipped.
+        chance: The probability of ups and downs that are so uneven, if both were as likely. None
+            if no task flipped.
     """
 
     passes: Difference | None
@@ -156,9 +156,9 @@ class Comparison:
     """Tasks by jobs.
 
     Attributes:
-        tasks: In the first job's order; those that only others have are at the end.
-        differences: Of each job but the first to the first, in order.
-        confidence: That of the intervals.
+        tasks: The tasks in the first job's order. Tasks that only other jobs have are at the end.
+        differences: The difference of each later job to the first, in order.
+        confidence: The confidence of the intervals.
     """
 
     tasks: tuple[ComparedTask, ...]
@@ -193,7 +193,7 @@ def compare_jobs(jobs: Sequence[JobRuns], *, threshold: float = PASS_REWARD) -> 
     """Set the runs of several jobs side by side, task by task.
 
     Args:
-        jobs: The one that others are compared with is first.
+        jobs: The jobs. The others are compared with the first.
         threshold: The lowest reward with which a run passes.
     """
     rows = [_rows_of(job) for job in jobs]

@@ -38,7 +38,10 @@ __all__ = [
 
 
 MAX_BINS = 6
-"""In the train range, or in all where nothing is split; as many distinct values have their own."""
+"""The most bins of the train range, or of all values if nothing is split.
+
+Up to this number of distinct values, each value has a bin of its own.
+"""
 
 _TOO_LARGE = 1e300
 """Larger values, and NaN, have no place on an axis."""

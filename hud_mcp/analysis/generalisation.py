@@ -135,7 +135,7 @@ def _short(estimate: Estimate | None) -> str:
 
 
 _NAMED = 12
-"""Of contexts that no run used; the text counts the others."""
+"""The most contexts without a run that the text names; it counts the others."""
 
 
 class Generalisation(Value):

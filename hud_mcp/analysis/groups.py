@@ -164,19 +164,19 @@ def group_runs(
     """Compute the figures of a job's runs by groups of its tasks.
 
     Args:
-        tasks: The rows that the job is to run, in order; those that only have runs are added.
+        tasks: The rows that the job is to run, in order. Tasks that only have runs are added.
         runs: Its runs so far, in any order.
         by: The dimensions.
         group: The number of runs of each task that count, as in `job_statistics`.
         threshold: The lowest reward with which a run passes.
         set_of: The name of a task's set, by the task's id; see `Job.set_of`.
-        wanted: Tells by a dimension and the names of its groups whether it is computed; None for
-            each.
+        wanted: A function that chooses the dimensions to compute, by a dimension and the names of
+            its groups; None for each.
         passes: Whether to compute pass rates.
 
     Returns:
-        One grouping for each dimension that is wanted, in order; one that no row says anything of
-        has a single group without a name.
+        One grouping for each wanted dimension, in order. A dimension that no row states has a
+        single group without a name.
     """
     table = _tabulate(tasks, counting(runs), group, threshold, passes=passes)
     found: list[Grouping] = []

@@ -46,7 +46,10 @@ __all__ = [
 CONFIDENCE = 0.95
 
 FEWEST_OF_A_SIDE = 5
-"""Of clusters, for an interval of a difference; with 5 and 5 it still covers (see the test)."""
+"""The fewest clusters of a side for an interval of a difference.
+
+With 5 and 5, the interval still covers (see the test).
+"""
 
 OUT_OF_RANGE = "rewards lie outside 0 to 1"
 """Nothing says how far others may lie, and then no method covers (Bahadur and Savage, 1956)."""
@@ -74,8 +77,8 @@ class Column:
     """A weighted mean over clusters: the sum of `sums` by the sum of `weights`.
 
     Attributes:
-        sums: Of each cluster, 0 where it has no part in the mean.
-        weights: Of each cluster, how many values its sum has; the same length.
+        sums: The sum of each cluster, 0 if it has no part in the mean.
+        weights: The number of values in each cluster's sum, in the same order.
         in_range: Whether each of those values is between 0 and 1.
     """
 
@@ -381,8 +384,8 @@ def mean_over_tasks(
     """Return a mean over tasks with its interval; None if nothing has a weight.
 
     Args:
-        parts: Of each task, its cluster's name, its sum and its weight.
-        runs: The number of their runs.
+        parts: The cluster's name, the sum and the weight of each task.
+        runs: The number of the tasks' runs.
         in_range: Whether each reward lies between 0 and 1.
         intervals: Whether to compute an interval.
     """

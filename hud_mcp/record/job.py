@@ -186,9 +186,9 @@ class Job(Value):
         """Summarise its trajectories as the HUD SDK does; `statistics` adds intervals.
 
         Returns:
-            `task_count`, how many tasks it has; `avg_reward`, the mean of those trajectories that
-            have a reward, None if none has; `success_rate`, the per cent of its trajectories
-            that have ended with a reward of 1.
+            `task_count`, the number of tasks; `avg_reward`, the mean of the trajectories with a
+            reward, or None without such trajectories; `success_rate`, the per cent of its
+            trajectories that have ended with a reward of 1.
 
         Raises:
             SourceNotFound, StoreFailed: As for `load_trajectories`.
@@ -294,13 +294,13 @@ class Job(Value):
         The columns are those of the table `trajectories` of `hud-mcp export --format parquet`.
 
         Args:
-            library: `pandas` or `polars`; by default the one that is installed, pandas first.
+            library: `pandas` or `polars`; by default the installed one, pandas first.
 
         Returns:
             A `pandas.DataFrame` or a `polars.DataFrame`.
 
         Raises:
-            NotInstalled: There is neither, or not the one that is wanted.
+            NotInstalled: Neither library is installed, or not the wanted one.
             SourceNotFound, StoreFailed: As for `load_trajectories`.
         """
         return await service("Job.dataframe")(self, library)
@@ -392,7 +392,7 @@ async def create_job(
         gym_id: The gym of its tasks, for the record.
         evalset_id: The name of its taskset, for the record.
         metadata: Anything that is JSON.
-        store: As for `Job.create`.
+        store: The store of the job, as for `Job.create`.
 
     Raises:
         StoreFailed: Nothing was recorded.

@@ -65,7 +65,10 @@ _PRESSED = re.compile(rf"{_PRESSED_ONE}(?:\+{_PRESSED_ONE})+")
 
 _LEAST_CHARS = 16
 _LEAST_BITS = 3.2
-"""Of a character, in a value after `key=`: random ones have more, words and numbers mostly less."""
+"""The fewest bits of a character that make a value after `key=` look random.
+
+Random values have more; words and numbers mostly have less.
+"""
 
 
 def masked(value: Any) -> Any:

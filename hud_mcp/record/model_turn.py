@@ -13,8 +13,10 @@ from hud_mcp.values.action import Value
 __all__ = ["MODEL", "ModelCall", "ModelTurn", "TokenUsage"]
 
 MODEL = "hud-mcp/model"
-"""In the `_meta` of a tool call: the `ModelTurn` that made it, or several in a list. In the
-`_meta` of the reply: why it was not recorded."""
+"""The key of the `ModelTurn` that made a tool call, or of a list of several, in the call's `_meta`.
+
+In the `_meta` of the reply, it is the key of the reason why the turn was not recorded.
+"""
 
 
 class ModelCall(Value):

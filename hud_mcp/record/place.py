@@ -68,7 +68,7 @@ def is_store_named(given: str | None) -> bool:
 
 
 def read_place(given: str) -> tuple[str, Path | None]:
-    """Return a store's URL in its usual form, and its file where it is SQLite's."""
+    """Return a store's URL in its usual form, and its file if it is SQLite's."""
     if "://" not in given:
         path = Path(given).expanduser().absolute()
         return f"sqlite:///{path}", path

@@ -27,13 +27,13 @@ __all__ = [
 
 
 TURN_BYTES = 262_144
-"""Of one turn; longer texts are cut."""
+"""The most bytes of one turn; longer texts are cut."""
 
 TURNS = 10_000
-"""Of one session; later ones are not recorded."""
+"""The most turns of one session; later turns are not recorded."""
 
 TURN_BYTES_IN_ALL = 67_108_864
-"""Of all turns of one session; later ones are not recorded."""
+"""The most bytes of all turns of one session; later turns are not recorded."""
 
 _MOST_TOKENS, _MOST_USD = 10**12, 10**6
 """More tokens than a reply uses. Larger reports are dropped, as they would spoil each sum."""

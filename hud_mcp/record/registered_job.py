@@ -24,7 +24,7 @@ def register_job(
     Args:
         name: The name of the jobs.
         metadata: Anything that is JSON.
-        store: As for `Job.create`.
+        store: The store of the jobs, as for `Job.create`.
 
     Raises:
         InvalidEnvironment: The function is not async.

@@ -74,14 +74,14 @@ class Trace:
 
 @dataclass(frozen=True)
 class RunGrade:
-    """The grade of one run, as the channel has it.
+    """The grade of one run, from the channel.
 
     Attributes:
-        reward: The number; 0.0 where there is no grade, which `is_error` then says.
+        reward: The reward; 0.0 without a grade, and `is_error` is then true.
         done: Whether the task is over.
         content: The grader's sentence, or None.
         info: The grader's other facts.
-        is_error: Whether there is no grade.
+        is_error: Whether the run has no grade.
         raw: The whole frame.
     """
 

@@ -77,19 +77,30 @@ def _count(number: int, noun: str) -> str:
 
 
 BEHIND = -2
-"""In the place of the step after which a snapshot was taken: the world was used since in a way
-that no step repeats, and there is no snapshot. -1 is before any step."""
+"""The value in place of the step before a snapshot, if the world is ahead of its record.
+
+The world was used since in a way that no step repeats, and there is no snapshot. -1 is before
+any step.
+"""
 
 TARGETS = "hud-mcp/targets"
-"""In a step's `info`: what each performed action hit, which functions may ask for."""
+"""The key in a step's `info` of the targets that the performed actions hit.
+
+Functions may ask for them.
+"""
 
 SNAPSHOT = "hud-mcp/snapshot"
-"""In a step's `info`: why no snapshot was taken after it, or what that one does not have."""
+"""The key in a step's `info` of the reason why no snapshot was taken after it.
+
+It also names the parts that a taken snapshot lacks.
+"""
 
 
 UNDONE = "hud-mcp/undone"
-"""In a step's `info`, where its world died and is restored to before it: whether that was
-`during` the call, or had been `before` it."""
+"""The key in a step's `info` of the time at which its world died: `during` or `before` the call.
+
+The world is then restored to its state before the step.
+"""
 
 
 def utc_now() -> datetime:
@@ -187,7 +198,7 @@ class TrajectoryStep(Value):
 
     @property
     def changes_world(self) -> bool:
-        """Whether it may have changed the world; one that only looks or answers has not."""
+        """Whether it may have changed the world. A step that only looks or answers has not."""
         if not self.actions or self.kind == "response" or UNDONE in self.info:
             return False
         done = self.actions[: self.performed]

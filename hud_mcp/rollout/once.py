@@ -94,15 +94,15 @@ async def step_once(
     send: Callable[[int], Awaitable[Reply]],
     count: Callable[[], Awaitable[int]],
 ) -> tuple[int, Reply]:
-    """Make a step, and make it again if its world had died before it and is back.
+    """Make a step. Make it again if its world had died before the step and is back.
 
     Args:
         before: The number of steps before this one.
-        send: Makes the step after that number of steps, and does it once.
-        count: Asks the server for the number of steps.
+        send: A function that makes the step after that number of steps, once.
+        count: A function that asks the server for the number of steps.
 
     Returns:
-        The number of steps before the one that was made, and its reply.
+        The number of steps before the step that was made, and its reply.
     """
     reply = await send(before)
     for _ in range(_DEATHS):

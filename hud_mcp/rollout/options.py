@@ -64,10 +64,11 @@ def read_cluster(given: Any) -> str | None:
     """Read the address of a cluster.
 
     Args:
-        given: An address; `auto` or True for the one that is there; None or False for none.
+        given: An address, `auto` or True for the cluster that is found, None or False for no
+            cluster.
 
     Raises:
-        HudMcpError: It is none of these.
+        HudMcpError: The value is none of these.
     """
     if given is None or given is False:
         return None

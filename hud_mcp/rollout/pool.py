@@ -288,7 +288,7 @@ class Pool:
         return [w for w in self._workers if wanted <= w.offers.offered] or self._workers
 
     def _least_busy(self, workers: Sequence[Worker]) -> Worker:
-        """Return a free worker. Of several, the one that meets the fewest needs comes first."""
+        """Return a free worker, if possible the free worker that meets the fewest needs."""
         each = 1 if self._moves is None else self._moves.each
         return min(
             workers,

@@ -145,15 +145,14 @@ class RunServer:
         *,
         suspect: bool = False,
     ) -> Reply:
-        """Call a tool once, of the next server if there is none now.
+        """Call a tool once. Without a server now, call it on the next server.
 
         After a server that died without an answer, calls are made one at a time until one is
-        answered. This shows which call ends servers. Suspect calls are made one at a time in any
-        case: else the call that ends servers could not be told from those that were there by
-        chance.
+        answered. This shows which call ends servers. Suspect calls are always made one at a time.
+        Otherwise the call that ends servers could not be told from calls that only ran beside it.
 
         Args:
-            name: The tool's.
+            name: The tool's name.
             arguments: The arguments of the call.
             meta: The metadata of the call.
             suspect: Whether servers died each time that this call was made.

@@ -36,7 +36,7 @@ __all__ = ["FRAME_LIMIT_BYTES", "MOST_ROWS", "counted", "job_html", "trajectory_
 
 
 FRAME_LIMIT_BYTES = 8_000_000
-"""Of a frame's pictures and texts together; the player itself adds some 100 kB."""
+"""The most bytes of a frame's pictures and texts; the player itself adds some 100 kB."""
 
 _TEXT_SHARE = 0.25
 _TEXT_CHARS = 4_000
@@ -138,7 +138,7 @@ def _shortened(value: Any) -> Any:
 
 
 MOST_ROWS = 200
-"""Of the table; `hud-mcp view` has the others."""
+"""The most rows of the table; `hud-mcp view` has the others."""
 
 _HEIGHT_PX = 480
 _COLUMNS = ("no.", "task", "outcome", "reward", "steps", "seconds", "why")
@@ -148,11 +148,10 @@ _STYLE = "vertical-align: top; padding: 4px 12px 4px 0; white-space: normal; wor
 
 
 def job_html(job: Job) -> str:
-    """Write a job for a notebook: who ran what, the figures, and a table of its runs.
+    """Return a job as HTML for a notebook: its name, its agent, its figures, a table of its runs.
 
     Args:
-        job: Its runs are read from where it is recorded. Where they cannot be read, a line says
-            why.
+        job: The job. Its runs are read from its store. If they cannot be read, a line says why.
     """
     facts = [job.name, f"agent {job.agent}" if job.agent else "", job.taskset or "", job.id]
     head = f"<p>{_text(' · '.join(fact for fact in facts if fact))}</p>"

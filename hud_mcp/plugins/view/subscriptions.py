@@ -1,8 +1,8 @@
 """Subscriptions to a session's record and picture, in both eras of the protocol.
 
-A client of 2025-11-25 subscribes with `resources/subscribe`, one of 2026-07-28 listens with
-`subscriptions/listen`. Either hears of its own sessions alone: another's, and one that is not
-there, are the same to it.
+A client of 2025-11-25 subscribes with `resources/subscribe`. A client of 2026-07-28 listens with
+`subscriptions/listen`. Either hears of its own sessions alone: the answer for another's session is
+the answer for a session that does not exist.
 """
 
 import asyncio
@@ -155,7 +155,7 @@ class Subscriptions:
         return types.EmptyResult()
 
     def unsubscribe(self, uri: str, caller: Caller) -> types.EmptyResult:
-        """End a subscription of a connection; one that it does not have is not an error."""
+        """End a subscription of a connection. A missing subscription is not an error."""
         self._end(caller.connection, uri)
         return types.EmptyResult()
 

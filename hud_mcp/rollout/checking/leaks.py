@@ -86,7 +86,7 @@ class Candidate:
         return self.value if isinstance(self.value, str) else json.dumps(self.value)
 
     def proven(self, why: str) -> "Candidate":
-        """Return the candidate as one that is known to be an answer."""
+        """Return the candidate, marked as a known answer, with the reason added to its origin."""
         return replace(self, certain=True, origin=f"{self.origin}, {why}")
 
 

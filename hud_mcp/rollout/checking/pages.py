@@ -74,11 +74,11 @@ class PageReader:
     async def read(
         self, task: Task, environment: Environment, values: Sequence[str] = ()
     ) -> PageReading:
-        """Read the pages of a task as it begins, once; nothing where it has no site of its own.
+        """Read the pages of a task at its beginning, once; nothing if it has no site of its own.
 
         Args:
-            task: It, as it is in its set.
-            environment: Its own.
+            task: The task from its set.
+            environment: The task's environment.
             values: The values to look for.
         """
         key = task.id, tuple(values)

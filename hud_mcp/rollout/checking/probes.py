@@ -20,7 +20,7 @@ from hud_mcp.worlds.browser.spec import Browser
 __all__ = ["FULL_MARKS", "Probe", "hud_calls", "original", "plan_probes", "read_probe"]
 
 KEY = "hud-mcp/check"
-"""Where in the metadata of its task a probe is."""
+"""The key of a probe in the metadata of its task."""
 
 _ID_CHARS = 200
 _NO_NAME = re.compile(r"\W+")

@@ -1,7 +1,7 @@
-"""All that a client can see of a server and of a session: each text with its place.
+"""The texts that a client can see of a server and of a session, each with its place.
 
-It asks as any client does: lists, resources, prompts, wrong calls, the live page. Each request may
-be made twice, so one that is lost with a server goes to the next.
+The module asks as any client does: lists, resources, prompts, wrong calls, the live page. Each
+request may be made twice, so a request that is lost with a server goes to the next server.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

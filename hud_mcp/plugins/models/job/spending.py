@@ -203,7 +203,7 @@ class Spending:
         """Refuse to go on where a limit is to be kept and a reply's cost is not known.
 
         Raises:
-            JobHalted: The provider told of no tokens.
+            JobHalted: The provider reported no tokens, and a limit is to be kept.
         """
         limited = self._limit_usd is not None or self._per_run_usd is not None
         if cost_usd is None and limited:

@@ -2,15 +2,15 @@
 
 The first step is the user's: the prompt. Each recorded call is a step of the agent with one
 tool call, as the agent made it but for its session id, and the observation that answered it.
-Screenshots are files beside, as `image` parts (ATIF 1.6). A picture that was taken for the
-record alone says so in its result's `extra`.
+Screenshots are files beside, as `image` parts (ATIF 1.6). The `extra` of a result marks a picture
+that was taken for the record alone.
 
-What an agent must not see does not leave: the task's arguments, metadata, description and
-validation, logs, what a world adds as `info`, and a grade's sentence, `info` and error.
+The export leaves out everything that an agent must not see: the task's arguments, metadata,
+description and validation; logs; the `info` of a world; the sentence, `info` and error of a grade.
 Rewards are in the metrics: of a step in `metrics.extra`, of the whole in `final_metrics.extra`.
 
-Where the model's side is recorded, a turn's message, reasoning and metrics stand in the first step
-that it led to, and `extra.turn` has the rest of it; one that led to none is a step of its own.
+If the model's side is recorded, the first step of a turn has its message, reasoning and metrics,
+and `extra.turn` has the rest of the turn. A turn that led to no step is a step of its own.
 """
 
 from collections.abc import AsyncGenerator, Callable

@@ -119,7 +119,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("ended_at", "time", "When its reply was whole."),
     ),
 }
-"""By the table's name."""
+"""The columns of each table, by the table's name."""
 
 
 def trajectory_row(trajectory: Trajectory, job: Job | None) -> dict[str, Any]:

@@ -33,7 +33,7 @@ __all__ = [
 
 
 MANIFEST = "export.json"
-"""The file that marks a folder as one that an export made, and may replace."""
+"""The file that marks a folder that an export made, and may replace."""
 
 
 @contextmanager
@@ -42,16 +42,16 @@ def new_file(path: Path, *, force: bool) -> Generator[Path]:
 
     Args:
         path: The file; its folder is made.
-        force: Whether one that is there may be replaced.
+        force: Whether an existing file may be replaced.
 
     Yields:
         A temporary name beside it.
 
     Raises:
-        OutputExists: There is one already, or a folder is in its place. Nothing was written.
-        OSError: It cannot be written.
+        OutputExists: The file exists already, or a folder is in its place. Nothing was written.
+        OSError: The file cannot be written.
 
-    Where the body fails or is cancelled, nothing of it stays, and what was there is as before.
+    If the body fails or is cancelled, nothing of it stays, and an existing file is unchanged.
     """
     _refuse(path, force=force, folder=False)
     make_private_folder(path.parent)
@@ -107,10 +107,10 @@ def new_folder(path: Path, *, force: bool) -> Generator[Path]:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, in the place of one that may be there.
+    """Write a file whole or not at all. It replaces an existing file.
 
     Raises:
-        OSError: It cannot be written; nothing of it stays.
+        OSError: The file cannot be written. Nothing of it stays.
     """
     make_private_folder(path.parent)
     temporary = _beside(path)

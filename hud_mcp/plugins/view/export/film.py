@@ -28,18 +28,18 @@ COLORS = (_PAPER, _TABLE, _INK, _FAINT, _BAR, _BAR_INK, _BAR_FAINT, _ACT, _MOVE,
 _FACES = ("DejaVuSans.ttf", "Arial.ttf", "LiberationSans-Regular.ttf")
 _BOLD_FACES = ("DejaVuSans-Bold.ttf", "Arial Bold.ttf", "LiberationSans-Bold.ttf")
 _MOST_LINES = 60
-"""Of a frame with text alone."""
+"""The most lines of a frame with text alone."""
 
 _SMOOTH = 2
-"""Marks are drawn so many times larger, as Pillow draws without smoothing."""
+"""The factor by which marks are drawn larger, because Pillow draws without smoothing."""
 
 
 class Sheet:
     """The size of all frames of one film.
 
     Args:
-        width_px: Of a frame.
-        picture_height_px: Of the part with the picture.
+        width_px: The width of a frame.
+        picture_height_px: The height of the part with the picture.
         lines: The number of lines of words that fit.
     """
 

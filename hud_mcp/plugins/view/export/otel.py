@@ -1,11 +1,11 @@
 """OpenTelemetry: a trace for each trajectory, by the GenAI semantic conventions.
 
 The conventions are those of open-telemetry/semantic-conventions-genai (2026, in development). The
-root span is `invoke_agent`; below it are a `chat` span for each recorded turn of the model, and an
-`execute_tool` span for each recorded step, at the times at which they were. Ids are made from the
-record's, so that the same record sent again is the same trace. What was said, thought, passed and
-seen goes along only where it is asked for (`content`); the task's arguments, its metadata and what
-its grader wrote never do.
+root span is `invoke_agent`. Below it are a `chat` span for each recorded turn of the model, and an
+`execute_tool` span for each recorded step, at their recorded times. Ids are made from the record's
+ids, so that the same record sent again is the same trace. Words, thoughts, arguments and
+observations are sent only on request (`content`). The task's arguments, its metadata and its
+grader's words are never sent.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ _BATCH = 256
 """Spans in one request."""
 
 _REASON_CHARS = 100
-"""Of why a model stopped: a provider's word, and no place for what was said."""
+"""The most characters of a stop reason: a provider's word, and no place for the model's words."""
 
 _PROVIDERS = {
     "google": "gcp.gemini",
@@ -46,7 +46,7 @@ _PROVIDERS = {
     "grok": "x_ai",
     "xai": "x_ai",
 }
-"""Of ours, where the conventions have another name for it."""
+"""The conventions' names of providers, by our names, if the two differ."""
 
 _SETTINGS = {
     "temperature": "gen_ai.request.temperature",

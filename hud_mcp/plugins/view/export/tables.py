@@ -25,7 +25,10 @@ from hud_mcp.record.trajectory import Trajectory
 __all__ = ["export_parquet", "job_dataframe"]
 
 ROW_GROUP_BYTES = 16_000_000
-"""Of texts and pictures, before compression: what a writer holds, and a reader at the least."""
+"""The bytes of texts and pictures in a row group, before compression.
+
+A writer holds that much, and a reader at least as much.
+"""
 
 ROW_GROUP_ROWS = 1000
 

@@ -189,7 +189,7 @@ def _task(row: Any, known: dict[str | bytes, Task]) -> Task | None:
 
 
 def _read(text: str | bytes | None) -> Any:
-    """JSON; None if it is none."""
+    """Read a text as JSON; None if it is not JSON."""
     if text is None:
         return None
     readers: tuple[Callable[[str | bytes], Any], ...] = (orjson.loads, json.loads)

@@ -184,7 +184,7 @@ class JobPages:
     # ---- Reading a job
 
     async def _read(self, job_id: str, *, known: str = "") -> _Page:
-        """Read a job as it is now. A page that has a long one waits for news.
+        """Read the present state of a job. A page of a long job waits for news.
 
         Raises:
             SourceNotFound: There is no such job.
@@ -300,7 +300,7 @@ def _without_collector() -> Generator[None]:
 
 @dataclass(frozen=True)
 class _Read:
-    """A job as it is in the store; the rows only of a short one."""
+    """A job as read from the store; a long job has no rows."""
 
     stamp: str
     job: Job | None

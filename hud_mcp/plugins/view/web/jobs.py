@@ -208,7 +208,7 @@ def _shown_outcomes(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 _SAID: frozenset[Dimension] = frozenset({"difficulty", "skill"})
-"""Of these one group says something already, as it is what rows say of themselves."""
+"""The dimensions of which a single group is worth showing, because rows state them themselves."""
 
 _PLOTTED: frozenset[Dimension] = frozenset({"set", "difficulty", "skill"})
 
@@ -237,7 +237,7 @@ def groupings_data(report: JobReport) -> tuple[list[Json], dict[str, dict[str, l
 
 
 REPEATED = "task"
-"""By what the runs of a job are grouped first where each task has several."""
+"""The first grouping of a job's runs if each task has several runs."""
 
 
 def _repeated(report: JobReport) -> Json:

@@ -53,7 +53,7 @@ SEND_S = 10.0
 """The time after which a watcher that does not read is dropped."""
 
 WATCHERS = 100
-"""Of one session, at once."""
+"""The most watchers of one session at once."""
 
 FIRST_STEPS = 200
 """The steps that a new watcher gets; the viewer shows the others."""
@@ -96,17 +96,17 @@ def live_routes(
 class _Feed:
     """One watched session, shared by all of its watchers.
 
-    Whoever waits for news looks at the record for all others too: there is no task that
-    would outlive the last watcher.
+    A watcher that waits for news reads the record for all others too. So no task can outlive
+    the last watcher.
 
     Attributes:
-        summary: The record in short, as it was last read.
-        mark: Grows with each change.
+        summary: The latest summary of the record.
+        mark: A number that grows with each change.
         head: The head of the page; empty until the record was read.
-        steps: Encoded, in order.
+        steps: The encoded steps, in order.
         turns_left: Turns of its model that have led to no step yet, for operators alone.
-        lines: Of the log.
-        end: Its end, or None while it goes on.
+        lines: The lines of the log.
+        end: The end of the session, or None while it goes on.
         watchers: The number of watchers.
     """
 

@@ -39,7 +39,7 @@ ReadPicture = Callable[[ScreenshotRecord], bytes | None]
 """Reads a picture's file; gives None if it is gone."""
 
 PICTURE_LIMIT_BYTES = 150_000_000
-"""Of all pictures together, before base64; a browser reads such a file in a few seconds."""
+"""The most bytes of all pictures, before base64; a browser reads such a file in a few seconds."""
 
 _MIME = {"png": "image/png", "jpg": "image/jpeg"}
 

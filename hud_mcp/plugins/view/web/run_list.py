@@ -32,7 +32,7 @@ _RANGE = re.compile(r"([\[(])([^,]{1,32}),([^,]{1,32})([\])])")
 
 @dataclass(slots=True)
 class ListedRun:
-    """A run as it is filtered and sorted by.
+    """The facts of a run that a list filters and sorts by.
 
     Attributes:
         number: Its place in the job, from 1.
@@ -40,15 +40,15 @@ class ListedRun:
         task: The task's id.
         environment: The name of its environment.
         outcome: Its outcome, as tables show it.
-        reward: None unless it was graded.
+        reward: Its reward; None unless it was graded.
         seconds: Its duration; None while it goes on.
         step_count: The number of its steps.
         expected: The reward that it should get; None if any will do.
-        surprise: Whether it got another one.
+        surprise: Whether it got another reward.
         earlier: Whether a later try stands in for it.
         foreign: Whether it is not in the job's plan.
         erased: Whether its grade was pruned.
-        groups: The places of its groups, by what runs are grouped by.
+        groups: The places of its groups, by the name of the grouping.
     """
 
     number: int
@@ -345,7 +345,7 @@ def _picks(pick: str) -> Callable[[ListedRun], bool]:
 def _sorted(
     lines: Sequence[_Line], value: Callable[[_Line], Any], *, descending: bool
 ) -> list[_Line]:
-    """In order; ties are in the order of the job, and what has no value is last."""
+    """Sort lines by a value. Ties are in the order of the job, and lines without a value last."""
     there = [line for line in lines if value(line) is not None]
     none = [line for line in lines if value(line) is None]
     if descending:  # which keeps the order of ties

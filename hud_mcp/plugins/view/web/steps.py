@@ -20,7 +20,7 @@ __all__ = ["StepRows", "turn_row"]
 
 
 _CHARS = 20_000
-"""Of one text; `hud-mcp trace --full` shows the rest."""
+"""The most characters of one text; `hud-mcp trace --full` shows the rest."""
 
 
 def turn_row(turn: RecordedTurn, started_at: datetime) -> Json:

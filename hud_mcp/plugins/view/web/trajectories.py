@@ -20,9 +20,9 @@ from hud_mcp.values.outcome import INTERRUPTED, Cause, Outcome, OutcomeClass, cl
 __all__ = ["damaged_detail", "detail", "shown_outcome", "trajectory_row"]
 
 _ANSWER_CHARS = 20_000
-"""Of one answer; its step has the rest."""
+"""The most characters of one answer; its step has the rest."""
 _WHY_CHARS = 200
-"""Of why a run did not get everything; its own page has it whole."""
+"""The most characters of the reason for a missing or partial reward; the run's own page has it whole."""
 
 
 def trajectory_row(

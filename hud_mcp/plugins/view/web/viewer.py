@@ -47,12 +47,12 @@ _KEPT = 8
 """Trajectories that are kept as they were last sent."""
 
 _LOG_CHARS = 1_000_000
-"""Of a log; the rest is a matter for `hud-mcp trace`."""
+"""The most characters of a log; `hud-mcp trace` shows the rest."""
 
 _THOUGHT_CHARS = 2000
-"""Of the thoughts of one step that a search finds; a long trajectory has thousands of steps."""
+"""The most searchable characters of a step's thoughts; a long trajectory has thousands of steps."""
 _LINE_CHARS = 200
-"""Of what a step did, in the list of all steps."""
+"""The most characters of a step's line in the list of all steps."""
 
 
 def viewer_app(

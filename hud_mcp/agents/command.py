@@ -85,7 +85,7 @@ def missing_program(command: str) -> str | None:
 
 
 class CommandAgent:
-    """Runs a shell command for each task.
+    """An agent that runs a shell command for each task.
 
     The command's environment has `HUD_MCP_CONFIG` (the path of an MCP client
     configuration, `{"mcpServers": {"hud-mcp": {"type": "http", "url", "headers"}}}`),

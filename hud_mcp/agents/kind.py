@@ -87,7 +87,7 @@ class Workplace:
         max_steps: The most steps of a run, or None.
         url: The address of the server for agents that call it by themselves; else empty.
         token: The job's bearer token there.
-        list_tools: Lists the tools of a session's agent.
+        list_tools: A function that lists the tools of a session's agent.
         spent_usd: The cost of the job so far.
         note: Shows a line to people.
     """

@@ -66,7 +66,7 @@ class FeatureRewards(Value):
         """Return its table, a line for each bin.
 
         Args:
-            splits: Those that have a column, in order.
+            splits: The splits that have a column, in order.
         """
         head = self.feature
         if self.train_low is not None and self.train_high is not None:

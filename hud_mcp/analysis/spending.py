@@ -76,7 +76,7 @@ class Spending:
     Attributes:
         runs: The number of runs that have ended.
         open: The number of runs that go on.
-        elapsed_s: From the first one's beginning to the last one's end.
+        elapsed_s: The time from the first one's beginning to the last one's end.
         at_once: The average number of runs at once.
         unpriced: Runs whose model's turns are recorded, but not the cost of each.
         cost_per_pass: The cost of all runs by the number of those that passed; None if either

@@ -35,7 +35,7 @@ def complete_sources(_ctx: click.Context, _param: click.Parameter, incomplete: s
 
 
 def complete_jobs(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
-    """The newest jobs of the store that is named before."""
+    """Return the newest jobs of the store that the command line names before."""
     return _fitting(_recorded(ctx, _jobs), incomplete)
 
 

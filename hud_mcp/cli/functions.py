@@ -62,7 +62,7 @@ def _print_one(console: Console, row: dict[str, Any]) -> None:
 
 
 def _rows(environments: Iterable[Environment]) -> Iterable[dict[str, Any]]:
-    """Each function once, with what it belongs to."""
+    """Return each function once, with its owner."""
     seen: set[tuple[str, str]] = set()
     # An environment lists the built-in ones alone; a name of another distribution is found too.
     everywhere = {name: REGISTERED[name] for name in names_of("functions")}
@@ -77,7 +77,7 @@ def _rows(environments: Iterable[Environment]) -> Iterable[dict[str, Any]]:
 
 
 def _owner(function: Function, environment: Environment) -> str:
-    """The owner of a function: every answer, a kind of world, or one environment."""
+    """Return the owner of a function: every answer, a kind of world, or one environment."""
     if function is REGISTERED.get(function.name):
         return "answers"
     is_worlds = function in environment.world.functions

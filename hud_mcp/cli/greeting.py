@@ -41,7 +41,7 @@ def _is_terminal(descriptor: int) -> bool:
 
 
 def configured_arguments(ctx: click.Context) -> list[str]:
-    """The arguments of a command as a client's configuration has them, in any folder.
+    """Return the arguments of a command as a client's configuration has them, in any folder.
 
     Args:
         ctx: The context of the command, as it was called.
@@ -56,7 +56,7 @@ def configured_arguments(ctx: click.Context) -> list[str]:
 
 
 def _as_given(option: click.Option, value: Any) -> list[str]:
-    """One option as it stands on a command line."""
+    """Return one option in the form that a command line has."""
     name = option.opts[-1]
     if option.is_flag:
         return [name] if value else []

@@ -230,7 +230,7 @@ class Group(click.Group):
         self.params += shared
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names in the order in which the commands were added."""
+        """Return the names in the order in which the commands were added."""
         del ctx
         return list(self.commands)
 

@@ -65,7 +65,7 @@ def command(*, folder: Path, world: str, name: str | None) -> None:
 
 
 def _named(name: str | None, folder: Path) -> str:
-    """The name of the environment, as a task may have it without quotes."""
+    """Return the name of the environment, as a task may have it without quotes."""
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", name):
         raise click.BadParameter(
             f"{name!r}: give at most 64 letters, digits, _ and -, such as my-shop.",

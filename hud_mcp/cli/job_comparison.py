@@ -58,7 +58,7 @@ async def load_comparison(
 
 
 def comparison_json(jobs: Sequence[Job], found: Comparison) -> dict[str, Any]:
-    """All of it as JSON values: jobs, their differences to the first, and each task.
+    """Return it all as JSON values: jobs, their differences to the first, and each task.
 
     Args:
         jobs: The compared jobs, in order.
@@ -142,7 +142,7 @@ def _words(of: Difference) -> str:
 
 
 def _print_flips(console: Console, jobs: Sequence[Job], found: Comparison) -> None:
-    """The tasks that pass more or less often in some job than in the first."""
+    """Return the tasks that pass more or less often in some job than in the first."""
     flips = found.flips
     console.print()
     if not flips:

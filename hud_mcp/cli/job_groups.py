@@ -82,6 +82,6 @@ def _interval(estimate: Estimate | None) -> str:
 
 
 def _others(group: RunGroup) -> str:
-    """The runs that were not graded, by their outcome."""
+    """Return the runs that were not graded, by their outcome."""
     names = (item for item in group.outcomes.items() if item[0] != Outcome.GRADED)
     return ", ".join(f"{count} {name}" for name, count in names if count)

@@ -81,11 +81,11 @@ def make_console(*, lasting: bool = False, stderr: bool = False) -> Console:
 
 
 def make_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
-    """A plain table with these columns.
+    """Return a plain table with these columns.
 
     Args:
         columns: Their headings.
-        right: Those that hold numbers.
+        right: The columns that hold numbers.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in columns:
@@ -152,7 +152,7 @@ class _Shown:
 
 
 def _width(columns: Sequence[_Shown]) -> int:
-    """The columns that a table takes, with what is between them."""
+    """Return the columns that a table takes, with what is between them."""
     return sum(each.wide + _BETWEEN for each in columns) - _BETWEEN
 
 
@@ -213,7 +213,7 @@ def print_line(console: Console, text: str, style: str) -> None:
 
 
 def tone_style(tone: Tone) -> str:
-    """The colour in which a terminal shows how something ended."""
+    """Return the colour in which a terminal shows how something ended."""
     return {"good": "green", "warning": "yellow", "open": "yellow", "bad": "red"}[tone]
 
 
@@ -223,7 +223,7 @@ def number(value: float | None) -> str:
 
 
 def when(at: datetime) -> str:
-    """A time to the minute; records are in UTC."""
+    """Return a time to the minute; records are in UTC."""
     return f"{at:%Y-%m-%d %H:%M}"
 
 

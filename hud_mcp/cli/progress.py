@@ -112,13 +112,13 @@ class Progress:
             self._console.print(cell(line, "dim"))
 
     def on_start(self, run: PlannedRun) -> None:
-        """A try begins."""
+        """Note that a try begins."""
         self._note = ""
         self._running[id(run)] = time.monotonic()
         self._names[id(run)] = run_name(run, self._group)
 
     def on_end(self, done: Rollout, again: bool) -> None:  # noqa: FBT001  # a callback's
-        """A try has ended; another one of the same run may follow."""
+        """Note that a try has ended. Another try of the same run may follow."""
         self._running.pop(id(done.planned), None)
         if not again:
             self.done.append(done)
@@ -131,7 +131,7 @@ class Progress:
             self._print(done, again=again, expected=expected)
 
     def on_death(self, text: str) -> None:
-        """The server has died."""
+        """Note that the server has died."""
         self._console.print(cell(text, "yellow"))
 
     def on_note(self, text: str) -> None:
@@ -202,7 +202,7 @@ class Progress:
 
 
 def run_name(run: PlannedRun, group: int) -> str:
-    """A run's task, and which of the group it is."""
+    """Return a run's task, and which of the group it is."""
     return run.task.id if group == 1 else f"{run.task.id} {run.place + 1}/{group}"
 
 

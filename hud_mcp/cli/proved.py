@@ -125,14 +125,14 @@ def _place(given: str) -> Path | None:
 
 
 def _read(given: str, path: Path | None) -> Taskset:
-    """The tasks of a file; none of an environment, whose templates are taken."""
+    """Return the tasks of a file; none of an environment, whose templates are taken."""
     return Taskset([], given) if path is None else Taskset.from_file(path)
 
 
 def _of_split(
     read: Sequence[tuple[str, Path | None, Taskset]], split: str
 ) -> list[tuple[str, Path | None, Taskset]]:
-    """The rows of a split, of the sets that have it.
+    """Return the rows of a split, of the sets that have it.
 
     Raises:
         UsageError: An environment is among what is given, which has no rows.
@@ -160,7 +160,7 @@ def _said(name: str) -> str:
 
 
 def _taskset(given: str) -> Path | None:
-    """The file of tasks that is meant, as `eval` and `tasks` take a name; None for a source.
+    """Return the file of tasks that is meant, as `eval` and `tasks` take a name; None for a source.
 
     Raises:
         SourceNotFound: It is neither.

@@ -94,7 +94,7 @@ class Reloading:
         logger.info("loaded again: %s; sessions that are held keep their version", names)
 
     def _told_apart(self, found: Sequence[Any], sessions: Any) -> tuple[list[Any], list[Any]]:
-        """The environments that differ from those that are served; and all, the others as is."""
+        """Return the environments that differ from the served ones; and all, the others unchanged."""
         before = sessions.environments
         changed = [
             each

@@ -243,7 +243,7 @@ def _wires(options: Mapping[str, Any]) -> list[str]:
 
 
 def _read_token() -> str:
-    """The first line of stdin, and not a byte of what follows."""
+    """Read the first line of stdin, and not a byte of what follows."""
     line = bytearray()
     while (byte := os.read(0, 1)) not in (b"", b"\n"):
         line += byte

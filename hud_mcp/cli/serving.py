@@ -118,7 +118,7 @@ async def _serve_sessions(options: dict[str, Any], streams: Any, printed: Any) -
 
 
 async def _open_sessions(options: dict[str, Any], bridges: AsyncExitStack) -> Any:
-    """The registry of what is served; what it bridges to is left with the stack."""
+    """Return the registry of what is served; what it bridges to is left with the stack."""
     check_place(options["store"])
     options["operator_token"] = read_operator_token(options["operator_token_file"])
     options["tokens"] = read_tokens(options["tokens"], options["token_file"])
@@ -184,7 +184,7 @@ async def _serve_mcp(
 
 
 def _build(sessions: Any, options: dict[str, Any]) -> Any:
-    """The server of these sessions."""
+    """Return the server of these sessions."""
     token = options["operator_token"]
     server = surfaces.build_server(sessions, image=options["image"])
     if (tag := options["replica"]) is not None:

@@ -62,7 +62,7 @@ def load(
 
 
 def only_environment(environments: Sequence[Any], what: str) -> Any:
-    """The one environment of several that a channel can serve.
+    """Return the one environment of several that a channel can serve.
 
     Raises:
         HudMcpError: There are several.

@@ -79,7 +79,7 @@ def command(
 
 
 def _split_off_task(names: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
-    """The sets, and the task after them: a last name that is no set's."""
+    """Return the sets, and the task after them: a last name that is no set's."""
     *sets, last = names
     if not sets:
         return names, None
@@ -107,7 +107,7 @@ def _print_list(chosen: Taskset, tasks: Taskset) -> None:
 
 
 def _lines(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """The rows of a long list, one a line, each no longer than the terminal is wide."""
+    """Return the rows of a long list, one a line, each no longer than the terminal is wide."""
     shown = [[visible_line(text) for text in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     for row in shown:

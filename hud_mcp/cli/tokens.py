@@ -133,7 +133,7 @@ def with_operator(tokens: dict[str, str], token: str | None) -> dict[str, str]:
 
 
 def _lines(file: str | None) -> list[str]:
-    """The tokens of a file: one a line, without the quotas that follow it."""
+    """Return the tokens of a file: one a line, without the quotas that follow it."""
     lines = [_QUOTA_WORDS.sub("", line) for line in _whole_lines(file)]
     if file is not None and surfaces.is_open_to_others(Path(file)):
         logger.warning("others on this machine may read %s; chmod 600 keeps it yours", file)
@@ -141,7 +141,7 @@ def _lines(file: str | None) -> list[str]:
 
 
 def _whole_lines(file: str | None) -> list[str]:
-    """The lines of a file; what begins with # is none."""
+    """Return the lines of a file without those that begin with #."""
     if file is None:
         return []
     hide(file)

@@ -140,7 +140,7 @@ async def served(
         store: The job's store.
         folder: An empty folder for files of the job.
         log: The log of its servers.
-        watch: Called as servers die.
+        watch: The object that is called as servers die.
 
     Raises:
         EnvironmentFailed: A server does not start; the text has the end of its log.
@@ -272,7 +272,7 @@ class Evaluation:
 
         Args:
             log: The log of its servers.
-            watch: Called as the job goes on.
+            watch: The object that is called as the job goes on.
 
         Raises:
             EnvironmentFailed: A server does not start; the text has the end of its log.

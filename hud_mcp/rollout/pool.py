@@ -158,7 +158,7 @@ def _is_taken(reply: Reply) -> bool:
 
 
 class BeginOn(Protocol):
-    """Makes a try of a run on a server."""
+    """A function that makes a try of a run on a server."""
 
     def __call__(
         self,
@@ -179,7 +179,7 @@ class Worker:
 
     Attributes:
         server: The process.
-        begin: Makes a try of a run on it.
+        begin: A function that makes a try of a run on it.
         number: Its number for people, from 1.
         offers: The needs of sessions that it meets.
     """
@@ -198,7 +198,7 @@ class Moves:
         needs: The needs of a session, by the environment's name.
         each: The runs at one time that one worker is meant for.
         address: The address by which agents reach any of the workers.
-        tell: Called with a line for people.
+        tell: A function that gets a line for people.
     """
 
     needs: dict[str, Needs]

@@ -168,10 +168,10 @@ class Watch:
     """The callbacks of a job while it runs.
 
     Attributes:
-        on_start: Called as a try begins.
+        on_start: A function that is called as a try begins.
         on_end: Called as a try has ended, with whether another try of the same run follows.
-        on_death: Called with a line for people as the server has died.
-        on_note: Called with any other line that people have to know.
+        on_death: A function that gets a line for people when the server has died.
+        on_note: A function that gets any other line that people have to know.
     """
 
     on_start: Callable[[PlannedRun], None] = lambda _run: None
@@ -184,7 +184,7 @@ class Runs:
     """The runs that an agent works on, several at once.
 
     Args:
-        begin: Makes each try.
+        begin: A function that makes each try.
         max_concurrent: The most runs at one time; None for all.
         retries: The repeats of a run that infrastructure failed.
         watch: The callbacks.

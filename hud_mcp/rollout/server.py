@@ -100,7 +100,7 @@ class RunServer:
 
     Args:
         open_link: Starts a server, and connects to it.
-        on_death: Called with a line for people when a server has died.
+        on_death: A function that gets a line for people when a server has died.
 
     Attributes:
         deaths: The number of servers that have died.
@@ -270,7 +270,7 @@ async def run_server(
         http: Whether it listens on a loopback port, for agents that call it by themselves.
             Otherwise only this object reaches it, over stdio, which is quicker.
         answers_requests: Whether `ask` will be called: the server then speaks MCP over stdio, too.
-        on_death: Called with a line for people when a server has died.
+        on_death: A function that gets a line for people when a server has died.
 
     Raises:
         EnvironmentFailed: The server does not start; the text has the end of its log.

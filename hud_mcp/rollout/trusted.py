@@ -146,7 +146,7 @@ class TrustedJob:
         """Record the job if it is new, and make the planned runs. A failed run is data.
 
         Args:
-            begin: Makes each try.
+            begin: A function that makes each try.
             begun: The list that takes the runs, for their end.
             max_concurrent: The most runs at one time; None for all.
             retries: The repeats of a run that infrastructure failed.

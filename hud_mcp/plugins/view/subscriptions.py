@@ -262,7 +262,7 @@ class _Sender(_Due):
     Args:
         session: The connection's.
         uri: The resource.
-        gone: Called if the connection cannot be reached.
+        gone: A function that is called if the connection cannot be reached.
     """
 
     def __init__(self, session: Any, uri: str, gone: End) -> None:

@@ -59,7 +59,7 @@ class PageReading:
 
 
 class PageReader:
-    """Reads pages in worlds of its own, which no agent acts in.
+    """A reader of pages, in worlds of its own in which no agent acts.
 
     Args:
         seed: The check's, from which the seeds of tasks follow.

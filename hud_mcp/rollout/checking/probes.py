@@ -123,7 +123,7 @@ def plan_probes(
 
 
 def read_probe(task: Task) -> Probe:
-    """The probe that a recorded task is.
+    """Return the probe that a recorded task is.
 
     Raises:
         HudMcpError: It is none.
@@ -135,7 +135,7 @@ def read_probe(task: Task) -> Probe:
 
 
 def original(task: Task) -> Task:
-    """The task that a recorded probe plays."""
+    """Return the task that a recorded probe plays."""
     kept = {name: value for name, value in task.metadata.items() if name != KEY}
     return task.model_copy(update={"id": read_probe(task).task, "metadata": kept})
 
@@ -259,7 +259,7 @@ def _tried(found: Sequence[Candidate]) -> dict[str, Candidate]:
 
 
 def _full(expected: Validation) -> float:
-    """The reward that nothing but the work may get."""
+    """Return the reward that nothing but the work may get."""
     oracle = expected.oracle
     return 1.0 if oracle is None or oracle <= 0 else min(1.0, oracle)
 

@@ -89,7 +89,7 @@ def own_wheel(folder: Path) -> Path:
 
 
 def _sources(package: Distribution) -> Path | None:
-    """The folder that an editable installation runs from; None for any other one."""
+    """Return the folder that an editable installation runs from; None for any other one."""
     said: dict[str, Any] = json.loads(package.read_text("direct_url.json") or "{}")
     if not said.get("dir_info", {}).get("editable"):
         return None
@@ -244,7 +244,7 @@ class Bundle:
         return inside if path.is_dir() else f"{inside}/{path.name}"
 
     def _free(self, name: str) -> str:
-        """A name that nothing in the bundle begins with."""
+        """Return a name that nothing in the bundle begins with."""
         number, found = 1, name
         while any(each.startswith((f"{found}/", f"{found}.")) for each in self._files):
             number += 1
@@ -288,7 +288,7 @@ class Bundle:
 
 
 def _files_of(folder: Path) -> Iterator[Path]:
-    """The files of a folder, without hidden ones, environments of Python, and what was built."""
+    """Return the files of a folder, without hidden files, Python environments and built files."""
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.name in _LEFT_OUT or path.suffix == ".mcpb":
             continue

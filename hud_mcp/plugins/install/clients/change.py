@@ -41,7 +41,7 @@ class Change:
         return self.before == self.after
 
     def lines(self) -> Iterator[str]:
-        """The change as `diff -u` shows it."""
+        """Return the change in the form of `diff -u`."""
         before, after = (_text(each or b"").splitlines() for each in (self.before, self.after))
         name = str(self.path)
         for line in difflib.unified_diff(before, after, name, name, n=_AROUND, lineterm=""):
@@ -115,7 +115,7 @@ class Configuration:
         return value
 
     def with_entry(self, name: str, entry: Entry) -> Change:
-        """The change that adds a server, or gives one of that name another command.
+        """Return the change that adds a server, or gives one of that name another command.
 
         What a person has added to an entry stays in it.
         """
@@ -134,7 +134,7 @@ class Configuration:
         return self._change(text)
 
     def without_entry(self, name: str) -> Change:
-        """The change that takes a server away, and nothing else."""
+        """Return the change that takes a server away, and nothing else."""
         return self._change(self._language.drop(self._text, (*self._client.keys, name)))
 
     def _change(self, text: str) -> Change:
@@ -155,7 +155,7 @@ def _text(content: bytes) -> str:
 
 
 def _free(path: Path, mark: str) -> Path:
-    """A name beside a file that nothing has."""
+    """Return a name beside a file that nothing has."""
     number = 0
     while (
         found := path.with_name(f"{path.name}.{mark}{f'-{number}' * bool(number)}.bak")

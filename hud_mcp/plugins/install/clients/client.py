@@ -32,7 +32,7 @@ class Machine:
         return cls(sys.platform, Path.home(), os.environ)
 
     def folder(self, variable: str, *otherwise: str) -> Path:
-        """A folder that a variable names, else one in the person's home."""
+        """Return a folder that a variable names, else one in the person's home."""
         named = self.variables.get(variable)
         return Path(named) if named else self.home.joinpath(*otherwise)
 
@@ -168,7 +168,7 @@ _ALSO = {"gemini-cli": "gemini", "vs-code": "vscode", "code": "vscode", "claude"
 
 
 def find_client(name: str) -> Client:
-    """A client by its name.
+    """Return a client by its name.
 
     Raises:
         SourceNotFound: None is called so; the text lists those that are known.

@@ -93,11 +93,11 @@ def serve_arguments(sources: Sequence[str], tasksets: Sequence[str] = ()) -> lis
 def kept_variables(
     command: Sequence[str], variables: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """The variables of this process that its servers need as well, without what has a password.
+    """Return the variables of this process that its servers need too, without any password.
 
     Args:
-        command: From `own_command`.
-        variables: Those of this process.
+        command: The result of `own_command`.
+        variables: The variables of this process.
     """
     names = (*_KEPT, *(_KEPT_FOR_UV if Path(command[0]).stem == "uvx" else ()))
     return {

@@ -94,7 +94,7 @@ def comments_of(text: str) -> Iterator[tuple[int, int]]:
 
 
 class _Reader:
-    """Reads one text from any place of it."""
+    """A reader of one text from any place of it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -115,7 +115,7 @@ class _Reader:
         )
 
     def value(self, at: int, depth: int) -> Node:
-        """The value that begins at a place."""
+        """Return the value that begins at a place."""
         first = self._text[at : at + 1]
         if depth > _DEEPEST:
             raise self.fault(at, f"no more than {_DEEPEST} levels")
@@ -177,7 +177,7 @@ _UNIT = "  "
 
 
 def read(text: str) -> Any:
-    """The value of a text; an empty one is an empty object.
+    """Return the value of a text. An empty text is an empty object.
 
     Raises:
         InvalidConfiguration: It is not JSON, even with comments; the text has line and column.
@@ -227,7 +227,7 @@ def drop(text: str, path: Sequence[str]) -> str:
 
 
 def _holder(root: Node, path: Sequence[str]) -> tuple[Node, int] | None:
-    """The object that holds the last member of a path, and which of its members it is."""
+    """Return the object that holds the last member of a path, and which of its members it is."""
     node = root
     for name in path[:-1]:
         member = node.member(name)

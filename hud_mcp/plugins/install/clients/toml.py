@@ -15,7 +15,7 @@ __all__ = ["drop", "put", "read"]
 
 
 def read(text: str) -> Any:
-    """The value of a text.
+    """Return the value of a text.
 
     Raises:
         InvalidConfiguration: It is not TOML; the text has line and column.
@@ -70,7 +70,7 @@ def drop(text: str, path: Sequence[str]) -> str:
 
 
 def _cut(text: str, path: Sequence[str]) -> str:
-    """The text without the lines of a table and of those in it; comments that follow stay."""
+    """Return the text without the lines of a table and its inner tables; later comments stay."""
     names = r"\s*\.\s*".join(rf"[\"']?{re.escape(name)}[\"']?" for name in path)
     header = re.compile(rf"\s*\[\s*{names}\s*(?:\.[^\]]*)?\]")
     kept: list[str] = []
@@ -108,7 +108,7 @@ def _parse(text: str) -> tomlkit.TOMLDocument:
 
 
 def _appended(text: str, path: Sequence[str], value: Any) -> str:
-    """The text with one more table behind everything that is there."""
+    """Return the text with one more table behind everything that is there."""
     document = tomlkit.document()
     inner: Any = document
     for name in path[:-1]:
@@ -121,7 +121,7 @@ def _appended(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def _set(text: str, path: Sequence[str], value: Any) -> str:
-    """The text with a value in a table that is there."""
+    """Return the text with a value in a table that is there."""
     document = _parse(text)
     holder: Any = document
     for name in path[:-1]:
@@ -179,5 +179,5 @@ def _without(value: Any, path: Sequence[str]) -> Any:
 
 
 def _pruned(value: dict[str, Any]) -> dict[str, Any]:
-    """A value without the tables that only hold others, of which none is left."""
+    """Return a value without the tables that only hold others, of which none is left."""
     return {name: each for name, each in value.items() if each != {}}

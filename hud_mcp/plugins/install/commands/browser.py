@@ -64,7 +64,7 @@ def offer_browser(sources: Sequence[str], tasks: Sequence[str] = ()) -> None:
 
 
 def offer_browser_for(environments: Iterable[Any]) -> None:
-    """The same, of environments that are loaded.
+    """Do the same for loaded environments.
 
     Raises:
         HudMcpError: It was wanted, and could not be had; the text says what to do.
@@ -115,7 +115,7 @@ def ask_for_browser() -> bool:
 
 @contextmanager
 def shown_progress(console: Console) -> Generator[Callable[[float, str], None]]:
-    """A bar while the body runs; in a pipe, a line for each quarter."""
+    """Show a bar while the body runs; in a pipe, print a line for each quarter."""
     if not console.is_terminal:
         told: set[str] = set()
 

@@ -62,7 +62,7 @@ class PackageManager:
 
     @classmethod
     def find(cls) -> "PackageManager | None":
-        """The one of this machine."""
+        """Return the package manager of this machine."""
         return next((cls(n) for n in ("apt-get", "dnf", "brew") if shutil.which(n)), None)
 
     @property
@@ -71,7 +71,7 @@ class PackageManager:
         return self._is_root or self._has_sudo
 
     def choose(self, needs: Iterable[Need]) -> list[str]:
-        """The packages to install, each once."""
+        """Return the packages to install, each once."""
         wanted = [p for need in needs for p in need.packages.get(self.name, ())]
         return list(dict.fromkeys(self._first_known(p.split("|")) for p in wanted))
 

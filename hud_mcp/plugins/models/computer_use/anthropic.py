@@ -83,7 +83,7 @@ def clicked(name: str, where: Json, keys: Any) -> Wanted:
 
 
 def modifiers(keys: Any) -> tuple[str, ...] | None:
-    """The keys of a chord that are held; None for none."""
+    """Return the keys of a chord that are held; None for none."""
     return key_names(keys) or None if keys else None
 
 
@@ -120,7 +120,7 @@ def looked(region: Box | None = None) -> Wanted:
 
 
 def refusal(block: Json, error: str) -> dict[str, Any]:
-    """The `tool_result` of what was refused."""
+    """Return the `tool_result` of what was refused."""
     return {
         "type": "tool_result",
         "tool_use_id": block["id"],

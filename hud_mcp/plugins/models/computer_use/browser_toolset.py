@@ -74,7 +74,7 @@ class Tab:
 
 
 def anthropic_browser_tool() -> dict[str, Any]:
-    """The entry of `tools` that gives a model the browser, without what no world here does."""
+    """Return the entry of `tools` that gives a model the browser, without unsupported members."""
     off = {name: {"enabled": False} for name in _MISSING}
     return {"type": "browser_toolset_20260801", "configs": off}
 
@@ -161,7 +161,7 @@ class _Place:
         return next((x for x in self.text.splitlines() if f"[ref={ref}]" in x), "")
 
     def at(self, given: Mapping[str, Any], name: str = "target") -> dict[str, Any]:
-        """A target as our actions take it."""
+        """Return a target as our actions take it."""
         target: Any = take(given, name, Mapping)
         if target.get("type") == "ref" and isinstance(target.get("ref"), str):
             return {"ref": target["ref"]}

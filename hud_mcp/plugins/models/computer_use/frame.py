@@ -80,11 +80,11 @@ class Frame:
 
     @classmethod
     def same(cls, width_px: int, height_px: int) -> "Frame":
-        """The frame of a model that is shown our pictures as they are."""
+        """Return the frame of a model that is shown our pictures as they are."""
         return cls((width_px, height_px), (width_px, height_px))
 
     def point(self, x: Any, y: Any) -> Point:
-        """A model's point, in pixels of our picture.
+        """Return a model's point, in pixels of our picture.
 
         Raises:
             InvalidAction: It is none, or outside of what the model is shown.
@@ -101,14 +101,14 @@ class Frame:
         )
 
     def back(self, point: Point) -> tuple[int, int]:
-        """A point of our picture, where the model sees it."""
+        """Return the model's point for a point of our picture."""
         return (
             round(point.x * self.shown[0] / self.screen[0]),
             round(point.y * self.shown[1] / self.screen[1]),
         )
 
     def box(self, given: Any) -> Box:
-        """A model's region, in pixels of our picture.
+        """Return a model's region, in pixels of our picture.
 
         Raises:
             InvalidAction: It is none.
@@ -142,7 +142,7 @@ class Wanted:
 
 
 def key_names(chord: str) -> tuple[str, ...]:
-    """The keys of a chord such as `ctrl+Page_Down`, by our names."""
+    """Return the keys of a chord such as `ctrl+Page_Down`, by our names."""
     stem = chord.removesuffix("++")
     parts = [part for part in stem.split("+") if part] + (["+"] if stem != chord else [])
     if not parts:
@@ -197,7 +197,7 @@ def pause(seconds: Any) -> tuple[Action, ...]:
 
 
 def take(given: Mapping[str, Any], name: str, kind: type | tuple[type, ...]) -> Any:
-    """A field of an action that it must have.
+    """Return a field of an action that it must have.
 
     Raises:
         InvalidAction: It has none, or of another kind.
@@ -236,13 +236,13 @@ _MOST_LINES = 20
 
 
 def block_of(shot: Screenshot) -> dict[str, Any]:
-    """A picture as Anthropic's content block."""
+    """Return a picture as Anthropic's content block."""
     source = {"type": "base64", "media_type": shot.mime_type, "data": shot.as_base64()}
     return {"type": "image", "source": source}
 
 
 def data_url(shot: Screenshot) -> str:
-    """A picture as a data URL."""
+    """Return a picture as a data URL."""
     return f"data:{shot.mime_type};base64,{shot.as_base64()}"
 
 
@@ -253,7 +253,7 @@ def pointer_in(observation: Observation) -> Point | None:
 
 
 def matching_lines(text: str, query: str) -> str:
-    """The lines of a text with refs that have a word of a query, those with most words first."""
+    """Return the lines of a text with refs that have a word of a query, the most words first."""
     words = set(re.findall(r"\w+", query.lower()))
     scored = [
         (len(words & set(re.findall(r"\w+", line.lower()))), line.strip())

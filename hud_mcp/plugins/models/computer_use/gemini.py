@@ -52,12 +52,12 @@ _MAGNITUDE = 800
 
 
 def gemini_frame(width_px: int, height_px: int) -> Frame:
-    """The frame of a model that is shown pictures of this size."""
+    """Return the frame of a model that is shown pictures of this size."""
     return Frame((_GRID, _GRID), (width_px, height_px))
 
 
 def gemini_computer_tool(environment: str = "ENVIRONMENT_BROWSER") -> dict[str, Any]:
-    """The entry of `tools` that gives a model the computer, without what no world here does."""
+    """Return the entry of `tools` that gives a model the computer, without unsupported actions."""
     excluded = list(_MISSING)
     return {"computerUse": {"environment": environment, "excludedPredefinedFunctions": excluded}}
 

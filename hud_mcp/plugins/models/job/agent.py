@@ -170,7 +170,7 @@ class _Dialogue:
 
         Args:
             written: The calls as the model wrote them.
-            calls: The same in the form that the history has.
+            calls: The calls in the form of the history.
         """
         results: list[ToolReturnPart] = []
         for said, call in zip(written, calls, strict=True):
@@ -208,7 +208,7 @@ class _Dialogue:
 
 
 def _arguments_of(call: "ToolCallPart") -> dict[str, Any] | None:
-    """The arguments of a call without its session; None if they are not an object."""
+    """Return the arguments of a call without its session; None if they are not an object."""
     given = read_arguments(call)
     if given is None:
         return None

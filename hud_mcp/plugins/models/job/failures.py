@@ -149,7 +149,7 @@ def failure_of(exc: Exception) -> Failure:
 
 
 def _category(exc: Exception) -> Failure:
-    """The failure that the library's own category stands for."""
+    """Return the failure that the library's own category stands for."""
     kinds = libraries.exceptions
     categories = (
         (Failure.FULL, (kinds.ModelContextWindowExceededError,)),
@@ -177,7 +177,7 @@ def _category(exc: Exception) -> Failure:
 
 
 def _names(exc: Exception) -> list[str]:
-    """The codes and types of a provider's error, in lower case."""
+    """Return the codes and types of a provider's error, in lower case."""
     error = _error(exc)
     found: list[Any] = [
         getattr(exc, "provider_error_code", None), getattr(exc, "provider_error_type", None),
@@ -201,7 +201,7 @@ def message_of(exc: Exception) -> str:
 
 
 def _error(exc: Exception) -> Mapping[str, Any]:
-    """The error in the body of a refusal, whichever of the forms it has."""
+    """Return the error in the body of a refusal, whichever of the forms it has."""
     body: Any = getattr(exc, "body", None)
     if not isinstance(body, dict):
         return {}

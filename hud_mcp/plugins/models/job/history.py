@@ -75,7 +75,7 @@ class History:
         return mended.tool_calls
 
     def _mended(self, part: Any) -> Any:
-        """A part that the provider takes back; None for a text of blanks."""
+        """Return a part that the provider takes back; None for a text of blanks."""
         if isinstance(part, libraries.messages.TextPart):
             return part if part.content.strip() else None
         return self._mended_call(part) if _is_call(part) else part
@@ -118,7 +118,7 @@ class History:
 
 
 def _mended_content(content: Any) -> Any:
-    """The content of a part, a text or a list with texts in it, without halves of characters."""
+    """Return the content of a part, a text or a list with texts, without halves of characters."""
     if isinstance(content, list):
         return [_mended_content(each) for each in cast("list[Any]", content)]
     return mend_text(content) if isinstance(content, str) else content
@@ -129,7 +129,7 @@ def _is_call(part: Any) -> "TypeGuard[ToolCallPart]":
 
 
 def _with_pictures(part: Any, most: int) -> tuple[Any, int]:
-    """A part with so many pictures at most, and how many others may have."""
+    """Return a part with so many pictures at most, and how many others may have."""
     content = getattr(part, "content", None)
     if not isinstance(content, list):
         return part, most

@@ -201,7 +201,7 @@ class ModelOptions(AgentOptions):
         return {n: value for n, value in kept.items() if value is not None and value != "generic"}
 
     def system_text(self) -> str:
-        """The system prompt.
+        """Return the system prompt.
 
         Raises:
             HudMcpError: Its file cannot be read, or has another text than when the job began.
@@ -218,7 +218,7 @@ class ModelOptions(AgentOptions):
 
 
 def read_system(path: Path) -> tuple[str, str]:
-    """The text of a system prompt's file, and its SHA-256.
+    """Return the text of a system prompt's file, and its SHA-256.
 
     Raises:
         HudMcpError: It cannot be read, or is empty.

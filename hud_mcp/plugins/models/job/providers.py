@@ -40,7 +40,7 @@ class Secret:
     value: str = field(repr=False)
 
     def masked(self, text: str) -> str:
-        """A text without the key, which a provider may have written into it."""
+        """Return a text without the key, which a provider may have written into it."""
         return mask(text, self.value, "[the key]")
 
 
@@ -57,7 +57,7 @@ def need_libraries() -> None:
 
 
 def find_key(provider: str) -> Secret:
-    """A provider's key, out of the environment.
+    """Return a provider's key, out of the environment.
 
     Raises:
         HudMcpError: It is not set; the text names the variable.

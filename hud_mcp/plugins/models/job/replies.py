@@ -146,7 +146,7 @@ def _mend_call(function: Json) -> None:
 
 
 def _with_both_tags(text: str) -> str:
-    """A text whose reasoning has both its tags; the library tells it apart by these."""
+    """Return a text whose reasoning has both its tags; the library tells it apart by these."""
     first = text.find(_OPENS)
     reasoning, closed, said = text.rpartition(_CLOSES)
     if closed and not 0 <= first < text.find(_CLOSES):

@@ -264,7 +264,7 @@ def _usage(response: "ModelResponse") -> TokenUsage:
 
 
 def _client_for(provider: str, computer: Computer | None) -> "WireClient":
-    """The client that a provider's model is asked through."""
+    """Return the client that a provider's model is asked through."""
     if computer is not None:
         return libraries.WireClient(computer.send, computer.receive, computer.headers)
     chat = provider == "openai-compatible"
@@ -272,6 +272,6 @@ def _client_for(provider: str, computer: Computer | None) -> "WireClient":
 
 
 def _recorded(call: "ToolCallPart") -> dict[str, Any] | str:
-    """A call's arguments as the model wrote them; text where that is not a JSON object."""
+    """Return a call's arguments as the model wrote them; text where that is not a JSON object."""
     given = read_arguments(call)
     return str(call.args) if given is None else given

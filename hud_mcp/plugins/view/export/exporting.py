@@ -116,7 +116,7 @@ class Output:
         place: The final path.
         pictures: Reads screenshots, and counts them.
         damaged: One sentence for each trajectory that could not be read so far.
-        undo: Called, last one first, if the export fails or is cancelled.
+        undo: The functions that are called, last first, if the export fails or is cancelled.
     """
 
     store: Store
@@ -233,7 +233,7 @@ class Export:
             source_id: The id of the job or of the trajectory, or a unique beginning of it.
             path: The file or folder to write; None for a format that sends.
             force: Whether to replace an earlier export at that path.
-            on_progress: Called after each trajectory.
+            on_progress: A function that is called after each trajectory.
             **options: The options of the format.
 
         Raises:

@@ -198,7 +198,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 class Pictures:
-    """Reads the screenshots of a store.
+    """A reader of the screenshots of a store.
 
     Args:
         store: The store that has them.
@@ -230,7 +230,7 @@ class Pictures:
 
 
 class PictureFolder:
-    """Copies screenshots into a folder, each once, under its hash.
+    """A copier of screenshots into a folder, each once, under its hash.
 
     Args:
         pictures: Reads them.

@@ -166,7 +166,7 @@ class _Trace:
         trajectory: Its record.
 
     Attributes:
-        spans: Those that have ended.
+        spans: The spans that have ended.
     """
 
     def __init__(self, trajectory: Trajectory) -> None:

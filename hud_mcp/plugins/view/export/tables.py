@@ -83,7 +83,7 @@ def _load_arrow() -> Any:
 
 
 class _Table:
-    """Writes rows in groups of a bounded size.
+    """A writer of rows in groups of a bounded size.
 
     Args:
         path: The file.

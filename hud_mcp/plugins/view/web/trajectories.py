@@ -22,7 +22,7 @@ __all__ = ["damaged_detail", "detail", "shown_outcome", "trajectory_row"]
 _ANSWER_CHARS = 20_000
 """The most characters of one answer; its step has the rest."""
 _WHY_CHARS = 200
-"""The most characters of the reason for a missing or partial reward; the run's own page has it whole."""
+"""The most characters of the reason for a missing or partial reward; the run's page has all."""
 
 
 def trajectory_row(

@@ -51,7 +51,7 @@ class JobHalted(OperatorFailed):
 
 
 class MachineFailed(HudMcpError):
-    """This program failed while it let a model work. It is no result of the model's.
+    """A failure of this program while it let a model work. It is no result of the model's.
 
     The run says nothing of the agent, and `--resume` runs it again.
     """

@@ -62,7 +62,7 @@ def _print_one(console: Console, row: dict[str, Any]) -> None:
 
 
 def _rows(environments: Iterable[Environment]) -> Iterable[dict[str, Any]]:
-    """Return each function once, with its owner."""
+    """Yield a row for each function once, with its owner."""
     seen: set[tuple[str, str]] = set()
     # An environment lists the built-in ones alone; a name of another distribution is found too.
     everywhere = {name: REGISTERED[name] for name in names_of("functions")}

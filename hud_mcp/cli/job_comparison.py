@@ -142,7 +142,7 @@ def _words(of: Difference) -> str:
 
 
 def _print_flips(console: Console, jobs: Sequence[Job], found: Comparison) -> None:
-    """Return the tasks that pass more or less often in some job than in the first."""
+    """Print the tasks that pass more or less often in some job than in the first."""
     flips = found.flips
     console.print()
     if not flips:

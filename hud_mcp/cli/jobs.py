@@ -316,7 +316,7 @@ def _print_metadata(console: Console, job: Job) -> None:
 
 
 def _in_words(value: Any) -> str:
-    """A value of a job's metadata; a record as its fields, without those that say nothing."""
+    """Return a value of a job's metadata as words, a record without its empty fields."""
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value).items()
         shown = {n: _in_words(v) for n, v in fields if v not in (None, False, [], {}, "")}
@@ -327,7 +327,7 @@ def _in_words(value: Any) -> str:
 
 
 def _lines(row: TaskStatistics, by_id: dict[str, TrajectorySummary]) -> Iterable[list[Text]]:
-    """One task's runs: those that count, then what is missing, then the earlier tries."""
+    """Yield the rows of a task: the runs that count, the missing runs, then the earlier tries."""
     for run_id in row.runs:
         yield _line(by_id[run_id])
     if row.not_begun:

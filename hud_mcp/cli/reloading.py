@@ -24,7 +24,7 @@ _LOOK_S = 0.5
 
 
 class Reloading:
-    """Follows the files of what is served.
+    """A follower of the files of the served environments.
 
     Args:
         options: The command's, by name.
@@ -94,7 +94,7 @@ class Reloading:
         logger.info("loaded again: %s; sessions that are held keep their version", names)
 
     def _told_apart(self, found: Sequence[Any], sessions: Any) -> tuple[list[Any], list[Any]]:
-        """Return the environments that differ from the served ones; and all, the others unchanged."""
+        """Return the environments that differ from the served ones; and all, the same ones as before."""
         before = sessions.environments
         changed = [
             each

@@ -107,7 +107,7 @@ def _print_list(chosen: Taskset, tasks: Taskset) -> None:
 
 
 def _lines(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Return the rows of a long list, one a line, each no longer than the terminal is wide."""
+    """Yield a line for each row of a long list, no longer than the terminal is wide."""
     shown = [[visible_line(text) for text in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     for row in shown:

@@ -90,7 +90,7 @@ class _Pipe:
         raise HudMcpError("This job's server answers only calls; it has no lists.")
 
     def find_ended(self, session: str) -> tuple[str, Receipt] | None:
-        """The record's id of a session, and its receipt, where a reply has told of its end."""
+        """Return the record's id and the receipt of a session, if a reply has reported its end."""
         receipt = self._ended.pop(session, None)
         return None if receipt is None else (receipt.trajectory, receipt)
 

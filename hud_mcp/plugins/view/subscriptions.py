@@ -257,7 +257,7 @@ class _Due:
 
 
 class _Sender(_Due):
-    """Sends updates of a resource to a connection of 2025-11-25, one message at a time.
+    """A sender of a resource's updates to a connection of 2025-11-25, one message at a time.
 
     Args:
         session: The connection's.
@@ -299,7 +299,7 @@ class _Sender(_Due):
 
 
 class _Bus:
-    """Brings events to the stream that listens, in the turn of the caller."""
+    """A path of events to the stream that listens, in the turn of the caller."""
 
     def __init__(self) -> None:
         self._listeners: dict[object, Callable[[ServerEvent], None]] = {}

@@ -150,7 +150,7 @@ async def open_page_reader(seed: int) -> AsyncGenerator[PageReader]:
 
 
 class _Crawl:
-    """Asks for the addresses that pages name, one after the other.
+    """A reader of the addresses that pages name, one after the other.
 
     Args:
         world: The world whose pages are read.
@@ -203,7 +203,7 @@ class _Crawl:
                     before = after
 
     def _next(self) -> str:
-        """The next address: of data and scripts before documents, of which there may be many."""
+        """Return the next address. Data and scripts come before documents, which may be many."""
         self._waiting.sort(key=_is_document)
         return self._waiting.pop(0)
 
@@ -286,6 +286,6 @@ def _is_text(kind: str) -> bool:
 
 
 def _around(text: str, value: str) -> str:
-    """A piece of a text that has a value in it, and what stands before; all of a short one."""
+    """Return the piece of a text with a value in it and the characters before and behind."""
     at = max(0, text.lower().find(value.lower()))
     return text[max(0, at - _AROUND_CHARS) : at + len(value) + _AROUND_CHARS]

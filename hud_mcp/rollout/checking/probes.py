@@ -141,7 +141,7 @@ def original(task: Task) -> Task:
 
 
 def hud_calls(task: Task) -> list[tuple[str, dict[str, Any]]] | None:
-    """The calls of tools with which a row of HUD's says that it is solved; None without any.
+    """Return the tool calls that solve a row of HUD's, as the row says; None without any.
 
     Raises:
         HudMcpError: One is not a call: `{"name": …, "arguments": {…}}`.
@@ -246,7 +246,7 @@ def _in_a_shell(task: Task, environment: Environment, below: float | None) -> It
 
 
 def _tried(found: Sequence[Candidate]) -> dict[str, Candidate]:
-    """Each value once that may be an answer, by a name of its own, and no more than a few."""
+    """Return the values that may be answers, each once and by a name of its own, and only a few."""
     by_text: dict[str, Candidate] = {}
     for candidate in found:
         if candidate.may_answer and len(by_text) < _MOST_VALUES:

@@ -288,7 +288,7 @@ class Bundle:
 
 
 def _files_of(folder: Path) -> Iterator[Path]:
-    """Return the files of a folder, without hidden files, Python environments and built files."""
+    """Yield the files of a folder, without hidden files, Python environments and built files."""
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.name in _LEFT_OUT or path.suffix == ".mcpb":
             continue

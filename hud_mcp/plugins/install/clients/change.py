@@ -41,7 +41,7 @@ class Change:
         return self.before == self.after
 
     def lines(self) -> Iterator[str]:
-        """Return the change in the form of `diff -u`."""
+        """Yield the lines of the change in the form of `diff -u`."""
         before, after = (_text(each or b"").splitlines() for each in (self.before, self.after))
         name = str(self.path)
         for line in difflib.unified_diff(before, after, name, name, n=_AROUND, lineterm=""):

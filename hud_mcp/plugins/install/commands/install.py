@@ -211,7 +211,7 @@ def command(
 
 
 def _change(client: Client, held: Configuration, name: str, entry: Entry, *, force: bool) -> Change:
-    """The change to make, shown.
+    """Show the change to make, and return it.
 
     Raises:
         HudMcpError: The name is taken by another server, and nobody has forced it.

@@ -164,10 +164,10 @@ def look_at_clock() -> Finding:
 
 
 def look_at_extras(wanted: Iterable[str] = ()) -> Generator[Finding]:
-    """The optional packages, by the extra that brings them.
+    """Yield the findings about the optional packages, by the extra that brings them.
 
     Args:
-        wanted: Those that something cannot be run without.
+        wanted: The extras that something cannot be run without.
     """
     needed = set(wanted)
     packages: dict[str, list[str]] = {}
@@ -208,7 +208,7 @@ def command_for(need: Need) -> str:
 
 
 def look_at_python() -> Finding:
-    """The interpreter, and the system that it runs on."""
+    """Return the finding about the interpreter, and the system that it runs on."""
     said = (
         f"{platform.python_version()} ({sys.executable}), hud-mcp {version.__version__}, "
         f"{SYSTEM} {platform.machine()}"
@@ -221,7 +221,7 @@ def look_at_python() -> Finding:
 
 
 async def look_at_browser(*, needed: bool) -> AsyncGenerator[Finding]:
-    """The driver, really started; then a Chromium, with a page that draws.
+    """Start the driver, then a Chromium with a page that draws, and yield the findings.
 
     Args:
         needed: Whether something cannot be run without.
@@ -294,7 +294,7 @@ async def look_at_sandbox(*, needed: bool) -> AsyncGenerator[Finding]:
 
 
 def _open_namespaces() -> str:
-    """The setting that keeps users from making namespaces, and its change."""
+    """Return the setting that keeps users from making namespaces, and its change."""
     for setting, closed, opened in (
         ("kernel.unprivileged_userns_clone", "0", "1"),
         ("user.max_user_namespaces", "0", "15000"),

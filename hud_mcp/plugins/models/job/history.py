@@ -94,7 +94,7 @@ class History:
         self._request(*parts)
 
     def messages(self) -> "list[ModelMessage]":
-        """The whole, in which pictures that are too old are left out."""
+        """Return the whole conversation, without the pictures that are too old."""
         if self._keep_images is None:
             return list(self._messages)
         left = self._keep_images

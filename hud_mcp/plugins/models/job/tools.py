@@ -173,7 +173,10 @@ class Screen:
         return f"X={x},Y={y}"
 
     def _frame_of(self, seen: Observation) -> Frame:
-        """The size that the picture is to have: of Gemini's, whose points are parts, its own."""
+        """Return the size that the picture is to have.
+
+        Gemini's points are parts of the picture, so its picture keeps its own size.
+        """
         if not self._computer.resizes and seen.image is not None:
             return Frame.same(seen.image.width_px, seen.image.height_px)
         return self._frame

@@ -130,7 +130,7 @@ class View(Protocol):
 
 
 class ToolCaller(Protocol):
-    """Calls a tool by name."""
+    """A function that calls a tool by name."""
 
     def __call__(
         self, name: str, arguments: dict[str, Any], *, meta: Mapping[str, Any] | None = None
@@ -140,10 +140,10 @@ class ToolCaller(Protocol):
 
 
 class Agent:
-    """Works on one task.
+    """The handle with which an agent works on one task.
 
     Args:
-        call_tool: Calls a tool of the server.
+        call_tool: A function that calls a tool of the server.
         session: The id of the task's session.
         prompt: The prompt of the task.
 

@@ -156,7 +156,7 @@ class _Crawl:
         world: The world whose pages are read.
         values: The values to look for.
         files: The addresses of the site's files.
-        found: Takes what is found.
+        found: The reading that gets the findings.
     """
 
     def __init__(

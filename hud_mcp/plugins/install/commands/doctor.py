@@ -128,7 +128,7 @@ def _print(findings: Sequence[Finding]) -> None:
 
 
 def _in_short(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the findings, the failed ones first. Extras that have not failed are two lines at most."""
+    """Yield the findings, the failed ones first. Other extras are two lines at most."""
     extras = [each for each in findings if each.name.startswith(EXTRA) and each.state != "failed"]
     others = [each for each in findings if each not in extras]
     yield from sorted(others, key=lambda each: each.state != "failed")

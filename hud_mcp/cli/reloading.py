@@ -94,7 +94,7 @@ class Reloading:
         logger.info("loaded again: %s; sessions that are held keep their version", names)
 
     def _told_apart(self, found: Sequence[Any], sessions: Any) -> tuple[list[Any], list[Any]]:
-        """Return the changed environments; then all, with the served ones for those that are equal."""
+        """Return the changed environments; then all, with the served ones where equal."""
         before = sessions.environments
         changed = [
             each

@@ -294,7 +294,7 @@ async def look_at_sandbox(*, needed: bool) -> AsyncGenerator[Finding]:
 
 
 def _open_namespaces() -> str:
-    """Return the words that tell how to let users make namespaces; empty if no setting forbids it."""
+    """Return the advice that lets users make namespaces; empty if no setting forbids it."""
     for setting, closed, opened in (
         ("kernel.unprivileged_userns_clone", "0", "1"),
         ("user.max_user_namespaces", "0", "15000"),

@@ -56,7 +56,7 @@ class GivenAgent:
 
     Args:
         name: Its name in the record.
-        work: Makes the function that works on one task, with the agent's handle and the task.
+        work: A function that makes the function for one task, with the agent's handle and the task.
     """
 
     is_remote = False

@@ -106,7 +106,7 @@ class AgentKind:
     """An entry of the agents' table.
 
     Attributes:
-        open: Makes the agent, and keeps it while a job runs.
+        open: A function that makes the agent, and keeps it while a job runs.
         check: Raises an error if such an agent cannot work here. Nothing has begun by then.
         options: The class of its options.
         is_remote: Whether it is another process that calls the server over HTTP by itself.

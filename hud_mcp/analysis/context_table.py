@@ -86,9 +86,9 @@ def shape_of(feature: str, values: Sequence[Any], trained: Sequence[Any] | None)
     """Put a feature's values into bins.
 
     Args:
-        feature: Its name.
-        values: One for each run.
-        trained: Those of the training runs; None if nothing is held out.
+        feature: The name of the feature.
+        values: The values, one for each run.
+        trained: The values of the training runs; None if nothing is held out.
     """
     known = None if trained is None else {_key(v) for v in trained}
     if not all(_is_number(v) for v in values):

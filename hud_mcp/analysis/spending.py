@@ -99,7 +99,7 @@ def spending_of(runs: Iterable[TimedRun], *, threshold: float = PASS_REWARD) -> 
     """Sum up the spending of runs; None if none has ended.
 
     Args:
-        runs: Those of a job, in any order; a run may have `step_count` and `use` too.
+        runs: The runs of a job, in any order. A run may have `step_count` and `use` too.
         threshold: The lowest reward with which a run passes.
     """
     every = counting(runs)

@@ -217,7 +217,7 @@ class Group(click.Group):
         **kwargs: As click's.
 
     Attributes:
-        shared: Those options. The commands that have them hide them.
+        shared: The options. The commands that have them hide them.
     """
 
     command_class = Command

@@ -35,7 +35,7 @@ class Wire:
     """One protocol beside MCP, as a plugin's table `wires` names it.
 
     Attributes:
-        routes: Makes the routes that answer beside MCP over HTTP; None for a wire of sockets.
+        routes: A function that makes the routes beside MCP over HTTP; None for a wire of sockets.
         listening: Serves a socket while its context is entered. The context gives a line for
             standard output, such as `HUD_SERVE_PORT=8765`.
         sockets: Whether its routes take WebSockets.

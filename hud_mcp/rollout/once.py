@@ -64,7 +64,7 @@ async def repeat(call: Callable[[bool], Awaitable[T]], *, give_up: GiveUp = give
     """Make a call that may be made twice, until a server replies to it.
 
     Args:
-        call: Makes the call. Its argument says whether the call is a suspect.
+        call: A function that makes the call. Its argument says whether the call is a suspect.
         give_up: Decides after each loss whether another try is made.
 
     Raises:

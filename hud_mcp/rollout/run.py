@@ -169,7 +169,7 @@ class Watch:
 
     Attributes:
         on_start: A function that is called as a try begins.
-        on_end: Called as a try has ended, with whether another try of the same run follows.
+        on_end: A function that is called as a try has ended. It gets whether another try follows.
         on_death: A function that gets a line for people when the server has died.
         on_note: A function that gets any other line that people have to know.
     """

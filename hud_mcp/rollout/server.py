@@ -299,7 +299,7 @@ class LocalServer:
 
     Args:
         tools: The tools.
-        client: Makes requests that are no calls; None if nobody makes any.
+        client: The client for requests that are no calls; None if nobody makes any.
     """
 
     address = None

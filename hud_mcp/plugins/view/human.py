@@ -324,10 +324,10 @@ _BY_PICTURE = ("click", "drag", "move")
 
 
 class HumanAgent:
-    """Lets a person work on one task after the other.
+    """An agent whose work a person does, one task after the other.
 
     Args:
-        environments: Those whose tasks it may meet; of others, the page has no forms.
+        environments: The environments of its tasks. The page has no forms for others.
         desk: The page.
     """
 

@@ -101,9 +101,9 @@ def rows_wanted(
     """Add the rows of a taskset.
 
     Args:
-        wanted: Takes them.
+        wanted: The object that gets the rows.
         tasks: The rows.
-        environments: Theirs.
+        environments: The environments of the rows.
         places: The file and the line of each, by its id.
     """
     catalogue = Catalogue(environments)

@@ -65,7 +65,7 @@ class Candidate:
     Attributes:
         value: A text or a number.
         name: Its place, in short: `letter`, `target`.
-        origin: The same in words.
+        origin: Its place, in words.
         argument: The template's argument that has it, or None.
         by_default: Whether it is the argument's default, which the row leaves out.
         certain: Whether it surely is the expected answer.

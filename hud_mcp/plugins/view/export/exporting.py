@@ -205,7 +205,7 @@ class Export:
             folder of files of a job; `sent` if nothing is written here.
         write: Opened with the `Output` and the options as keyword arguments. Inside its `async
             with` block, the function that it gives is called with each trajectory, on a thread.
-        options: Those keyword arguments that are options of the command.
+        options: The keyword arguments that are options of the command.
         label: Its name in the manifest of a folder, if that is another one.
     """
 

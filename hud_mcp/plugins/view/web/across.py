@@ -54,10 +54,10 @@ class _Made:
 
     Attributes:
         stamps: Texts that change with the jobs.
-        jobs: Them, in order.
+        jobs: The jobs, in order.
         found: Their comparison.
-        flips: By a task's id, in which direction each job differs from the first: 1, -1 or 0.
-        fresh_until_s: Until when it is not made again for a page that has it.
+        flips: The direction in which each job differs from the first, by a task's id: 1, -1 or 0.
+        fresh_until_s: The time before which it is not made again for a page that has it.
     """
 
     stamps: tuple[str, ...]

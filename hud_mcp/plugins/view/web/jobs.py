@@ -68,7 +68,7 @@ def job_data(
         job: The job; None for the sessions without a job, which all count.
         tasks: Its tasks; empty if they were not recorded.
         found: Its trajectories.
-        rows: The same, as `trajectory_row` gives them.
+        rows: The rows of the trajectories, from `trajectory_row`.
     """
     figures = figure_job(job, tasks, [_Figured(t) for t in found])
     for row in rows:
@@ -84,7 +84,7 @@ class JobFigures:
     Attributes:
         head: The head of the job's page.
         counted: The ids of the runs that count; None if all do.
-        places: By what runs are grouped by and by a task's id, its groups' places in the list.
+        places: The places of a task's groups in the list, by the grouping and by the task's id.
     """
 
     head: Json

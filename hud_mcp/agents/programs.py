@@ -52,7 +52,7 @@ class _Program:
     Attributes:
         program: Its name on PATH.
         package: The npm package that installs it.
-        start: Makes its start from the server's address and the session's credential.
+        start: A function of the server's address and the session's credential. It makes its start.
     """
 
     program: str

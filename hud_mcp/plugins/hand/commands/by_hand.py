@@ -37,7 +37,7 @@ _COMMANDS = {
     "task_status": "`hud-mcp task ps`",
     "cancel_task": "`hud-mcp task cancel`",
 }
-"""What a person types in place of a tool."""
+"""The commands that a person types, in place of tools."""
 _TOOL = re.compile(rf"`?\b({'|'.join(_COMMANDS)})\b`?")
 
 

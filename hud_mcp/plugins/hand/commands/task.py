@@ -37,7 +37,7 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 Ask = Callable[[Any], Awaitable[Any]]
 
 _NOTHING_HELD = (-32600, "no task in progress")
-"""How a server says that there is nothing to grade, HUD's word for word."""
+"""The error of a server that has nothing to grade, HUD's word for word."""
 
 
 _SHARED = (

@@ -76,10 +76,10 @@ async def test_a_lamp_is_served_recorded_shown_and_resumed(lamps: Path, tmp_path
             refused = await server.call("act", session=session, type="click", selector="#x")
             assert refused["isError"]
             lit = await server.call("act", session=session, **press)
-            assert "The lamp is on at 100 %." in json.dumps(lit)
+            assert "The lamp is on, at 100 %." in json.dumps(lit)
             await server.kill_and_start()
             again = await server.call("step", session=session, actions=[press, press])
-            assert "The lamp is on at 100 %." in json.dumps(again)
+            assert "The lamp is on, at 100 %." in json.dumps(again)
             answered = await server.call("response", session=session, answer="done")
             assert not answered.get("isError"), answered
     store = Store(tmp_path / "store.sqlite3")
@@ -94,7 +94,7 @@ async def test_a_lamp_is_served_recorded_shown_and_resumed(lamps: Path, tmp_path
         )
         async with web:
             shown = await web.get("/api/steps", params={"id": row.id, "start": 0, "stop": 9})
-        assert "The lamp is on at 100 %." in shown.text
+        assert "The lamp is on, at 100 %." in shown.text
         assert "press" in shown.text
     finally:
         await store.close()

@@ -1,5 +1,6 @@
 """The pages of a site as a program reads them: their source, and the addresses in it."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from hud_mcp.rollout.checking.leaks import occurs
 from hud_mcp.rollout.checking.page_source import HtmlSource, named_addresses, parts_of_text
 from hud_mcp.rollout.checking.surface import Seen
 from hud_mcp.rollout.plan import derived_seed
+from hud_mcp.session.session_end import SessionOver, is_only
 from hud_mcp.worlds.browser.spec import Browser
 from hud_mcp.worlds.browser.world import BrowserWorld
 
@@ -113,7 +115,38 @@ class PageReader:
 
     @asynccontextmanager
     async def _opened(self, task: Task, environment: Environment) -> AsyncGenerator[BrowserWorld]:
-        """Open a task's world, and let its template set it up."""
+        """Open a task's world, and let its template set it up.
+
+        One task of its own runs the template to its end, as scopes and task groups that a template
+        holds over its yields belong to the task that resumes it. No bound of ours lies around it:
+        a cancellation comes from outside, after the template had time to end.
+        """
+        begun: asyncio.Future[BrowserWorld] = asyncio.get_running_loop().create_future()
+        over = asyncio.Event()
+        play = asyncio.create_task(self._play(task, environment, begun, over))
+        try:
+            with anyio.fail_after(_OPEN_S):
+                await asyncio.wait([begun, play], return_when=asyncio.FIRST_COMPLETED)
+            if not begun.done():
+                play.result()  # it raises the reason
+            yield begun.result()
+        finally:
+            over.set()
+            with anyio.CancelScope(shield=True):
+                _, late = await asyncio.wait([play], timeout=_ASK_S)
+                for each in late:
+                    each.cancel()
+                await asyncio.wait([play], timeout=_ASK_S)
+        if not play.cancelled():
+            play.result()  # a template that fails as it ends is a finding too
+
+    async def _play(
+        self,
+        task: Task,
+        environment: Environment,
+        begun: "asyncio.Future[BrowserWorld]",
+        over: asyncio.Event,
+    ) -> None:
         derived = derived_seed(self._seed, task.id, 0)
         opening = Opening(
             context=environment.split_context(task.context),
@@ -122,18 +155,25 @@ class PageReader:
             shared=self._shared,
         )
         world = await environment.world.open(opening)
-        here = current_world.set(world)
+        current_world.set(world)  # for this task alone
         try:
-            context = environment.context_space.fill(task.context)
-            running = environment.find_template(task.template).run(task.args, world, context)
-            with anyio.fail_after(_OPEN_S):
-                await anext(running)
             if not isinstance(world, BrowserWorld):
                 raise HudMcpError("its world is no browser")
-            yield world
-            await running.aclose()
+            context = environment.context_space.fill(task.context)
+            running = environment.find_template(task.template).run(task.args, world, context)
+            await anext(running)
+            begun.set_result(world)
+            await over.wait()
+            try:
+                # An ordinary exception: closing the generator would raise GeneratorExit, which
+                # leaves a task group as a BaseExceptionGroup.
+                await running.athrow(SessionOver("cancelled"))
+            except (StopAsyncIteration, SessionOver):
+                pass
+            except BaseExceptionGroup as group:
+                if not is_only(group, SessionOver):
+                    raise
         finally:
-            current_world.reset(here)
             with anyio.CancelScope(shield=True), anyio.move_on_after(_ASK_S):
                 await world.close()
 

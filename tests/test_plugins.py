@@ -4,6 +4,7 @@ import inspect
 import subprocess
 import sys
 from importlib import import_module
+from typing import get_args
 
 import pytest
 from tables import each_of
@@ -14,11 +15,10 @@ from hud_mcp.errors import NotInstalled
 from hud_mcp.registry import BUILT_IN, Command, Kind, find, load, plugins, service, table
 
 SERVICES = {name: reference for plugin in plugins() for name, reference in plugin.services.items()}
-KINDS = ("agents", "commands", "endpoints", "exports", "functions", "sources", "sets", "wires")
 ENTRIES = [
     (kind, name, plugin.name)
     for plugin in plugins()
-    for kind in KINDS
+    for kind in get_args(Kind)
     for name in getattr(plugin, kind)
 ]
 

@@ -14,6 +14,8 @@ from hud_mcp.rollout.checking.pages import PageReading, open_page_reader
 pytestmark = [pytest.mark.anyio, pytest.mark.browser]
 
 SOURCE = """
+import sys
+
 import anyio
 from hud_mcp import Browser, BrowserWorld, Environment, SiteResponse
 
@@ -46,6 +48,12 @@ async def fails(browser: BrowserWorld):
         yield "Take it."
     finally:
         raise ValueError("the shelf is gone")
+    yield 1.0
+
+@env.template()
+async def exits(browser: BrowserWorld):
+    sys.exit(3)
+    yield "Take it."
     yield 1.0
 
 @env.template()
@@ -89,6 +97,7 @@ async def test_a_template_that_fails_is_named_and_harms_nothing_else(shop: Envir
     assert broken.failed is not None
     assert "there is no shelf" in broken.failed
     assert broken.changing == []
+    assert (await read(shop, "exits")).failed == "its template calls exit"
     left = await read(shop, "fails")
     assert left.failed is not None
     assert "the shelf is gone" in left.failed

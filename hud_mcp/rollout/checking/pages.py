@@ -133,9 +133,8 @@ class PageReader:
         finally:
             over.set()
             with anyio.CancelScope(shield=True):
-                _, late = await asyncio.wait([play], timeout=_ASK_S)
-                for each in late:
-                    each.cancel()
+                await asyncio.wait([play], timeout=_ASK_S)
+                play.cancel()  # nothing to one that has ended
                 await asyncio.wait([play], timeout=_ASK_S)
         if not play.cancelled():
             play.result()  # a template that fails as it ends is a finding too
@@ -168,11 +167,11 @@ class PageReader:
                 # An ordinary exception: closing the generator would raise GeneratorExit, which
                 # leaves a task group as a BaseExceptionGroup.
                 await running.athrow(SessionOver("cancelled"))
-            except (StopAsyncIteration, SessionOver):
-                pass
-            except BaseExceptionGroup as group:
-                if not is_only(group, SessionOver):
+            except (StopAsyncIteration, SessionOver, BaseExceptionGroup) as exc:
+                if not isinstance(exc, StopAsyncIteration) and not is_only(exc, SessionOver):
                     raise
+        except SystemExit as exc:  # it would end the loop, with all that is checked
+            raise HudMcpError("its template calls exit") from exc
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(_ASK_S):
                 await world.close()

@@ -52,6 +52,11 @@ _MASSES = (0.1, 10.0)
 class _Robot(CARLEnv):
     """A robot of Gymnasium's in MuJoCo."""
 
+    @classmethod
+    def get_context_features(cls) -> Mapping[str, ContextFeature]:  # pyright: ignore[reportIncompatibleMethodOverride]  # called alike
+        """Return the features, with their defaults from the model that Gymnasium loads."""
+        return dict(_features_of(cls.env_class))
+
     def _isolate(self, unwrapped: Any) -> None:
         model: Any = unwrapped.model
         declared, own = self.get_context_features(), _features(model)
@@ -153,22 +158,12 @@ class CARLAnt(_Robot):
     env_name = "Ant-v5"
     env_class = AntEnv
 
-    @staticmethod
-    def get_context_features() -> Mapping[str, ContextFeature]:
-        """Return the features, with their defaults from `ant.xml`."""
-        return dict(_features_of(AntEnv))
-
 
 class CARLHalfCheetah(_Robot):
     """A runner in a plane; gravity, medium, friction, joints, motors and masses vary."""
 
     env_name = "HalfCheetah-v5"
     env_class = HalfCheetahEnv
-
-    @staticmethod
-    def get_context_features() -> Mapping[str, ContextFeature]:
-        """Return the features, with their defaults from `half_cheetah.xml`."""
-        return dict(_features_of(HalfCheetahEnv))
 
 
 class CARLHopper(_Robot):
@@ -177,11 +172,6 @@ class CARLHopper(_Robot):
     env_name = "Hopper-v5"
     env_class = HopperEnv
 
-    @staticmethod
-    def get_context_features() -> Mapping[str, ContextFeature]:
-        """Return the features, with their defaults from `hopper.xml`."""
-        return dict(_features_of(HopperEnv))
-
 
 class CARLHumanoid(_Robot):
     """A body with arms and legs; gravity, medium, friction, joints, motors and masses vary."""
@@ -189,19 +179,9 @@ class CARLHumanoid(_Robot):
     env_name = "Humanoid-v5"
     env_class = HumanoidEnv
 
-    @staticmethod
-    def get_context_features() -> Mapping[str, ContextFeature]:
-        """Return the features, with their defaults from `humanoid.xml`."""
-        return dict(_features_of(HumanoidEnv))
-
 
 class CARLWalker2d(_Robot):
     """Two legs in a plane; gravity, medium, friction, joints, motors and masses vary."""
 
     env_name = "Walker2d-v5"
     env_class = Walker2dEnv
-
-    @staticmethod
-    def get_context_features() -> Mapping[str, ContextFeature]:
-        """Return the features, with their defaults from `walker2d_v5.xml`."""
-        return dict(_features_of(Walker2dEnv))

@@ -126,11 +126,7 @@ class CdpServer:
 
     @classmethod
     async def open(cls, host: str = LOOPBACK, port: int = 0) -> "CdpServer":
-        """Listen.
-
-        Args:
-            host: The address.
-            port: The port; 0 for any.
+        """Listen at an address. Port 0 takes any free port.
 
         Raises:
             HudMcpError: The address is not available.

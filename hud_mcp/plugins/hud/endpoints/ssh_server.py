@@ -102,11 +102,7 @@ class SshServer:
 
     @classmethod
     async def open(cls, host: str = LOOPBACK, port: int = 0) -> "SshServer":
-        """Listen.
-
-        Args:
-            host: The address.
-            port: The port; 0 for any.
+        """Listen at an address. Port 0 takes any free port.
 
         Raises:
             HudMcpError: The address is not available.

@@ -11,7 +11,7 @@ from hud_mcp.cli.help import Command
 from hud_mcp.loading.source import load_environments
 from hud_mcp.plugins.install.clients.bundle import Bundle, own_wheel
 from hud_mcp.plugins.install.clients.entry import serve_arguments
-from hud_mcp.plugins.install.commands.install import name_option
+from hud_mcp.plugins.install.commands.install import name_option, taskset_option
 
 __all__ = ["command"]
 
@@ -26,13 +26,7 @@ __all__ = ["command"]
     show_default=True,
     help="The file to write the bundle to.",
 )
-@click.option(
-    "--taskset",
-    "tasksets",
-    multiple=True,
-    metavar="FILE",
-    help="Offer the tasks of this file by their ids.",
-)
+@taskset_option
 @name_option
 @click.option(
     "--extra",

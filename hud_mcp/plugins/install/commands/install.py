@@ -26,6 +26,7 @@ __all__ = [
     "dry_run_option",
     "name_option",
     "show",
+    "taskset_option",
     "uninstall_command",
     "write",
 ]
@@ -40,6 +41,13 @@ def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     return value
 
 
+taskset_option = click.option(
+    "--taskset",
+    "tasksets",
+    multiple=True,
+    metavar="FILE",
+    help="Offer the tasks of this file by their ids.",
+)
 name_option = click.option(
     "--name",
     metavar="NAME",
@@ -138,13 +146,7 @@ def _variables(
 )
 @click.argument("client", required=False)
 @click.argument("sources", nargs=-1, metavar="[SOURCE]... [-- OPTION...]")
-@click.option(
-    "--taskset",
-    "tasksets",
-    multiple=True,
-    metavar="FILE",
-    help="Offer the tasks of this file by their ids.",
-)
+@taskset_option
 @name_option
 @click.option(
     "--env",

@@ -5,7 +5,9 @@ name is first looked for; a module that a table names loads when it is found. An
 adds a plugin by an entry point of the group `hud_mcp` that names its `Plugin`.
 """
 
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -135,13 +137,14 @@ def broken_plugins() -> tuple[str, ...]:
 @cache
 def _others() -> tuple[tuple[Plugin, ...], tuple[str, ...]]:
     # Reading entry points takes longer than the first reply of a server may: it is done for
-    # lists, and for names that no built-in table has.
+    # lists, and for names that no built-in table has. Standard output may be the protocol's.
     found: list[Plugin] = []
     broken: list[str] = []
     for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
         try:
-            plugin = point.load()
-        except Exception as exc:  # noqa: BLE001 - code of another distribution, named in the sentence
+            with redirect_stdout(sys.stderr):
+                plugin = point.load()
+        except (Exception, SystemExit) as exc:  # noqa: BLE001  # code of others, which the sentence names
             broken.append(_cannot_load(point, f"{type(exc).__name__}: {exc}"))
             continue
         if isinstance(plugin, Plugin):
@@ -188,12 +191,13 @@ def find(kind: Kind, name: str) -> Any:
     Returns:
         The object that the entry refers to; None if no plugin has the name.
     """
-    entry = table(kind).get(name)
-    if entry is None:
-        entry = _merged(kind, other_plugins()).get(name)
+    own = table(kind).get(name)
+    entry = own or _merged(kind, other_plugins()).get(name)
     if entry is None:
         return None
-    return load(entry.reference if isinstance(entry, Command) else entry)
+    # The module of another distribution may print as it loads.
+    with nullcontext() if own else redirect_stdout(sys.stderr):
+        return load(entry.reference if isinstance(entry, Command) else entry)
 
 
 class Entries(Mapping[str, Any]):

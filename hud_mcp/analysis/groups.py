@@ -261,7 +261,6 @@ def _alone(table: _Table, rows: Sequence[_Row]) -> _Table:
 
 
 def _seconds(runs: Iterable[TimedRun]) -> float:
-    """Return the seconds of all runs that have ended."""
     return math.fsum(
         (run.ended_at - run.started_at).total_seconds() for run in runs if run.ended_at is not None
     )

@@ -30,7 +30,8 @@ __all__ = [
     "make_secret_file",
 ]
 
-TOKENS = frozenset({"HUD_MCP_OPERATOR_TOKEN", "HUD_MCP_TOKEN", "HUD_MCP_CHANNEL_TOKEN"})
+_SECRETS = ("OPERATOR_TOKEN", "TOKEN", "CHANNEL_TOKEN", "METRICS_TOKEN", "REPLICA_SECRET")
+TOKENS = frozenset(f"HUD_MCP_{each}" for each in _SECRETS)
 """Variables of this process that no child of it is given."""
 
 STOP_S = 10.0

@@ -61,7 +61,6 @@ _NAMES = agent_names()
 
 
 def _groups() -> dict[str, list[str]]:
-    """Return the parameters of each group of the help."""
     groups = {"Agent (give one)": [], "Tasks": [], **field_groups(_MODEL, JobOptions)}
     return {name: [*_BY_HAND.get(name, []), *found] for name, found in groups.items()}
 

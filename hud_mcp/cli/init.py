@@ -99,7 +99,6 @@ def _python() -> str:
 
 
 def _next(folder: Path, world: str) -> str:
-    """Return the next commands for a person."""
     steps = [] if folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(folder))}"]
     if world == "gymnasium" and importlib.util.find_spec("gymnasium") is None:
         steps.append("pip install 'hud-mcp[gymnasium]'")

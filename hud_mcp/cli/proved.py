@@ -151,7 +151,6 @@ def _of_split(
 
 
 def _said(name: str) -> str:
-    """Which of both is taken."""
     environment = load_environments([name])[0].name
     return (
         f"{name} names a taskset and an environment: the taskset's rows are checked, as `eval` "

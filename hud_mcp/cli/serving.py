@@ -184,7 +184,6 @@ async def _serve_mcp(
 
 
 def _build(sessions: Any, options: dict[str, Any]) -> Any:
-    """Return the server of these sessions."""
     token = options["operator_token"]
     server = surfaces.build_server(sessions, image=options["image"])
     if (tag := options["replica"]) is not None:

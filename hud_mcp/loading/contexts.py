@@ -356,7 +356,6 @@ def _is_finite(feature: ContextFeature) -> bool:
 
 
 def _rows(data: bytes, where: str) -> list[tuple[str, Any]]:
-    """Return each row with its place."""
     try:
         whole = orjson.loads(data)
     except orjson.JSONDecodeError:

@@ -341,7 +341,6 @@ class Session(HeldTask):
         return receipt
 
     async def _submit(self, answer: str) -> None:
-        """Submit an answer, in its turn."""
         given = self.state.answer
         if given is None:
             self.refuse_if_over()

@@ -175,7 +175,6 @@ def _state(step: TrajectoryStep, number: int) -> str:
 
 
 def _action_line(action: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Return an action in one line."""
     return visible(describe_action(action, names)).replace("\n", r"\n").replace("\t", r"\t")
 
 

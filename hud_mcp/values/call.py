@@ -188,7 +188,6 @@ def _refuse_flat(items: Sequence[Any]) -> None:
 
 
 def _call(given: Any) -> FunctionConfig:
-    """Read one call in one of its forms."""
     if isinstance(given, FunctionConfig):
         return given
     if isinstance(given, str):

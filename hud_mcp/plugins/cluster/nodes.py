@@ -71,7 +71,6 @@ class Cluster:
 
 
 def _shown(amounts: Mapping[str, float]) -> str:
-    """Return amounts as people read them."""
     parts = {"CPU": f"{amounts['CPU']:g} CPU", "memory": f"{amounts['memory'] / _MB:.0f} MB"}
     return ", ".join(parts.get(name, f"{amount:g} {name}") for name, amount in amounts.items())
 

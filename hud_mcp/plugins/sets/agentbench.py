@@ -209,7 +209,6 @@ def _script(files: Files, folder: str, given: Any) -> tuple[str, str] | None:
 
 
 def _line(script: tuple[str, str]) -> str:
-    """Return a script as a line for bash."""
     language, code = script
     return code if language == "bash" else f"python3 -c {shlex.quote(code)}"
 

@@ -320,7 +320,6 @@ class _Play:
 
 
 def _answer(probe: Probe, agent: Agent, seen: Iterable[Seen]) -> str:
-    """Return the answer that a probe submits."""
     if probe.kind == "prompt":
         return agent.prompt
     if probe.kind == "last-line":

@@ -105,7 +105,6 @@ def _bodies(model: Any) -> Iterator[tuple[str, int]]:
 
 
 def _features(model: Any) -> dict[str, ContextFeature]:
-    """Return the features that a model has, by their names."""
     option = model.opt
     step = float(option.timestep)
     rows: list[tuple[str, float, float, float, str]] = [

@@ -6,7 +6,7 @@ names it. `send` puts that in its place, and `receive` makes functions of what c
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import orjson
 
@@ -26,6 +26,7 @@ from hud_mcp.plugins.models.computer_use import (
 from hud_mcp.plugins.models.computer_use.anthropic import ANTHROPIC_ACTIONS
 from hud_mcp.plugins.models.computer_use.gemini import GEMINI_ACTIONS
 from hud_mcp.plugins.models.job.options import ComputerVersion
+from hud_mcp.plugins.models.job.replies import objects_in
 
 __all__ = ["STAND_IN", "Computer", "find_computer"]
 
@@ -86,7 +87,7 @@ def _anthropic(version: AnthropicComputer) -> Computer:
     def send(body: Json) -> Json:
         _put_tool(body)
         for message in body.get("messages", ()):
-            for block in _objects(message["content"]):
+            for block in objects_in(message["content"]):
                 if (
                     is_set
                     and block.get("type") == "tool_use"
@@ -114,11 +115,6 @@ def _smaller(width_px: int, height_px: int) -> Frame:
     return Frame((round(width_px * part), round(height_px * part)), (width_px, height_px))
 
 
-def _objects(given: Any) -> list[Json]:
-    """Return the objects of a list; none for anything else."""
-    return cast("list[Json]", given) if isinstance(given, list) else []
-
-
 def _put_tool(body: Json) -> None:
     """Put the tool where its function stands."""
     body["tools"] = [
@@ -131,7 +127,7 @@ def _send_openai(body: Json) -> Json:
     _put_tool(body)
     items: list[Json] = []
     calls: set[str] = set()
-    for item in _objects(body["input"]):
+    for item in objects_in(body["input"]):
         if item.get("type") == "function_call" and item["name"] == STAND_IN:
             calls.add(item["call_id"])
             items.append(orjson.loads(item["arguments"]))
@@ -145,7 +141,7 @@ def _send_openai(body: Json) -> Json:
 def _openai_output(item: Json) -> list[Json]:
     """Return the result of a call: its picture and its text."""
     given = item["output"]
-    parts = _objects(given) or [{"type": "input_text", "text": str(given)}]
+    parts = objects_in(given) or [{"type": "input_text", "text": str(given)}]
     shots = [part for part in parts if part["type"] == "input_image"]
     texts = [part for part in parts if part["type"] == "input_text"]
     shown = {"type": "computer_screenshot", "image_url": shots[0]["image_url"] if shots else _BLANK}
@@ -181,7 +177,7 @@ def _receive_openai(reply: Json) -> Json:
 def _send_gemini(body: Json) -> Json:
     tools: list[Json] = []
     for tool in body.get("tools", ()):
-        declared = _objects(tool.get("functionDeclarations"))
+        declared = objects_in(tool.get("functionDeclarations"))
         others = [each for each in declared if each["name"] != STAND_IN]
         tools += [{**tool, "functionDeclarations": others}] if others or not declared else []
         tools += [orjson.loads(each["description"]) for each in declared if each not in others]

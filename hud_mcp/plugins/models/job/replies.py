@@ -14,6 +14,7 @@ __all__ = [
     "NotAReply",
     "mend_surrogates",
     "mend_text",
+    "objects_in",
     "read_completion",
     "read_json",
 ]
@@ -99,7 +100,7 @@ def read_completion(reply: Json) -> Json:
     for name, default in _NEEDED.items():
         if reply.get(name) is None:
             reply[name] = default
-    for call in _objects(message.get("tool_calls")):
+    for call in objects_in(message.get("tool_calls")):
         call.setdefault("type", "function")
         call["id"] = call.get("id") or ""
         function = call.get("function")
@@ -111,7 +112,7 @@ def read_completion(reply: Json) -> Json:
 
 
 def _message(reply: Json) -> Json:
-    choices = _objects(reply.get("choices"))[:1]
+    choices = objects_in(reply.get("choices"))[:1]
     message: Any = choices[0].get("message") if choices else None
     if isinstance(message, dict):
         choices[0].setdefault("index", 0)
@@ -156,7 +157,7 @@ def _with_both_tags(text: str) -> str:
     return text
 
 
-def _objects(given: Any) -> list[Json]:
+def objects_in(given: Any) -> list[Json]:
     """Return the objects of a list; none for anything else."""
     items = cast("list[Any]", given) if isinstance(given, list) else []
     return [cast("Json", item) for item in items if isinstance(item, dict)]

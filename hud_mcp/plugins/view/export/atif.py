@@ -135,7 +135,6 @@ def _turn_alone(turn: RecordedTurn) -> Json:
 
 
 def _led_by(turn: RecordedTurn, step: Json) -> Json:
-    """Return a step with the turn that led to it."""
     usage = turn.usage
     metrics: Json = {
         "prompt_tokens": usage.input,

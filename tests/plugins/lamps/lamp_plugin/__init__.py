@@ -2,6 +2,8 @@
 
 from hud_mcp.registry import Command, Plugin
 
+print("a plugin that prints as it loads")
+
 PLUGIN = Plugin(
     "lamps",
     agents={"lamplighter": "lamp_plugin.room:LAMPLIGHTER"},

@@ -10,6 +10,8 @@ from hud_mcp.agents.kind import AgentKind
 from hud_mcp.errors import ActionFailed, SourceNotFound
 from hud_mcp.loading.source import Scheme
 
+print("and so does its source")
+
 
 class LampWorld(World):
     """One lamp, which is off at first."""

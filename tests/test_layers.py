@@ -59,7 +59,7 @@ def grow(root: Path, files: Mapping[str, str]) -> Path:
     root.mkdir(parents=True, exist_ok=True)
     rules = (ROOT / "pyproject.toml").read_text()
     of_circles = 'ancestors = ["hud_mcp"]\n'
-    # A small tree has none of the imports that are excused; here, an excuse without one is an error.
+    # A small tree has none of the excused imports, and an excuse without its import is an error.
     lenient = f'{of_circles}unmatched_ignore_imports_alerting = "none"\n'
     (root / "pyproject.toml").write_text(rules.replace(of_circles, lenient))
     rooms = {

@@ -1,7 +1,6 @@
 """`Capability`, by the name of HUD's documents.
 
-HUD's module also has clients for agents. Agents here reach a world by tools, and HUD's agents
-bring their clients. If a program imports a client, the error names a library for it.
+HUD's module also has clients for agents. If a program imports one, the error names a library.
 """
 
 from hud_mcp.values.capability import Capability

@@ -128,12 +128,8 @@ async def evaluate(session: Session, calls: Sequence[FunctionConfig] | None = No
     """Measure the world. With a prompt, this may be repeated, and ends nothing.
 
     A template grades once: the kept answer is submitted, the session ends, and later calls return
-    the same grade.
-
-    Args:
-        session: The session.
-        calls: Bound calls in place of the task's own `evaluate`. Their result is recorded as an
-            override, and is never the grade.
+    the same grade. Bound `calls` in place of the task's own are recorded as an override, and are
+    never the grade.
 
     Raises:
         GradingFailed: A function cannot run; the record has this, and the session lives on. Or the
@@ -213,12 +209,7 @@ async def _graded_by_template(session: Session) -> Measurement:
 
 
 async def set_up(session: Session, calls: Sequence[FunctionConfig] | None, look: Look) -> Stepped:
-    """Run the setup again, and look. Earlier measurements no longer count.
-
-    Args:
-        session: The session.
-        calls: Bound calls in place of the task's own `setup`.
-        look: The look afterwards.
+    """Run the setup, or bound calls in its place, and look. Earlier measurements no longer count.
 
     Raises:
         ActionFailed: A function raised; the session lives on.
@@ -257,15 +248,8 @@ async def conclude(
 ) -> Receipt | None:
     """End a session with its last measurement; without one, as cancelled by its operator.
 
-    Args:
-        session: The session.
-        reason: The reason without a measurement, for the record.
-        cause: The cause of the end.
-
-    Returns:
-        The receipt, also if the session has ended already; None if it could not be recorded.
-
-    If the task is being graded, this waits, and the session ends with that grade.
+    It returns the receipt, also of a session that has ended; None if it could not be recorded. If
+    the task is being graded, this waits, and the session ends with that grade.
     """
     await session.back()
     if session.state.meets is Meets.RESUMING:

@@ -1,8 +1,7 @@
 """The operations of an operator on a session, beyond those of its agent: JSON in, JSON out.
 
-The live environment of the SDK calls them in its own process, or on a server. They act for the
-operator, whose sessions answer to no agent; and no operation reaches an agent's session. Over a
-wire they need the operator's credential. Without it, they do not exist.
+They act for the operator, whose sessions answer to no agent; and no operation reaches an agent's
+session. Over a wire they need the operator's credential. Without it, they do not exist.
 """
 
 import secrets
@@ -63,9 +62,6 @@ class Operations:
         token: The operator's credential over a wire; None admits nobody.
         environment: The environment of the started tasks; by default the one that each task names.
         live_page: Returns the address of a live page by its token; by default the registry's.
-
-    Attributes:
-        names: The names of the operations.
     """
 
     names = frozenset(OPERATIONS)
@@ -102,17 +98,9 @@ class Operations:
         return secrets.compare_digest(given.encode("utf-8", "surrogatepass"), known)
 
     async def perform(self, name: str, params: Mapping[str, Any]) -> Json:
-        """Perform one operation.
+        """Perform one of `OPERATIONS`, or raise its HudMcpError; parameters and result are JSON.
 
-        Args:
-            name: One of `OPERATIONS`.
-            params: Its parameters as JSON; all but a start need `session`, the session's id.
-
-        Returns:
-            The operation's result as JSON.
-
-        Raises:
-            HudMcpError: As the session's own methods do.
+        All but a start need `session`, the session's id.
         """
         try:
             return await self._by_name[name](params)

@@ -20,12 +20,7 @@ _CALL = "tools/call"
 
 
 def serve_operations(server: Server[Any], operations: Operations) -> None:
-    """Perform operations for callers with the credential; for others they do not exist.
-
-    Args:
-        server: The server, whose calls arrive here first.
-        operations: The operations.
-    """
+    """Perform operations for callers with the credential; for others they do not exist."""
     entry = server.get_request_handler(_CALL)
 
     async def call(ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> Any:

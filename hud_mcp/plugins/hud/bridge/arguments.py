@@ -27,8 +27,7 @@ class SchemaArguments(Arguments):
         worlds: The parameters that receive the session's world.
         renamed: The peer's name of each argument that has another name here.
 
-    Raises:
-        InvalidEnvironment: The schema is not that of an object.
+    A schema that is not that of an object raises InvalidEnvironment.
     """
 
     def __init__(
@@ -61,10 +60,9 @@ class SchemaArguments(Arguments):
         self._check = Draft202012Validator(self.schema, registry=Registry[Any]())
 
     def parse(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Check JSON arguments, and return those for the peer.
+        """Return checked JSON arguments for the peer.
 
-        Raises:
-            InvalidTask: Arguments are wrong; the text names each, its value, and the expected form.
+        InvalidTask names each wrong one and its form.
         """
         plain = dict(given)
         try:

@@ -1,7 +1,7 @@
 """The HUD session of one of our sessions, and the connection to it.
 
-A connection that drops is made again, and resumes the session by its id. If the server has lost
-the session, it is gone: a task never starts a second time.
+A dropped connection is made again, and resumes the session by its id. A session that the server
+has lost is gone: no task starts twice.
 """
 
 import asyncio
@@ -41,8 +41,6 @@ class SessionGone(EnvironmentFailed):
 
 
 class _Client(ChannelClient):
-    """A connection that knows whether it has ended."""
-
     def __init__(
         self, place: Place, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
@@ -62,12 +60,9 @@ class _Client(ChannelClient):
 
 
 class Control:
-    """One HUD session. Made by `open`.
+    """One HUD session.
 
-    Attributes:
-        session_id: The HUD server's id of the session.
-        bindings: Its capabilities by name.
-        odd: The capabilities that cannot be read, each with the reason.
+    Made by `open`. `odd` has its unreadable capabilities, each with the reason.
     """
 
     def __init__(self, origin: Origin, log: Callable[[str], None]) -> None:
@@ -94,11 +89,8 @@ class Control:
     ) -> "Control":
         """Begin a session, or resume the one with an id.
 
-        Raises:
-            EnvironmentFailed: The server cannot be reached.
-            SessionGone: The server does not know the session.
-
-        If this call fails or is cancelled, no connection stays open.
+        If this call fails or is cancelled, no connection stays open. EnvironmentFailed says that
+        the server cannot be reached, and SessionGone that it does not know the session.
         """
         control = cls(origin, log)
         try:
@@ -110,19 +102,11 @@ class Control:
         return control
 
     async def ready(self) -> None:
-        """Connect again if the connection has dropped.
-
-        Raises:
-            EnvironmentFailed: The server cannot be reached, or the session is gone.
-        """
+        """Connect again if the connection has dropped; EnvironmentFailed says that this failed."""
         await self._connected()
 
     async def check(self) -> None:
-        """Ask the server for a sign of life.
-
-        Raises:
-            EnvironmentFailed: It gives none, or the session is gone.
-        """
+        """Ask the server for a sign of life; without one, raise EnvironmentFailed."""
         client = await self._connected()
         try:
             await client.hello(self.session_id, reply_s=REPLY_S)
@@ -131,11 +115,7 @@ class Control:
             await self._again()
 
     async def list_tasks(self) -> list[dict[str, Any]]:
-        """Return the startable tasks.
-
-        Raises:
-            EnvironmentFailed: The server does not list them.
-        """
+        """Return the startable tasks; EnvironmentFailed says that the server does not list them."""
         client = await self._connected()
         try:
             return await client.list_tasks()
@@ -147,7 +127,7 @@ class Control:
 
         Raises:
             EnvironmentFailed: The task was not started. Only the log has the server's text, which
-                may tell things that the agent must not know.
+                may tell secrets of the task to the agent.
         """
         client = await self._connected()
         starting = asyncio.ensure_future(client.start(task_id, args, within_s=_CALL_S))
@@ -204,10 +184,7 @@ class Control:
         )
 
     async def bye(self) -> None:
-        """End the session on the server, with its task, within a bound and ignoring errors.
-
-        If the connection has dropped, nothing is sent: it is not made again for this.
-        """
+        """End the session on the server, within a bound. A dropped connection is not made again."""
         client = self._client
         if client is not None and client.is_connected and self._gone is None:
             await _briefly(client.bye())
@@ -221,11 +198,7 @@ class Control:
 
     @asynccontextmanager
     async def forward(self, capability: str) -> AsyncGenerator[tuple[str, int]]:
-        """Listen on a loopback port, and carry its connections to a capability.
-
-        Yields:
-            The host and the port.
-        """
+        """Yield a loopback address whose connections are carried to a capability."""
         client = await self._connected()  # the streams have connections of their own
         async with client.forward(capability) as address:
             yield address
@@ -249,7 +222,6 @@ class Control:
         return await self._again()
 
     async def _again(self) -> _Client:
-        """Connect again, and resume the session."""
         # Several calls may find the connection gone; one of them makes it again.
         async with self._lock:
             if self._gone is not None:

@@ -64,11 +64,7 @@ _UNICODE = 0x01000000
 
 
 def keysyms(names: Sequence[str]) -> list[int]:
-    """Return the key symbols of keys or chords such as `ctrl+a`, in the order of pressing.
-
-    Raises:
-        ActionFailed: A key is unknown; the text has the closest name.
-    """
+    """Return the key symbols of keys or chords such as `ctrl+a`, in the order of pressing."""
     return [_keysym(name) for name in split_chords(names)]
 
 
@@ -110,11 +106,7 @@ _SETTLE_BOUND_S = 1.5
 
 
 class DesktopWorld(World):
-    """One session's desktop, over VNC.
-
-    Args:
-        vnc: The connection.
-    """
+    """One session's desktop, over VNC."""
 
     def __init__(self, vnc: Vnc) -> None:
         self._vnc = vnc
@@ -132,11 +124,8 @@ class DesktopWorld(World):
     async def act(self, action: Action) -> ActionEffect:
         """Perform one action, and return when the screen has settled.
 
-        Raises:
-            ActionFailed: It was refused, and the text says why.
-            ConnectionError: The connection has ended.
-
-        If this call is cancelled, it releases the buttons and keys that it held.
+        If this call is cancelled, it releases the buttons and keys that it held. A refusal raises
+        ActionFailed, and the end of the connection ConnectionError.
         """
         if isinstance(action, Targeted) and (action.ref or action.selector):
             raise ActionFailed(
@@ -156,11 +145,9 @@ class DesktopWorld(World):
         return ActionEffect(place=action.point if isinstance(action, Targeted) else None)
 
     async def observe(self, look: Look) -> Observation:
-        """Return the size of the screen as text, and its picture.
+        """Return the screen's size as text, and its picture.
 
-        Raises:
-            ConnectionError: The connection has ended.
-            TimeoutError: The server sends nothing.
+        ConnectionError says that the connection has ended, TimeoutError that the server is silent.
         """
         width, height = self._vnc.size
         text = (

@@ -51,9 +51,7 @@ _OF_NO_USE = {"filetracking/1": "it is for HUD's own records, and not for agents
 class BridgedEnvironment(Environment):
     """A HUD environment, declared as one of ours. Made by `bridge`.
 
-    Attributes:
-        notes: The parts that cannot be used here, each with the reason.
-        listed: The tasks in its source beside its templates.
+    `listed` has the tasks in its source beside its templates.
     """
 
     def __init__(
@@ -193,10 +191,8 @@ def _line_of(name: str) -> str:
 class _Kind:
     """The handling of the capabilities of one protocol.
 
-    Attributes:
-        read: Called with its name, its binding and the answer; returns the reason why it cannot be
-            bridged, or None.
-        ask: Asks the capability first.
+    `ask` asks the capability first. `read` gets its name, its binding and that answer, and returns
+    the reason why it cannot be bridged, or None.
     """
 
     read: Callable[[str, Binding, Any], str | None]
@@ -204,8 +200,6 @@ class _Kind:
 
 
 class _Capabilities:
-    """Decides the use of each capability."""
-
     def __init__(self, control: Control, notes: list[str]) -> None:
         self._control = control
         self._notes = notes

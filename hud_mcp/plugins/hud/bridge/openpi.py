@@ -1,8 +1,7 @@
 """The client side of `openpi/0`: MessagePack with arrays, over a WebSocket.
 
 A connection claims one robot, and receives its observation now and after each action. HUD's server
-moves a robot only for an action, and drops a connection that is silent for half a minute. Therefore
-each call has a new connection, and the robot waits between calls.
+drops a connection that is silent for half a minute. Therefore each call has a new connection.
 """
 
 import asyncio
@@ -34,13 +33,7 @@ _FRAME_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Seen:
-    """One observation of a robot.
-
-    Attributes:
-        data: The array of each sensor, by name.
-        is_over: Whether the episode has ended.
-        reward: The reward of the last step, if the server tells it.
-    """
+    """One observation: the arrays by sensor, and the last step's reward if the server tells it."""
 
     data: "Mapping[str, NDArray[Any]]"
     is_over: bool
@@ -48,11 +41,7 @@ class Seen:
 
 
 class Wire:
-    """A connection that has claimed a robot. Made by `claim`.
-
-    Attributes:
-        seen: The last observation.
-    """
+    """A connection that has claimed a robot, with the last observation. Made by `claim`."""
 
     def __init__(self, socket: Any, seen: Seen) -> None:
         self._socket = socket
@@ -61,10 +50,8 @@ class Wire:
     async def move(self, action: Sequence[float]) -> Seen:
         """Send one action, and wait for its observation.
 
-        Raises:
-            EnvironmentFailed: The server reports an error, or sends something else.
-            OSError, websockets.WebSocketException, TimeoutError: The connection broke. The robot
-                may have moved.
+        EnvironmentFailed has the server's error. If the connection broke (OSError,
+        WebSocketException, TimeoutError), the robot may have moved.
         """
         await self._socket.send(
             pack({"actions": libraries.numpy.asarray(action, dtype=libraries.numpy.float32)})
@@ -81,10 +68,6 @@ def is_installed() -> bool:
 @asynccontextmanager
 async def claim(url: str, token: str | None) -> AsyncGenerator[Wire]:
     """Connect, claim a robot, and observe it; after the block it waits.
-
-    Args:
-        url: The address of the server.
-        token: The token of the robot; None if the server has only one.
 
     Raises:
         EnvironmentFailed: No robot can be claimed; the text has the server's error.
@@ -129,11 +112,7 @@ async def _connect(url: str) -> Any:
 
 
 async def _frame(socket: Any, within_s: float) -> bytes:
-    """Return the next frame; by the protocol, a frame of text is an error.
-
-    Raises:
-        EnvironmentFailed: The server reports an error.
-    """
+    """Return the next frame; by the protocol, a frame of text is an error."""
     async with asyncio.timeout(within_s):
         frame: bytes | str = await socket.recv()
     if isinstance(frame, str):

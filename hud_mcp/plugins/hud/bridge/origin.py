@@ -45,13 +45,9 @@ class Origin(Protocol):
         ...
 
     async def place(self, *, anew: bool = True) -> Place:
-        """Return its address.
+        """Return its address. `anew` starts a server again that has ended.
 
-        Args:
-            anew: Whether to start a server again that has ended.
-
-        Raises:
-            EnvironmentFailed: It has ended, or does not start.
+        Without that, an ended server is EnvironmentFailed; so is one that does not start.
         """
         ...
 
@@ -61,14 +57,7 @@ class Origin(Protocol):
 
 
 class Address:
-    """A HUD server that runs elsewhere.
-
-    Args:
-        url: `tcp://[token@]host:port`.
-
-    Raises:
-        ChannelFailed: The URL has another form.
-    """
+    """A HUD server that runs elsewhere, at `tcp://[token@]host:port`."""
 
     digest = ""
 
@@ -91,13 +80,11 @@ class Address:
 
 
 class Spawned:
-    """A HUD server in a process of ours, in an interpreter that has `hud`.
-
-    It ends with this process, even if this process is killed.
+    """A HUD server in a process of ours. It ends with this process, even if this process is killed.
 
     Args:
         source: A Python file or a folder; `env.py:name` if the file declares several environments.
-        python: The interpreter; by default the one of the `hud` command on the PATH.
+        python: The interpreter that has `hud`; by default the one of `hud` on the PATH.
 
     Raises:
         SourceNotFound: The file or the interpreter does not exist.
@@ -129,11 +116,7 @@ class Spawned:
         return await read_rows(self._python, self._path, self._folder)
 
     async def place(self, *, anew: bool = True) -> Place:
-        """Return its address, and start it if it does not run.
-
-        Raises:
-            EnvironmentFailed: It does not start, or has ended and must not start again.
-        """
+        """Return its address, and start it if it does not run; see `Origin.place`."""
         async with self._lock:
             if self._place is not None and self._runs:
                 return self._place
@@ -217,11 +200,7 @@ class Spawned:
 
 
 def read_origin(source: str, python: str | None = None) -> Address | Spawned:
-    """Read `tcp://host:port` or `hud:path/to/env.py`.
-
-    Raises:
-        ChannelFailed, SourceNotFound: The source has another form.
-    """
+    """Read `tcp://host:port` or `hud:path/to/env.py`, or raise ChannelFailed or SourceNotFound."""
     if source.startswith("hud:"):
         return Spawned(source.removeprefix("hud:"), python)
     return Address(source)
@@ -286,14 +265,7 @@ class Child:
     ) -> "Child":
         """Start the process.
 
-        Args:
-            command: The program and its arguments.
-            folder: The working folder.
-            on_line: Called with each line of both output streams.
-            on_silence: Called at the end of its standard output.
-
-        Raises:
-            OSError: The program cannot be run.
+        `on_line` gets each line of both outputs; `on_silence` is called at the end.
         """
         child = cls(
             subprocess.Popen(  # noqa: ASYNC220, S603  # it starts at once, and is the caller's

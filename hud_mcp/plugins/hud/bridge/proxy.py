@@ -66,9 +66,7 @@ Forward = Callable[[str], AbstractAsyncContextManager[tuple[str, int]]]
 def server_problem(binding: Mapping[str, Any], *, carried: bool = True) -> str | None:
     """Return the reason why an `mcp` capability cannot be bridged, or None.
 
-    Args:
-        binding: The capability as the wire has it.
-        carried: Whether it is reached through a stream of a control channel.
+    `carried` says that it is reached through a stream of a control channel.
     """
     scheme, transport = urlsplit(str(binding.get("url"))).scheme, _transport(binding)
     if transport not in _TRANSPORTS:
@@ -88,16 +86,7 @@ class ToolServer:
 
     @classmethod
     async def open(cls, forward: Forward, name: str, binding: Mapping[str, Any]) -> "ToolServer":
-        """Connect, usually through a stream of the control channel.
-
-        Args:
-            forward: Returns the address of the server.
-            name: The capability's name.
-            binding: The capability as the wire has it.
-
-        Raises:
-            Exception: The client's error if nothing answers, or another kind of server does.
-        """
+        """Connect to the address that `forward` returns, or raise the client's own error."""
         server = cls()
         ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         server._owner = asyncio.create_task(server._own(forward, name, binding, ready))
@@ -126,11 +115,7 @@ class ToolServer:
         return found
 
     async def call(self, tool: str, args: Mapping[str, Any]) -> Observation:
-        """Call a tool.
-
-        Raises:
-            ActionFailed: The tool reports an error.
-        """
+        """Call a tool; ActionFailed has the error that it reports."""
         async with asyncio.timeout(_CALL_S):
             result = await self._connected.call_tool(tool, dict(args))
         seen = _observation(result)
@@ -185,9 +170,7 @@ class ToolServer:
 async def list_tools(forward: Forward, name: str, binding: Mapping[str, Any]) -> "list[types.Tool]":
     """Connect to a server, return its tools, and disconnect.
 
-    Raises:
-        TimeoutError: It does not answer in time.
-        Exception: The client's error if no MCP server answers.
+    A server that does not answer in time raises TimeoutError, and another kind the client's error.
     """
     try:
         async with asyncio.timeout(_CONNECT_S):
@@ -201,17 +184,7 @@ async def list_tools(forward: Forward, name: str, binding: Mapping[str, Any]) ->
 
 
 class ServerTool(Tool):
-    """A tool of an MCP server behind a HUD server.
-
-    Args:
-        declared: The server's declaration.
-        server: The capability's name.
-        name: The tool's name here.
-        world: The class of the world that calls it.
-
-    Raises:
-        InvalidEnvironment: Its schema cannot be used.
-    """
+    """A tool of an MCP server behind a HUD server. An unusable schema is InvalidEnvironment."""
 
     def __init__(self, declared: "types.Tool", *, server: str, name: str, world: type[Any]) -> None:
         self._server = server
@@ -237,9 +210,7 @@ class ServerTool(Tool):
     async def call(self, args: Mapping[str, Any], world: Any) -> Any:
         """Run it.
 
-        Raises:
-            InvalidTask: An argument is unknown, missing, or of the wrong kind; it did not run.
-            ActionFailed, EnvironmentFailed: As for the world's `call_tool`.
+        A wrong argument is InvalidTask, and nothing ran; else as for the world's `call_tool`.
         """
         return await self._call(world, self.arguments.parse(args))
 
@@ -359,17 +330,7 @@ async def _offer(environment: Environment, capability: Capability) -> str | None
 
 
 class PublishedTool(ServerTool):
-    """A tool of an MCP server that an environment of ours publishes.
-
-    Args:
-        declared: The server's declaration.
-        environment: The environment.
-        server: The capability's name.
-        name: The tool's name here.
-
-    Raises:
-        InvalidEnvironment: Its schema cannot be used.
-    """
+    """A tool of an MCP server that an environment of ours publishes; see `ServerTool`."""
 
     def __init__(self, declared: Any, *, environment: Environment, server: str, name: str) -> None:
         super().__init__(declared, server=server, name=name, world=environment.world.world_type)

@@ -65,7 +65,7 @@ class RemoteBrowserWorld(BrowserWorld):
 async def attach_browser(
     endpoint: str, shared: Shared, *, target_id: str | None = None
 ) -> RemoteBrowserWorld:
-    """Attach to a running Chromium.
+    """Attach to a running Chromium. If this call fails or is cancelled, no connection stays open.
 
     Args:
         endpoint: Its DevTools: `http://host:port`, or its `ws://…/devtools/browser/…`.
@@ -74,8 +74,6 @@ async def attach_browser(
 
     Raises:
         EnvironmentFailed: Nothing answers, or no browser does, or it lacks the page.
-
-    If this call fails or is cancelled, no connection stays open.
     """
     driver = await shared.get("driver for browsers of others", _Driver.start)
     browser: Browser | None = None
@@ -131,8 +129,6 @@ class _Attached(Slot):
 
 
 class _Driver:
-    """Playwright's driver, for attaching only."""
-
     def __init__(self, playwright: "Playwright") -> None:
         self.playwright = playwright
 

@@ -93,11 +93,7 @@ class Contract:
         }
 
     def read(self, raw: Any, where: str) -> list[float]:
-        """Read one action.
-
-        Raises:
-            ActionFailed: It is of the wrong kind, or out of bounds.
-        """
+        """Read one action; ActionFailed says that it is of the wrong kind, or out of bounds."""
         given = cast("list[Any]", raw) if isinstance(raw, list) else None
         if given is None or len(given) != len(self.names):
             got = f"{len(given)} of them" if given is not None else f"{raw!r:.80}"
@@ -129,11 +125,7 @@ def robot_problem(binding: Mapping[str, Any]) -> str | None:
 
 
 def read_contract(given: Any) -> Contract:
-    """Read a robot's contract.
-
-    Raises:
-        ValueError: It does not describe an action.
-    """
+    """Read a robot's contract, or raise ValueError if it does not describe an action."""
     contract = _object(given)
     features = {name: _object(each) for name, each in _object(contract.get("features")).items()}
     actions = [each for each in features.values() if each.get("role") == "action"]
@@ -180,11 +172,7 @@ class RobotScreen(World):
         binding: Mapping[str, Any],
         shared: Shared,  # noqa: ARG003  # nothing is shared between robots
     ) -> "RobotScreen":
-        """Prepare the address of the robot; each call connects anew.
-
-        Raises:
-            EnvironmentFailed: The HUD server is gone.
-        """
+        """Prepare the address of the robot; each call connects anew."""
         stack = AsyncExitStack()
         host, port = await stack.enter_async_context(control.forward(name))
         parts = urlsplit(str(binding["url"]))
@@ -238,10 +226,9 @@ class RobotScreen(World):
         )
 
     async def observe(self, look: Look) -> Observation:
-        """Return the sensors' values, as text and as a picture.
+        """Return the sensors' values as text and picture.
 
-        Raises:
-            EnvironmentFailed: Its server reports an error.
+        EnvironmentFailed has a server's error.
         """
         seen, self._fresh = self._fresh, None
         if seen is None:

@@ -1,7 +1,6 @@
 """The tasks in a HUD author's file beside its templates: `tasks = [count(word="x")]`.
 
-HUD's server tells only templates. Therefore the interpreter that has `hud` reads the file once
-more, as HUD's own command does.
+HUD's server tells only templates. Therefore the interpreter that has `hud` reads the file again.
 """
 
 import asyncio
@@ -42,13 +41,7 @@ os._exit(0)  # whatever the file has begun
 
 
 async def read_rows(python: str, path: Path, folder: Path) -> list[dict[str, Any]] | str:
-    """Return the rows of a file as HUD reads them, or the reason why they cannot be read.
-
-    Args:
-        python: The interpreter that has `hud`.
-        path: A Python file or a folder.
-        folder: The working folder of the interpreter.
-    """
+    """Return the rows of a file or folder as HUD reads them, or the reason why this fails."""
     process = await asyncio.create_subprocess_exec(
         python,
         "-c",
@@ -89,14 +82,9 @@ def listed_tasks(
     templates: Mapping[str, Template],
     notes: list[str],
 ) -> list[Task]:
-    """Return rows as tasks of ours.
+    """Return rows as tasks of ours. `notes` gets the reason for each row that cannot be offered.
 
-    Args:
-        rows: The rows.
-        hud_name: The HUD environment's name for itself; rows of others are left out.
-        env: Its name here.
-        templates: Its templates.
-        notes: Gets a line with the reason for each row that cannot be offered.
+    Rows of other environments than `hud_name`, its own name for itself, are left out.
     """
     found: list[Task] = []
     for row in rows:

@@ -1,7 +1,4 @@
-"""The uses of a HUD environment's capabilities, and its screens.
-
-A screen is a browser over `cdp/1.3`, a desktop over `rfb/3.8`, or a robot.
-"""
+"""The uses of a HUD environment's capabilities, and its screens: browser, desktop or robot."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -115,12 +112,7 @@ WorldT = TypeVar("WorldT", bound=_World)
 
 
 class ForwardedScreen(World, Generic[WorldT]):
-    """The screen of a bridged session.
-
-    Args:
-        world: The world on which it acts.
-        stack: The stream to the world; it closes after the world.
-    """
+    """The screen of a bridged session. The stream to its world closes after the world."""
 
     def __init__(self, world: WorldT, stack: AsyncExitStack) -> None:
         self._world = world
@@ -163,11 +155,7 @@ class BrowserScreen(ForwardedScreen[RemoteBrowserWorld]):
     async def open(
         cls, control: Control, name: str, binding: Mapping[str, Any], shared: Shared
     ) -> "BrowserScreen":
-        """Attach to the browser through a stream of the control channel.
-
-        Raises:
-            EnvironmentFailed: The browser cannot be attached to.
-        """
+        """Attach through a stream of the control channel, or raise EnvironmentFailed."""
         stack = AsyncExitStack()
         params: Mapping[str, Any] = binding["params"]
         target = params.get("target_id")
@@ -201,10 +189,7 @@ def desktop_problem() -> str | None:
 
 
 class DesktopScreen(ForwardedScreen[DesktopWorld]):
-    """A desktop behind a HUD server. Made by `open`.
-
-    Another process needs no facts of it: the agent knows only pixels.
-    """
+    """A desktop behind a HUD server. Made by `open`; another process needs no facts of it."""
 
     @classmethod
     async def open(
@@ -214,10 +199,9 @@ class DesktopScreen(ForwardedScreen[DesktopWorld]):
         binding: Mapping[str, Any],
         shared: Shared,  # noqa: ARG003  # nothing is shared between desktops
     ) -> "DesktopScreen":
-        """Connect through a stream of the control channel.
+        """Connect through a stream of the channel.
 
-        Raises:
-            EnvironmentFailed: The desktop cannot be reached, or refuses the password.
+        EnvironmentFailed also tells a refused password.
         """
         stack = AsyncExitStack()
         params: Mapping[str, Any] = binding["params"]

@@ -100,10 +100,8 @@ class RemoteShell:
     async def run(self, command: str, *, timeout_s: float | None = None) -> CommandResult:
         """Run a command line until it ends, or its time is over.
 
-        Raises:
-            OSError, asyncssh.Error: The connection broke. The command may have run.
-
-        If this call is cancelled, it asks the command to end.
+        If this call is cancelled, it asks the command to end. If the connection broke (OSError,
+        asyncssh.Error), the command may have run.
         """
         code, output, stopped = await self._run(command, timeout_s=timeout_s or _FILE_S)
         return CommandResult(shell_status(code), output.decode("utf-8", "replace"), stopped)
@@ -113,11 +111,7 @@ class RemoteShell:
         return await self.run(command, timeout_s=timeout_s)
 
     async def read(self, path: str) -> str:
-        """Return a text file's content, of at most 1 MiB.
-
-        Raises:
-            ActionFailed: The file does not exist, is not text, or is too long.
-        """
+        """Return a text file of at most 1 MiB; ActionFailed tells a missing or unreadable one."""
         return (await self._read_text(path)).decode("utf-8", "replace")
 
     async def _read_text(self, path: str) -> bytes:
@@ -127,11 +121,7 @@ class RemoteShell:
         return data
 
     async def write(self, path: str, content: str | bytes) -> None:
-        """Write a whole file, and create missing folders of its path.
-
-        Raises:
-            ActionFailed: It cannot be written.
-        """
+        """Write a whole file and missing folders of its path, or raise ActionFailed."""
         data = content.encode() if isinstance(content, str) else content
         folder = posixpath.dirname(path)
         make = f"mkdir -p -- {_quoted(folder)} && " if folder not in ("", "/") else ""
@@ -140,9 +130,7 @@ class RemoteShell:
     async def edit(self, path: str, old: str, new: str, *, every: bool = False) -> int:
         """Replace a text in a file; it must be there exactly once, unless `every` is set.
 
-        Raises:
-            ActionFailed: The text is missing, or there more than once, or the file has NUL. Nothing
-                changed.
+        ActionFailed says that it is not, or that the file has NUL bytes. Nothing changed then.
         """
         before = await self._read_text(path)
         data, count = replace_text(before, old, new, every=every, path=path)
@@ -150,11 +138,7 @@ class RemoteShell:
         return count
 
     async def list(self, path: str = ".") -> "list[Entry]":
-        """Return the entries of a folder, by name.
-
-        Raises:
-            ActionFailed: It does not exist, or is not a folder.
-        """
+        """Return the entries of a folder by name; ActionFailed says that it does not exist."""
         data = await self._do(f"ls -1Ap -- {_quoted(path)}", path)
         names = data.decode("utf-8", "replace").splitlines()
         return [Entry(name.rstrip("/"), _info(is_folder=name.endswith("/"))) for name in names]
@@ -172,11 +156,7 @@ class RemoteShell:
         return data
 
     async def _do(self, command: str, path: str, *, stdin: bytes = b"") -> bytes:
-        """Run a command of ours; its error output becomes the error.
-
-        Raises:
-            ActionFailed: It failed.
-        """
+        """Run a command of ours; the last line of its error output becomes ActionFailed."""
         errors = bytearray()
         code, output, stopped = await self._run(
             command, timeout_s=_FILE_S, stdin=stdin, errors=errors, most_bytes=2 * MOST_READ_BYTES
@@ -326,11 +306,7 @@ def _known(params: Mapping[str, Any]) -> Any:
 
 
 def _quoted(path: str) -> str:
-    """Return a path as a word of a command line.
-
-    Raises:
-        ActionFailed: It cannot be a path.
-    """
+    """Return a path as a word of a command line; ActionFailed says that it cannot be a path."""
     if not path or "\0" in path:
         raise ActionFailed(f"{path!r} cannot be a path.")
     try:

@@ -1,8 +1,7 @@
 """Run HUD's server in the interpreter that has `hud`. It ends with the process that started it.
 
-The pipe on standard input tells that the starter lives; nobody else has its other end. After it
-closes, the server has a while for its shutdown hooks, and then ends with everything that it
-started. The arguments are those of `python -m hud.environment.server`.
+The pipe on standard input tells that the starter lives. After it closes, the server has a while for
+its shutdown hooks. The arguments are those of `python -m hud.environment.server`.
 """
 
 import atexit

@@ -20,15 +20,7 @@ __all__ = ["BridgedTemplate"]
 
 
 class BridgedTemplate(Template):
-    """One entry of a HUD server's list of tasks.
-
-    Args:
-        entry: The entry as the wire has it: `id`, `description`, `args`, maybe `input`, `returns`.
-        env: The environment's name.
-
-    Raises:
-        InvalidEnvironment: Its schema cannot be used.
-    """
+    """One entry of a HUD server's list of tasks. An unusable schema is InvalidEnvironment."""
 
     def __init__(self, entry: Mapping[str, Any], *, env: str) -> None:
         self.id = str(entry["id"])
@@ -55,11 +47,7 @@ class BridgedTemplate(Template):
         world: Any,
         context: Mapping[str, Any] | None = None,  # noqa: ARG002  # HUD's wire has none
     ) -> AsyncGenerator[Any, Any]:
-        """Create the generator; nothing has started.
-
-        Raises:
-            InvalidTask: An argument is unknown, missing, or of the wrong kind.
-        """
+        """Create the generator; nothing has started. A wrong argument raises InvalidTask."""
         return _play(world, self.id, self.arguments.parse(args))
 
 
@@ -77,12 +65,9 @@ async def _play(
 
 
 def read_frame(frame: Mapping[str, Any]) -> Grade:
-    """Read a grade as the HUD wire has it.
+    """Read a grade as the HUD wire has it. Malformed fields beside the score are kept in `info`.
 
-    Malformed fields beside the score are kept in `info`.
-
-    Raises:
-        GradingFailed: It has no finite score, or is marked as an error.
+    GradingFailed says that it has no finite score, or is marked as an error.
     """
     rest = dict(frame)
     score = rest.pop("score", None)

@@ -22,13 +22,7 @@ REFRESH_BOUND_S = 10.0
 
 
 class Vnc(asyncio.Protocol):
-    """One connection. Made by `connect`.
-
-    Attributes:
-        x: The last position of the pointer.
-        y: The same.
-        buttons: The pressed buttons, a bit each.
-    """
+    """One connection, with the pointer's last position and a bit for each pressed button."""
 
     def __init__(self, password: str | None) -> None:
         try:
@@ -84,11 +78,9 @@ class Vnc(asyncio.Protocol):
         return cast("Image", self._client.screen)
 
     async def refresh(self, *, incremental: bool = False) -> None:
-        """Ask for the screen, or for its changes, and wait for them.
+        """Wait for the screen, or for its changes.
 
-        Raises:
-            ConnectionError: The connection has ended.
-            TimeoutError: The server sends nothing.
+        ConnectionError tells an end, TimeoutError silence.
         """
         self._check()
         done = asyncio.get_running_loop().create_future()
@@ -107,11 +99,7 @@ class Vnc(asyncio.Protocol):
         self._check()
 
     def point(self, x: float, y: float, buttons: int | None = None) -> None:
-        """Move the pointer, with the present buttons or the given ones.
-
-        Raises:
-            ConnectionError: The connection has ended.
-        """
+        """Move the pointer, with the present or given buttons; ConnectionError after the end."""
         self._check()
         self.x, self.y = round(x), round(y)
         self.buttons = self.buttons if buttons is None else buttons
@@ -119,11 +107,7 @@ class Vnc(asyncio.Protocol):
         self._client.pointerEvent(self.x, self.y, self.buttons)
 
     def key(self, keysym: int, *, down: bool) -> None:
-        """Press or release a key.
-
-        Raises:
-            ConnectionError: The connection has ended.
-        """
+        """Press or release a key; ConnectionError after the connection's end."""
         self._check()
         self._client.keyEvent(keysym, down)
 

@@ -54,11 +54,7 @@ class Handle:
 
     @classmethod
     def read(cls, data: bytes) -> "Handle":
-        """Read the result of `written`.
-
-        Raises:
-            EnvironmentFailed: It is damaged.
-        """
+        """Read the result of `written`; EnvironmentFailed says that it is damaged."""
         try:
             fields: dict[str, Any] = json.loads(data)
             form = fields.pop("form")
@@ -116,10 +112,6 @@ class BridgeSpec(WorldSpec):
 
     A session that outlives our server goes on with the same HUD session, which waits there. If the
     HUD server has dropped it, the session is lost.
-
-    Args:
-        origin: The HUD server.
-        uses: The uses of its capabilities.
     """
 
     name = "hud"
@@ -136,8 +128,7 @@ class BridgeSpec(WorldSpec):
     async def open(self, opening: Opening) -> "BridgeWorld":
         """Begin a HUD session, or resume the one of an earlier process.
 
-        Raises:
-            EnvironmentFailed: The HUD server cannot be reached, or has dropped the session.
+        EnvironmentFailed says that the server cannot be reached, or has dropped the session.
         """
         handle = None if opening.handle is None else Handle.read(opening.handle)
         control = await Control.open(
@@ -147,7 +138,11 @@ class BridgeSpec(WorldSpec):
 
 
 class BridgeWorld(World):
-    """One session's HUD session. Made by `BridgeSpec.open`."""
+    """One session's HUD session. Made by `BridgeSpec.open`.
+
+    If the HUD server is gone, or has dropped the session, a method raises EnvironmentFailed. If
+    only the capability refuses or does not answer, it raises ActionFailed, and the session goes on.
+    """
 
     def __init__(
         self, control: Control, uses: Uses, opening: Opening, handle: Handle | None
@@ -165,13 +160,7 @@ class BridgeWorld(World):
         self._closed = False
 
     async def begin(self, task_id: str, args: Mapping[str, Any]) -> Any:
-        """Start the task on the HUD side, and return its prompt.
-
-        In a resumed session the task runs already, and its stored prompt is returned.
-
-        Raises:
-            EnvironmentFailed: The task was not started.
-        """
+        """Start the task on the HUD side, and return its prompt; a resumed session stores it."""
         if self._handle is None:
             frame = await self._control.start(task_id, args)
             bindings = frame.get("bindings")
@@ -182,11 +171,7 @@ class BridgeWorld(World):
         return {"prompt": self._handle.prompt}
 
     async def grade(self, answer: str) -> dict[str, Any]:
-        """Submit the answer, and return the grade as the wire has it.
-
-        Raises:
-            EnvironmentFailed, GradingFailed: No grade came.
-        """
+        """Submit the answer, and return the grade as the wire has it; see `Control.grade`."""
         try:
             frame = await self._control.grade(answer)
         except asyncio.CancelledError:
@@ -200,12 +185,7 @@ class BridgeWorld(World):
         self._keeps = True
 
     async def act(self, action: Action) -> ActionEffect:
-        """Perform one action on the screen; without one, in the shell.
-
-        Raises:
-            ActionFailed: It was refused; the text says why.
-            EnvironmentFailed: The HUD server is gone, or has dropped the session.
-        """
+        """Perform one action on the screen; without one, in the shell."""
         self._check_open()
         if self._uses.screen is not None:
             return await self._on_screen(lambda screen: screen.act(action))
@@ -222,12 +202,9 @@ class BridgeWorld(World):
         )
 
     async def observe(self, look: Look) -> Observation:
-        """Return the screen; without one, the entries of the shell's folder.
+        """Return the screen; without one, the shell's folder.
 
-        If the capability does not answer, and the HUD server does, the text says so.
-
-        Raises:
-            EnvironmentFailed: The HUD server is gone, or has dropped the session.
+        The text tells a silent capability.
         """
         self._check_open()
         await self._control.ready()
@@ -247,30 +224,16 @@ class BridgeWorld(World):
         return None if screen is None else cast("Screen", screen).screen_size()
 
     async def measure_screen(self) -> None:
-        """Connect to the screen, as the first look does.
-
-        Raises:
-            HudMcpError: The capability does not answer, or the HUD server is gone.
-        """
+        """Connect to the screen, as the first look does."""
         if self._uses.screen is not None and self._uses.shows:
             await self._on_screen(_nothing)
 
     async def in_shell(self, name: str, do: Callable[[RemoteShell], Awaitable[T]]) -> T:
-        """Do work in a shell.
-
-        Raises:
-            ActionFailed: It was refused, or the shell does not answer.
-            EnvironmentFailed: The HUD server is gone, or has dropped the session.
-        """
+        """Do work in a shell."""
         return await self._with(name, RemoteShell.open, do)
 
     async def call_tool(self, server: str, tool: str, args: Mapping[str, Any]) -> Observation:
-        """Call a tool of an MCP server among the capabilities.
-
-        Raises:
-            ActionFailed: The tool failed, or the server does not answer.
-            EnvironmentFailed: The HUD server is gone, or has dropped the session.
-        """
+        """Call a tool of an MCP server among the capabilities."""
 
         async def open_it(control: Control, name: str, binding: Binding) -> ToolServer:
             return await ToolServer.open(control.forward, name, binding)
@@ -284,8 +247,7 @@ class BridgeWorld(World):
     async def snapshot(self) -> bytes:
         """Return the same with the facts of the screen; the state itself stays on the HUD side.
 
-        Raises:
-            EnvironmentFailed: No task runs in the session.
+        EnvironmentFailed says that no task runs in the session.
         """
         if self._handle is None:
             raise EnvironmentFailed("No task was started in this HUD session.")
@@ -295,11 +257,7 @@ class BridgeWorld(World):
         return self._handle.written()
 
     async def restore(self, data: bytes) -> None:
-        """Check that this is the session of a snapshot.
-
-        Raises:
-            EnvironmentFailed: It is another one.
-        """
+        """Check that this is the session of a snapshot; another one is EnvironmentFailed."""
         handle = Handle.read(data)
         if not self._taken_up or handle.session != self._control.session_id:
             raise EnvironmentFailed("The server returned a different HUD session.")
@@ -362,12 +320,7 @@ class BridgeWorld(World):
 
     @asynccontextmanager
     async def _learning_of_end(self, name: str) -> AsyncGenerator[None]:
-        """Tell a capability that fails from a HUD server that is gone.
-
-        Raises:
-            ActionFailed: The capability failed, and the server is there.
-            EnvironmentFailed: The server is gone, or has dropped the session.
-        """
+        """Tell a capability that failed (ActionFailed) from a lost server (EnvironmentFailed)."""
         try:
             yield
         except EnvironmentFailed as exc:

@@ -49,13 +49,9 @@ class Place(Protocol):
     """A place where each call of a controller runs in a new process."""
 
     async def run(self, script: str, call: bytes) -> tuple[bytes, str]:
-        """Run a script.
+        """Return a script's bytes on its answer descriptor, and the text that it printed.
 
-        Returns:
-            The bytes on its answer descriptor, and the text that it printed.
-
-        Raises:
-            EnvironmentFailed: The script did not end.
+        A script that does not end raises EnvironmentFailed.
         """
         ...
 
@@ -80,14 +76,7 @@ class Workshop:
 
     @classmethod
     async def open(cls, folder: Path) -> "Workshop":
-        """Open a sandbox.
-
-        Args:
-            folder: The folder of the package.
-
-        Raises:
-            EnvironmentFailed: This machine cannot make a sandbox; the text says why.
-        """
+        """Open a sandbox; EnvironmentFailed says why this machine cannot make one."""
         copy = await anyio.to_thread.run_sync(_copied, folder)
         try:
             guest = f"{_GUEST}/{PACKAGE}"
@@ -199,11 +188,7 @@ class Container:
 
 
 def find_engine() -> str:
-    """Return the program that runs containers.
-
-    Raises:
-        EnvironmentFailed: None is installed; the text says what to install.
-    """
+    """Return the program that runs containers; EnvironmentFailed says what to install."""
     for name in ("docker", "podman"):
         found = shutil.which(name)
         if found is not None:
@@ -216,30 +201,21 @@ def find_engine() -> str:
 
 
 async def build_image(engine: str, folder: Path, tag: str) -> str:
-    """Build the image of a folder with a Dockerfile, and return its name.
-
-    Raises:
-        EnvironmentFailed: The build fails; the text has the engine's error.
-    """
+    """Build the image of a folder with a Dockerfile; EnvironmentFailed has the engine's error."""
     await _said([engine, "build", "--tag", tag, str(folder)], within_s=_BUILD_S)
     return tag
 
 
 async def run_once(engine: str, image: str, script: str, call: bytes) -> bytes:
-    """Run a script in a new container of an image, and return its output.
-
-    Raises:
-        EnvironmentFailed: It does not run.
-    """
+    """Run a script in a new container of an image, and return its output, or EnvironmentFailed."""
     command = [engine, "run", "--rm", "--interactive", "--entrypoint", "python3", image]
     return (await _communicate([*command, "-I", "-c", script], call, within_s=_CALL_S))[0]
 
 
 def container_flags(options: Mapping[str, Any] | None) -> list[str]:
-    """Return the flags of the engine's command for options of a container.
+    """Return the engine's flags for options of a container.
 
-    Raises:
-        InvalidEnvironment: An option is unknown; the text names it.
+    An unknown one is InvalidEnvironment.
     """
     flags: list[str] = []
     for name, value in (options or {}).items():
@@ -258,11 +234,7 @@ def container_flags(options: Mapping[str, Any] | None) -> list[str]:
 
 
 async def _said(command: Sequence[str], *, within_s: float) -> str:
-    """Return the output of a command of the engine.
-
-    Raises:
-        EnvironmentFailed: It failed; the text has the end of its error output.
-    """
+    """Return the output of a command of the engine; EnvironmentFailed has the end of its errors."""
     out, _ = await _communicate(command, b"", within_s=within_s)
     return out.decode("utf-8", "replace")
 

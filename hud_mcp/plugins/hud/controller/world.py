@@ -52,10 +52,9 @@ _OMITTED = _Omitted()
 
 
 def controller_functions(found: Mapping[str, Any]) -> tuple[Function, ...]:
-    """Return functions of a controller by their dotted paths.
+    """Return a controller's functions by their dotted paths, from what `inside/names.py` writes.
 
-    Args:
-        found: The parameters of each path as `inside/names.py` writes them; None if unknown.
+    A function's parameters are None if unknown.
     """
     made: list[Function] = []
     for path, takes in found.items():
@@ -94,12 +93,7 @@ class ControllerFailed(ActionFailed):
 
 
 class ControllerWorld(World):
-    """One session's place, and the controller in it.
-
-    Args:
-        place: The place where it runs.
-        log: Receives the lines that its functions print.
-    """
+    """One session's place, and the controller in it; `log` receives the lines that it prints."""
 
     def __init__(self, place: Place, log: Callable[[str], None]) -> None:
         self._place = place
@@ -108,14 +102,7 @@ class ControllerWorld(World):
         self._closed = False
 
     async def invoke(self, function: str, args: Sequence[Any]) -> Any:
-        """Call a function of the controller, in a new process.
-
-        Args:
-            function: Its dotted path inside `hud_controller`.
-            args: JSON values.
-
-        Returns:
-            Its result as JSON.
+        """Call a function of the controller in a new process; arguments and result are JSON.
 
         Raises:
             ControllerFailed: It raised, or its process ended without an answer.
@@ -150,11 +137,7 @@ class ControllerWorld(World):
     async def act_all(
         self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]
     ) -> ActionFailed | None:
-        """Send actions to the controller's `step` in one call, as HUD's environments take them.
-
-        Raises:
-            EnvironmentFailed: As for `invoke`.
-        """
+        """Send actions to the controller's `step` in one call, as HUD's environments take them."""
         rows = [action.model_dump(mode="json", exclude_none=True) for action in actions]
         try:
             info = await self._step(rows)
@@ -167,8 +150,7 @@ class ControllerWorld(World):
     async def observe(self, look: Look) -> Observation:
         """Return the last observation of the controller's `step`, or call `step` for a new one.
 
-        Raises:
-            EnvironmentFailed: The controller shows nothing.
+        EnvironmentFailed says that the controller shows nothing.
         """
         if self._seen is None:
             try:
@@ -216,12 +198,7 @@ def _object(value: Any) -> dict[str, Any] | None:
 
 
 class ControllerSpec(WorldSpec):
-    """The declaration of a controller's worlds.
-
-    Args:
-        open_place: Opens the place of one session's controller.
-        functions: The functions that tasks may name.
-    """
+    """The declaration of a controller's worlds, with the functions that tasks may name."""
 
     name = "controller"
     needs = Needs(cpus=0.25, memory_mb=256)
@@ -236,20 +213,12 @@ class ControllerSpec(WorldSpec):
         self.functions = functions
 
     async def open(self, opening: Opening) -> ControllerWorld:
-        """Open a session's place.
-
-        Raises:
-            EnvironmentFailed: It cannot be opened.
-        """
+        """Open a session's place, or raise EnvironmentFailed."""
         return ControllerWorld(await self._open_place(), opening.log)
 
 
 async def custom_environment(gym: CustomGym, task: Task) -> Environment:
     """Declare a user's own gym, and build its image if it needs one.
-
-    Args:
-        gym: The gym.
-        task: The task that names it.
 
     Raises:
         InvalidTask: The row comes from elsewhere, or the gym ran in HUD's cloud.

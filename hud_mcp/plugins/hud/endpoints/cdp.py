@@ -21,11 +21,7 @@ def publish(_world: WorldSpec, _environment: str) -> "BrowserEndpoint":
 
 
 class BrowserEndpoint:
-    """An `Endpoint` to the browsers of an environment's sessions.
-
-    Args:
-        name: The capability's name.
-    """
+    """An `Endpoint` to the browsers of an environment's sessions."""
 
     def __init__(self, name: str) -> None:
         self.name = name

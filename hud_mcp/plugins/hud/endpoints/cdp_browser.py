@@ -1,7 +1,6 @@
 """The browser that a client of `cdp/1.3` sees: one context, with its targets.
 
-Commands about targets are answered from the session's own context. The existence of others is not
-told.
+Commands about targets are answered from the session's own context; others do not seem to exist.
 """
 
 import asyncio
@@ -51,10 +50,7 @@ class BrowserSession:
 class PlayedBrowser:
     """The targets of one context, and the client's sessions on the browser.
 
-    Args:
-        context_id: The context.
-        rules: The rules for opening pages.
-        say: Sends an event to the client, with the session's name.
+    `say` sends an event to the client, with the session's name.
     """
 
     def __init__(
@@ -90,11 +86,7 @@ class PlayedBrowser:
         }
 
     async def begin(self, wire: Wire) -> None:
-        """Fetch the targets.
-
-        Raises:
-            DevToolsError: The browser is gone.
-        """
+        """Fetch the targets; DevToolsError says that the browser is gone."""
         self._open = wire
         await wire.ask_browser("Target.setDiscoverTargets", {"discover": True, "filter": [{}]})
 
@@ -114,12 +106,7 @@ class PlayedBrowser:
     async def perform(
         self, session: BrowserSession, method: str, params: Mapping[str, Any]
     ) -> _Answer:
-        """Perform a command of a client to its browser.
-
-        Raises:
-            CommandRefused: A browser of one session has no such command.
-            DevToolsError: It fails.
-        """
+        """Perform a client's command to its browser, or raise CommandRefused or DevToolsError."""
         command = self._commands.get(method)
         if command is None:
             raise self._rules.refusal(method)
@@ -128,8 +115,7 @@ class PlayedBrowser:
     def own(self, target_id: object) -> dict[str, Any]:
         """Return one of the context's targets.
 
-        Raises:
-            DevToolsError: The context has no such target; the text does not tell whether it exists.
+        DevToolsError does not tell whether another exists.
         """
         found = self._targets.get(str(target_id))
         if found is None:
@@ -139,8 +125,7 @@ class PlayedBrowser:
     async def attach(self, target_id: object) -> Attachment:
         """Open a session on a target of the context.
 
-        Raises:
-            DevToolsError: The target does not exist, or too many sessions are open.
+        DevToolsError says that the target does not exist, or that too many sessions are open.
         """
         self._check_room()
         attachment = await self._wire.attach(self.own(target_id)["targetId"])
@@ -337,11 +322,7 @@ class PlayedBrowser:
 
 
 def check_flat(method: str, params: Mapping[str, Any]) -> None:
-    """Refuse the older form of attaching, in which messages travel inside messages.
-
-    Raises:
-        CommandRefused: The command asks for it.
-    """
+    """Raise CommandRefused for the older form of attaching, with messages inside messages."""
     if not params.get("flatten"):
         raise CommandRefused(method, "ask with flatten: true")
 

@@ -42,12 +42,8 @@ _CLOSE_BOUND_S = 5.0
 class CdpConnection:
     """The view and the rights of one client. Made by `open`.
 
-    Args:
-        world: The session's browser.
-        context_id: Its context.
-        emit: Sends a message to the client; never waits.
-        target_id: The page for all commands without a session. By default, it is the page that is
-            shown when the first such command comes.
+    `emit` sends a message to the client and never waits. `target_id` is the page for all commands
+    without a session; by default, it is the page that is shown when the first such command comes.
     """
 
     def __init__(
@@ -72,12 +68,9 @@ class CdpConnection:
         emit: Callable[[dict[str, Any]], None],
         target_id: str | None = None,
     ) -> "CdpConnection":
-        """Connect to a session's browser.
+        """Connect to a session's browser. If this fails or is cancelled, it leaves nothing open.
 
-        Raises:
-            DevToolsError: It does not have the page, or does not answer.
-
-        If this call fails or is cancelled, it leaves nothing open.
+        DevToolsError says that the browser does not have the page, or does not answer.
         """
         connection: CdpConnection | None = None
         try:
@@ -262,8 +255,7 @@ def _inside(value: object) -> Iterable[object]:
 async def list_pages(world: BrowserWorld) -> list[dict[str, Any]]:
     """Return the targets of a session's pages, the shown one first.
 
-    Raises:
-        DevToolsError: A page closes meanwhile.
+    DevToolsError says that a page has closed meanwhile.
     """
     shown = world.page
     others = [page for page in shown.context.pages if page != shown]
@@ -271,11 +263,7 @@ async def list_pages(world: BrowserWorld) -> list[dict[str, Any]]:
 
 
 async def _shown(world: BrowserWorld) -> dict[str, Any]:
-    """Return the target of the shown page; open one if the last was closed.
-
-    Raises:
-        DevToolsError: The browser is gone.
-    """
+    """Return the target of the shown page; open one if the last was closed."""
     page = world.page
     try:
         if page.is_closed():

@@ -1,16 +1,11 @@
 """The commands that a client of `cdp/1.3` may send to a session's pages.
 
 This is a list of allowed commands: a new command of a later Chromium is refused until somebody has
-thought about it. The list omits commands that
+thought about it. The list omits commands that reach beyond the session, read files of the machine,
+change the task's context (size, colours, language, network), or hold the page up for its graders.
 
-- reach beyond the session: the browser, other contexts, tracing, the machine, certificates;
-- read files of the machine (`DOM.setFileInputFiles`, dragged files, `IO`);
-- change what the task's context says of the browser (size, colours, language, network);
-- hold the page up for its graders (`Debugger`).
-
-These commands do not decide where a page may go: every request passes the session's proxy, which
-no command of a page switches off. Addresses are checked here for a clear refusal, and because
-`file:` and `chrome:` use no proxy.
+These commands do not decide where a page may go: every request passes the session's proxy.
+Addresses are checked here for a clear refusal, and because `file:` and `chrome:` use no proxy.
 """
 
 import re
@@ -122,9 +117,7 @@ class CommandRefused(Exception):
 class Rules:
     """The rules for one session's pages.
 
-    Args:
-        address: Returns an allowed address, and raises `ActionFailed` for another one.
-        options: The options of its pages.
+    `address` returns an allowed address, and raises `ActionFailed` for another one.
     """
 
     def __init__(self, address: Callable[[str], str], options: SlotOptions) -> None:
@@ -147,8 +140,7 @@ class Rules:
     def answer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any] | None:
         """Answer a command without effect, which clients send to every browser; None for others.
 
-        Raises:
-            CommandRefused: It asks for something that is not the case.
+        A command that asks for something that is not the case raises CommandRefused.
         """
         match method:
             case "Emulation.setDeviceMetricsOverride":
@@ -165,11 +157,7 @@ class Rules:
         return {}
 
     def check(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters with which a target's command is performed.
-
-        Raises:
-            CommandRefused: It is not performed.
-        """
+        """Return the parameters with which a command is performed, or raise CommandRefused."""
         if method.startswith("Target."):
             raise CommandRefused(method[:100], "it is a command to a browser, and not to a page")
         if method not in _ALLOWED:
@@ -200,11 +188,7 @@ class Rules:
         )
 
     def check_url(self, method: str, url: object) -> None:
-        """Refuse an address that the session's actions would not open.
-
-        Raises:
-            CommandRefused: It is not of http or https, or not on the allow-list.
-        """
+        """Raise CommandRefused for an address that is not of http or https, or not allowed."""
         if isinstance(url, str) and url in _BLANK:
             return
         if not isinstance(url, str) or not _WEB.fullmatch(url):

@@ -5,15 +5,12 @@ Therefore it has none, and this server speaks the protocol instead: only about t
 session's context (`cdp_connection`), and only with allowed commands (`cdp_rules`).
 
 An address has a secret in its path, `ws://host:port/devtools/browser/SECRET`, so that it stays
-valid through a tunnel with another host and port. Below it are `/json/version` and `/json/list`,
-and for one page alone `/devtools/page/ID`. Commands without a `sessionId` that are of a page go to
-the shown page, because HUD's clients speak only to a page.
+valid through a tunnel. Below it are `/json/version`, `/json/list`, and `/devtools/page/ID` for one
+page. A page's command without a `sessionId` goes to the shown page, as HUD's clients expect.
 
 It differs from a Chromium of your own in these points. New pages do not wait for the client, so
-its init scripts may miss the first document of a window that a page opens. The session's rule
-answers dialogs, unless the client is faster. Downloads are refused, nothing is handed out as a
-stream, and nothing that the task's context sets can be changed. The work of a client is not an
-action, and no replay repeats it: a caller that must know of it gives `use`.
+its init scripts may miss a window's first document. The session's rule answers dialogs, unless the
+client is faster. Downloads and streams are refused, and the task's context cannot be changed.
 """
 
 import asyncio
@@ -73,11 +70,7 @@ UseWorld = Callable[[], AbstractAsyncContextManager[BrowserWorld]]
 
 
 class CdpAccess:
-    """One session's access. Made by `CdpServer.admit`.
-
-    Attributes:
-        capability: The address for the agent.
-    """
+    """One session's access. Made by `CdpServer.admit`."""
 
     def __init__(
         self,
@@ -101,7 +94,7 @@ class CdpAccess:
     async def close(self) -> None:
         """Invalidate the address, and drop its connections.
 
-        It may be called twice. The session's pages stay unchanged.
+        The pages stay. It may be called twice.
         """
         self._server.dismiss(self)
         clients = list(self.clients)
@@ -126,11 +119,7 @@ class CdpServer:
 
     @classmethod
     async def open(cls, host: str = LOOPBACK, port: int = 0) -> "CdpServer":
-        """Listen at an address. Port 0 takes any free port.
-
-        Raises:
-            HudMcpError: The address is not available.
-        """
+        """Listen at an address, 0 for any free port; HudMcpError says that it is not available."""
         server = cls()
         server._host = shown_host(host)
         listener = take_port(host, port)
@@ -154,11 +143,9 @@ class CdpServer:
     def admit(self, name: str, find_world: FindWorld, *, use: UseWorld | None = None) -> CdpAccess:
         """Make an address that opens a session's browser.
 
-        Args:
-            name: The capability's name.
-            find_world: Called for each connection. Without a browser it raises a `HudMcpError`,
-                whose text the client gets.
-            use: Entered while a client is connected; None if nobody must know.
+        `find_world` is called for each connection; without a browser it raises a `HudMcpError`,
+        whose text the client gets. `use` is entered while a client is connected, whose work no
+        replay repeats.
         """
         secret = secrets.token_urlsafe(32)
         url = f"ws://{self._host}:{self.port}{_ROOT}{secret}"

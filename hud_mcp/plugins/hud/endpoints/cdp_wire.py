@@ -1,11 +1,9 @@
 """DevTools sessions on a browser's targets, over one session of Playwright.
 
 Playwright drops messages of sessions that it has not opened. Therefore targets are attached to in
-the protocol's older form. In it, a session's messages travel as text inside commands and events of
-the session above (`Target.sendMessageToTarget`), to any depth: page, frame of another process,
-worker. All messages of a target come in one stream of events, in Chromium's order and with its
-error codes. Awaiting replies one by one would lose both. Source: the `Target` domain, `flatten:
-false`.
+the protocol's older form, in which messages travel as text inside those of the session above, to
+any depth. So all come in Chromium's order and with its error codes. Source: the `Target` domain,
+`flatten: false`.
 """
 
 import asyncio
@@ -107,12 +105,7 @@ class Attachment:
 
 
 class Wire:
-    """The sessions, and their events. Made by `open`.
-
-    Args:
-        pipe: Playwright's session on the browser.
-        on_event: Called with each event and its session; None for the browser's.
-    """
+    """The sessions, and their events with each session; None for the browser's. Made by `open`."""
 
     def __init__(
         self,
@@ -134,10 +127,7 @@ class Wire:
         browser: "Browser",
         on_event: Callable[[Attachment | None, str, dict[str, Any]], None],
     ) -> "Wire":
-        """Open a session on a browser.
-
-        Raises:
-            DevToolsError: It is gone.
+        """Open a session on a browser, or raise DevToolsError if it is gone.
 
         If this call fails or is cancelled, no session stays open.
         """
@@ -156,8 +146,7 @@ class Wire:
     async def ask_browser(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
         """Send a command to the browser, and return its result.
 
-        Raises:
-            DevToolsError: It refuses, or does not answer in time.
+        DevToolsError says that it refuses, or does not answer in time.
         """
         try:
             async with asyncio.timeout(REQUEST_BOUND_S):
@@ -169,11 +158,7 @@ class Wire:
             raise DevToolsError(text.partition("): ")[2] or text) from exc
 
     async def attach(self, target_id: str) -> Attachment:
-        """Open a session on a target.
-
-        Raises:
-            DevToolsError: The target is gone.
-        """
+        """Open a session on a target; DevToolsError says that the target is gone."""
         result = await self.ask_browser(
             "Target.attachToTarget", {"targetId": target_id, "flatten": False}
         )
@@ -183,11 +168,7 @@ class Wire:
             raise DevToolsError(str(LOST["message"])) from None
 
     async def detach(self, attachment: Attachment) -> None:
-        """End a session of `attach`.
-
-        Raises:
-            DevToolsError: It has ended already.
-        """
+        """End a session of `attach`; DevToolsError says that it has ended already."""
         await self.ask_browser("Target.detachFromTarget", {"sessionId": attachment.id})
 
     async def send(
@@ -197,16 +178,9 @@ class Wire:
         params: Mapping[str, Any],
         reply: Reply,
     ) -> None:
-        """Send a command to a target.
+        """Send a command to a target; DevToolsError says that the browser does not take it.
 
-        Args:
-            attachment: The session.
-            method: The command.
-            params: Its parameters.
-            reply: Called once with `result` or `error`, at the latest when the session ends.
-
-        Raises:
-            DevToolsError: The browser does not take it.
+        `reply` is called once with `result` or `error`, at the latest when the session ends.
         """
         if attachment.id not in self._attachments:
             reply({"error": LOST})
@@ -288,10 +262,9 @@ def _read(text: str) -> dict[str, Any]:
 
 
 async def open_pipe(opening: Coroutine[Any, Any, "CDPSession"]) -> "CDPSession":
-    """Open a session of Playwright. If this is cancelled, the session ends once it is open.
+    """Open a session of Playwright, or raise DevToolsError if its target is gone.
 
-    Raises:
-        DevToolsError: Its target is gone.
+    If this is cancelled, the session ends once it is open.
     """
     task = asyncio.ensure_future(opening)
     try:

@@ -1,8 +1,7 @@
 """The capabilities that a channel publishes: the environment's own, and endpoints of its worlds.
 
 An endpoint is one server for all sessions, on a loopback port that is reached through the channel's
-port. It opens when the first peer says hello. Each session has its own key, or an address that
-cannot be guessed.
+port. It opens when the first peer says hello. Each session has its own key or secret address.
 """
 
 import asyncio
@@ -26,11 +25,7 @@ _CLOSE_S = 1.0
 
 
 class Endpoints:
-    """All endpoints of one channel.
-
-    Args:
-        environment: The environment of the channel.
-    """
+    """All endpoints of one channel."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -42,11 +37,7 @@ class Endpoints:
         self._closing: set[asyncio.Task[None]] = set()
 
     def check(self) -> None:
-        """Check that every endpoint can open here.
-
-        Raises:
-            HudMcpError: One cannot; the text says what to do.
-        """
+        """Check that every endpoint can open here, or raise a HudMcpError that says what to do."""
         for endpoint in self._endpoints:
             endpoint.check()
 
@@ -55,9 +46,7 @@ class Endpoints:
     ) -> list[Capability]:
         """Return the capabilities of a HUD session; they are the same each time.
 
-        Args:
-            hud: The HUD session.
-            attend: Returns the session of the task that it holds.
+        `attend` returns the session of the task that it holds.
         """
         if not await self._open():
             return []
@@ -158,24 +147,14 @@ Attend = Callable[[HudSession], Awaitable[Session]]
 
 
 class Publishing:
-    """All capabilities that the peers of a channel may use.
-
-    Args:
-        environment: The environment of the channel.
-        endpoints: The endpoints of its worlds.
-    """
+    """All capabilities that the peers of a channel may use."""
 
     def __init__(self, environment: Environment, endpoints: Endpoints) -> None:
         self._environment = environment
         self._endpoints = endpoints
 
     async def bindings(self, attend: Attend, hud: HudSession) -> list[dict[str, Any]]:
-        """Return the capabilities of a HUD session as the wire has them.
-
-        Args:
-            attend: Returns the session of the task that a HUD session holds.
-            hud: The HUD session.
-        """
+        """Return the capabilities of a HUD session as the wire has them; see `Endpoints.admit`."""
         published = [*self._environment.capabilities, *await self._endpoints.admit(hud, attend)]
         return [
             {"name": c.name, "protocol": c.protocol, "url": c.url, "params": c.params}
@@ -183,11 +162,7 @@ class Publishing:
         ]
 
     async def find(self, name: Any) -> Capability:
-        """Return the capability that a peer names in a frame.
-
-        Raises:
-            RpcError: No capability has that name, or it is not a text.
-        """
+        """Return the capability that a peer names in a frame; an unknown one raises RpcError."""
         if not isinstance(name, str):
             raise RpcError(-32602, "tunnel.open: 'capability' must be a string")
         published = [*self._environment.capabilities, *await self._endpoints.addresses()]

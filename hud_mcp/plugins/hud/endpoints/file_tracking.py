@@ -1,8 +1,7 @@
 """Direct access to the changes of a session's files: `filetracking/1`, which HUD's rollouts record.
 
-The protocol is JSON-RPC in lines over TCP, and writes nothing to the folder. It knows no key, so
-the capability's name is the secret of a session. A port belongs to one session, and answers only
-programs of the server's user.
+The protocol is JSON-RPC in lines over TCP. It knows no key, so the capability's name is the secret
+of a session. A port belongs to one session, and answers only programs of the server's user.
 """
 
 import asyncio
@@ -49,11 +48,7 @@ def publish(world: Workspace, _environment: str) -> "FilesEndpoint | None":
 
 
 class FilesEndpoint:
-    """An `Endpoint` to the changes of the files of an environment's sessions.
-
-    Args:
-        workspace: The environment's declaration.
-    """
+    """An `Endpoint` to the changes of the files of an environment's sessions."""
 
     name = _NAME
 

@@ -56,10 +56,9 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(frame: bytes) -> Any:
-    """Read a value. It makes no objects but arrays of numbers, and none larger than the frame.
+    """Read a value, or raise ValueError.
 
-    Raises:
-        ValueError: The frame is not such a value.
+    Its only objects are arrays, none larger than the frame.
     """
 
     def read(found: dict[Any, Any]) -> Any:
@@ -120,12 +119,7 @@ def publish(world: WorldSpec, environment: str) -> "RobotEndpoint | None":
 
 
 class RobotEndpoint:
-    """An `Endpoint` to the worlds of an environment's sessions.
-
-    Args:
-        spaces: The spaces of actions and observations.
-        contract: Their description for a policy.
-    """
+    """An `Endpoint` to an environment's worlds, with their contract for a policy."""
 
     name = NAME
 
@@ -219,11 +213,7 @@ class RobotEndpoint:
             return in_hud_words(str(exc))
 
     def _actions(self, message: Mapping[str, Any]) -> list[Any]:
-        """Return the actions of a frame as JSON.
-
-        Raises:
-            ValueError: The frame has no actions.
-        """
+        """Return the actions of a frame as JSON; ValueError says that it has none."""
         given: Any = message.get("actions")
         space = self._spaces["action"]
         count = _count(space) or 1
@@ -246,8 +236,7 @@ class RobotEndpoint:
 class _RobotAccess:
     """One session's address. An `EndpointAccess`.
 
-    Attributes:
-        ended: The id of the session whose episode is over, which a look does not tell.
+    `ended` is the id of the session whose episode is over, which a look does not tell.
     """
 
     def __init__(
@@ -273,11 +262,7 @@ async def _step(session: Session, actions: list[Any]) -> Stepped:
 
 
 def _message(frame: bytes | str) -> dict[str, Any]:
-    """Read a peer's frame.
-
-    Raises:
-        ValueError: It is not an object.
-    """
+    """Read a peer's frame; ValueError says that it is not an object."""
     found: Any = None if isinstance(frame, str) else unpack(frame)
     if not isinstance(found, dict):
         raise ValueError("a frame is a MessagePack map")  # noqa: TRY004  # the value came from outside
@@ -285,7 +270,6 @@ def _message(frame: bytes | str) -> dict[str, Any]:
 
 
 def _contract(name: str, spaces: Mapping[str, Space], action_text: str) -> dict[str, Any]:
-    """Return the description for HUD's policies: the features, their parts and bounds."""
     action = spaces["action"]
     count = _count(action) or 1
     features: dict[str, Any] = {
@@ -358,11 +342,7 @@ def _count(space: Space) -> int | None:
 
 
 def _plain(row: "NDArray[Any]", space: Space) -> Any:
-    """Return one action as JSON, with whole numbers if the space has them.
-
-    Raises:
-        ValueError: A number is not whole, and the space needs whole ones.
-    """
+    """Return one action as JSON. ValueError says that the space needs whole numbers."""
     shape, dtype = _form(space) or ((), libraries.numpy.dtype("int64"))
     if dtype.kind == "f":
         return row.reshape(shape).tolist()

@@ -64,11 +64,7 @@ class Use(Protocol):
 
     @property
     def sandbox(self) -> Sandbox:
-        """The sandbox.
-
-        Raises:
-            HudMcpError: It must not be used any more.
-        """
+        """The sandbox; HudMcpError says that it must not be used any more."""
         ...
 
     def tell(self, text: str, **info: Any) -> None:
@@ -84,11 +80,7 @@ It raises a `HudMcpError` without a sandbox; the agent reads its text.
 
 
 class SftpUse:
-    """The uses of a sandbox by one sftp session: each from an operation to the next pause.
-
-    Args:
-        open_use: Opens the sandbox.
-    """
+    """The uses of a sandbox by one sftp session: each from an operation to the next pause."""
 
     def __init__(self, open_use: OpenUse) -> None:
         self._open_use = open_use
@@ -103,13 +95,9 @@ class SftpUse:
 
     @asynccontextmanager
     async def operation(self, words: str | None = None) -> AsyncGenerator[Sandbox]:
-        """Give the sandbox to one operation.
+        """Give the sandbox to one operation; SFTPFailure says why the session has none.
 
-        Args:
-            words: The change for the record; None if it changes nothing, or the record has it.
-
-        Raises:
-            SFTPFailure: The session has no sandbox; the text says why.
+        `words` is the change for the record; None if it changes nothing, or the record has it.
         """
         if self._pausing is not None:
             self._pausing.cancel()
@@ -168,8 +156,7 @@ class OpenFiles:
     def one_more(self) -> Generator[None]:
         """Count a file; it stays counted if the block opens it.
 
-        Raises:
-            SFTPFailure: Too many files are open.
+        SFTPFailure says that too many are.
         """
         if self._count >= _MOST_OPEN:
             raise asyncssh.SFTPFailure(f"{_MOST_OPEN} files are open; close some.")
@@ -188,12 +175,8 @@ class OpenFiles:
 class SandboxFiles(asyncssh.SFTPServer):
     """One sftp session. Every operation with a path runs in the sandbox.
 
-    Args:
-        channel: The session's channel.
-        drained: Waits until the client has read enough.
-        open_use: Opens the sandbox for an operation.
-        counted: Counts the open files of the key.
-        ended: Called with this session when it is over.
+    `drained` waits until the client has read enough, `counted` counts the open files of the key,
+    and `ended` is called with this session when it is over.
     """
 
     def __init__(

@@ -30,12 +30,7 @@ def publish(world: Workspace, _environment: str) -> "ShellEndpoint | None":
 
 
 class ShellEndpoint:
-    """An `Endpoint` to the sandboxes of an environment's sessions.
-
-    Args:
-        name: The capability's name.
-        isolation: Whether commands run in a sandbox.
-    """
+    """An `Endpoint` to the sandboxes of an environment's sessions."""
 
     def __init__(self, name: str, isolation: Isolation) -> None:
         self.name = name
@@ -43,11 +38,7 @@ class ShellEndpoint:
         self._server: SshServer | None = None
 
     def check(self) -> None:
-        """Check for asyncssh.
-
-        Raises:
-            NotInstalled: It is missing; the text says how to install it.
-        """
+        """Check for asyncssh; NotInstalled says how to install it."""
         if importlib.util.find_spec("asyncssh") is None:
             raise NotInstalled(
                 "The environment has a workspace, which the channel publishes as ssh/2, and that "

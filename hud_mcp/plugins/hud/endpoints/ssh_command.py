@@ -34,18 +34,10 @@ Size = tuple[int, int]
 
 
 class Channel(asyncssh.SSHServerProcess[bytes]):
-    """One channel of a connection.
+    """One channel of a connection, with its signals and its terminal's sizes in `asides`.
 
     asyncssh queues signals and sizes behind the input. They would never reach a command that does
     not read, or whose input has ended; so this class keeps them apart.
-
-    Args:
-        serve: Runs the command of the channel.
-        serve_files: Makes the sftp server of the channel.
-        has_room_for_files: Returns whether the channel may open sftp.
-
-    Attributes:
-        asides: Names of signals and sizes of the terminal, in order.
     """
 
     def __init__(
@@ -67,11 +59,7 @@ class Channel(asyncssh.SSHServerProcess[bytes]):
         return subsystem == "sftp" and self._has_room_for_files(self)
 
     async def drained(self) -> None:
-        """Wait until the client has read enough of the output.
-
-        Raises:
-            OSError, Error: The client is gone.
-        """
+        """Wait until the client has read enough of the output; OSError or Error if it is gone."""
         await self.drain(None)
 
     def signal_received(self, signal: str) -> None:
@@ -95,12 +83,7 @@ class Channel(asyncssh.SSHServerProcess[bytes]):
 
 
 class SshCommand:
-    """One command of one channel.
-
-    Args:
-        channel: The channel.
-        sandbox: The sandbox of the command.
-    """
+    """One command of one channel."""
 
     def __init__(self, channel: Channel, sandbox: Sandbox) -> None:
         self._channel = channel
@@ -122,8 +105,7 @@ class SshCommand:
     async def run(self) -> None:
         """Start the command, and carry its streams until it has ended.
 
-        Raises:
-            HudMcpError, OSError: It could not be started.
+        HudMcpError or OSError says that it could not be started.
         """
         command = self._channel.command
         line = ["/bin/bash"] if command is None else ["/bin/bash", "-c", command]

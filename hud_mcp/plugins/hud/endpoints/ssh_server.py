@@ -35,14 +35,9 @@ _MOST_CONNECTIONS = 16
 
 
 class SshAccess:
-    """One session's access. Made by `SshServer.admit`.
+    """One session's access: its connections, sftp sessions and open files.
 
-    Attributes:
-        capability: The address, the user and the keys for the agent.
-        open_use: Opens the sandbox for one use.
-        connections: The connections of its key.
-        sftp_sessions: The sftp sessions of all of them.
-        open_files: Counts the files that are open over sftp.
+    Made by `SshServer.admit`.
     """
 
     def __init__(
@@ -65,11 +60,7 @@ class SshAccess:
 
     @contextlib.contextmanager
     def one_more(self) -> Generator[None]:
-        """Count one command while it runs.
-
-        Raises:
-            LimitReached: Too many commands run at the same time.
-        """
+        """Count one command while it runs; LimitReached says that too many do."""
         if self._channels >= _MOST_CHANNELS:
             raise LimitReached(f"{_MOST_CHANNELS} commands run at once; wait for one to end.")
         self._channels += 1
@@ -102,11 +93,7 @@ class SshServer:
 
     @classmethod
     async def open(cls, host: str = LOOPBACK, port: int = 0) -> "SshServer":
-        """Listen at an address. Port 0 takes any free port.
-
-        Raises:
-            HudMcpError: The address is not available.
-        """
+        """Listen at an address, 0 for any free port; HudMcpError says that it is not available."""
         server = cls()
         server._host = shown_host(host)
         server._acceptor = await asyncssh.listen(
@@ -145,11 +132,8 @@ class SshServer:
     ) -> SshAccess:
         """Make a key that opens a sandbox.
 
-        Args:
-            name: The capability's name.
-            open_use: Called for each command, and while files are used over sftp.
-            cwd: The folder where commands start, by its name inside, if known.
-            isolation: The isolation of commands.
+        `open_use` is called for each command, and while files are used over sftp. `cwd` is the
+        folder where commands start, by its name inside, if known.
         """
         user = f"agent-{secrets.token_hex(8)}"
         key = _new_key()

@@ -1,8 +1,4 @@
-"""The live environment of HUD's SDK: `gym.make` makes one, and your own agent works in it.
-
-`environment` has it. `client` has the connections to its session: in this process (`local`), over
-MCP (`mcp_client`), or over the control channel.
-"""
+"""The live environment of HUD's SDK: `gym.make` makes one, and your own agent works in it."""
 
 from hud_mcp.plugins.hud.live.client import Client
 from hud_mcp.plugins.hud.live.environment import Environment, Observation, Step, TaskResult

@@ -49,10 +49,7 @@ class Client(ABC):
 class OperatedChannel(Client):
     """Sessions of a server of this package, over one control connection. Made by `open`.
 
-    If the connection drops, the next call makes it again.
-
-    Args:
-        place: The address of the server, with the operator's token.
+    `place` has the operator's token. If the connection drops, the next call makes it again.
     """
 
     def __init__(self, place: Place) -> None:
@@ -63,10 +60,7 @@ class OperatedChannel(Client):
 
     @classmethod
     async def open(cls, place: Place) -> "OperatedChannel | None":
-        """Connect.
-
-        Returns:
-            The connection; None if another kind of server answers, such as HUD's own.
+        """Connect; return None if another kind of server answers, such as HUD's own.
 
         Raises:
             OperatorRefused: A server of this package answers, and refuses the token.

@@ -28,18 +28,10 @@ StorePlace = Store | str | Path | None
 
 
 async def connect(wanted: Wanted, url: str | None, *, store: StorePlace) -> tuple[Client, Task]:
-    """Connect to the place where a task will start.
+    """Connect to a place for a task, and return the task with its environment's name there.
 
-    Args:
-        wanted: The task or the gym.
-        url: The address; None for this process.
-        store: The store of this process, or of a new server.
-
-    Returns:
-        The connection, and the task with the name that its environment has there.
-
-    Raises:
-        HudMcpError: No such environment exists, or nothing answers there.
+    `store` is the store of this process, or of a new server. HudMcpError says that no such
+    environment exists, or that nothing answers there.
     """
     if url is None:
         return await _here(wanted, store)
@@ -120,10 +112,9 @@ async def _over_channel(wanted: Wanted, url: str, store: StorePlace) -> tuple[Cl
 
 
 def _bridged(wanted: Wanted, environment: Environment, place: str) -> Task:
-    """Return a task of a HUD server; it can start only tasks of its templates.
+    """Return a task of a HUD server.
 
-    Raises:
-        InvalidTask: The task has a prompt instead of a template.
+    A task with a prompt raises InvalidTask: it has no template.
     """
     if wanted.task.prompt is not None:
         known = ", ".join(environment.templates) or "none"

@@ -259,14 +259,10 @@ class Environment:
         await self.give_up(None)
 
     async def give_up(self, reason: str | None, *, by_agent: bool = False) -> None:
-        """Close it, and record why it was not evaluated.
+        """Close it, and record the reason why it was not evaluated.
 
-        Args:
-            reason: Why, for the record.
-            by_agent: Whether the agent failed, so that this counts as its result.
-
-        Raises:
-            EnvironmentFailed: As for `close`.
+        `by_agent` says that the agent failed, so that this counts as its result. EnvironmentFailed
+        is as for `close`.
         """
         if self._closed:
             return
@@ -282,11 +278,7 @@ class Environment:
             await self.client.close()
 
     async def _setup(self, config: HudStyleConfigs | None = None) -> None:
-        """Run the task's setup, or other functions in its place; `make` has run it once.
-
-        Raises:
-            InvalidTask, ActionFailed, SessionEnded, EnvironmentFailed: As for `reset`.
-        """
+        """Run the task's setup, or other functions in its place; `make` has run it once."""
         calls = _rows(config)
         if calls is None and (self.task is None or not self.task.setup):
             return
@@ -317,11 +309,7 @@ def _action_row(action: Any) -> Json:
 
 
 def _rows(config: Any) -> list[Json] | None:
-    """Return functions in any of their forms as JSON; None for the task's own.
-
-    Raises:
-        InvalidTask: They have no form of a call.
-    """
+    """Return functions in any of their forms as JSON; None for the task's own."""
     if config is None:
         return None
     try:

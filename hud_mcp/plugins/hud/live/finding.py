@@ -24,12 +24,8 @@ __all__ = ["Wanted", "find_task", "load_environment", "read_wanted"]
 class Wanted:
     """The argument of `gym.make`, read.
 
-    Attributes:
-        task: The task; without a prompt and calls if only a gym was named.
-        is_task: Whether a task was given.
-        name: The name of the gym.
-        environment: The declaration, if it was given.
-        custom: The user's own gym, if it is one.
+    `task` has no prompt and no calls if only a gym was named (`is_task`). `environment` is a given
+    declaration, and `custom` the user's own gym.
     """
 
     task: Task
@@ -40,11 +36,7 @@ class Wanted:
 
 
 def read_wanted(given: Any) -> Wanted:
-    """Read the first argument of `gym.make`.
-
-    Raises:
-        InvalidTask: It is neither a task nor a gym.
-    """
+    """Read the first argument of `gym.make`; InvalidTask says that it is neither task nor gym."""
     if isinstance(given, Task):
         custom = given.gym if isinstance(given.gym, CustomGym) else None
         return Wanted(task=given, is_task=True, name=given.env, custom=custom)
@@ -69,14 +61,9 @@ def read_wanted(given: Any) -> Wanted:
 def find_task(
     source: str | Path | Environment, given: Task | Mapping[str, Any] | str | None
 ) -> tuple[Wanted, str | None]:
-    """Read the arguments of `connect`.
+    """Return the task or the gym of `connect`, and its address; None for this process.
 
-    Returns:
-        The task or the gym, and the address; None for this process.
-
-    Raises:
-        InvalidTask: The task does not exist.
-        SourceNotFound: The environment does not exist.
+    An unknown task raises InvalidTask, and an unknown environment SourceNotFound.
     """
     if isinstance(source, Environment):
         task = _found_task([source], given)

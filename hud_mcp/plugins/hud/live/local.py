@@ -38,12 +38,7 @@ _LINGER_S = 30.0
 class Registry:
     """The sessions of one event loop on one store, and their live pages.
 
-    Args:
-        store: The store of the sessions; it closes with the registry.
-
-    Attributes:
-        sessions: The registry of sessions.
-        closed: Whether it accepts no more users.
+    The store closes with the registry. A closed registry accepts no more users.
     """
 
     def __init__(self, store: Store) -> None:
@@ -138,13 +133,7 @@ async def _registry(place: Store | str | Path | None) -> Registry:
 
 
 class LocalClient(Client):
-    """Sessions of this process. Made by `open`.
-
-    Args:
-        registry: The registry of the sessions; `close` leaves it.
-        environment: The environment of the tasks.
-        on_close: Called by `close`.
-    """
+    """Sessions of this process. Made by `open`; `close` leaves their registry."""
 
     def __init__(
         self,
@@ -166,13 +155,7 @@ class LocalClient(Client):
         store: Store | str | Path | None = None,
         on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> "LocalClient":
-        """Join the sessions of this event loop.
-
-        Args:
-            environment: The environment of the tasks that will start.
-            store: The store of the sessions, its path or its URL; None for the default store.
-            on_close: Called when the client closes.
-        """
+        """Join the sessions of this event loop on a store; None is the default store."""
         return cls(await _registry(store), environment, on_close)
 
     async def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,13 +34,7 @@ Open = Callable[[], "AbstractAsyncContextManager[sdk.Client]"]
 
 
 class McpClient(Client):
-    """One connection to an MCP server, owned by one task. Made by `open`.
-
-    Args:
-        opening: Connects, and disconnects at the end.
-        token: The operator's token.
-        place: The server's name for errors.
-    """
+    """One connection to an MCP server, owned by one task. Made by `open`."""
 
     def __init__(self, opening: Open, *, token: str | None, place: str) -> None:
         self._opening = opening
@@ -53,12 +47,9 @@ class McpClient(Client):
 
     @classmethod
     async def open(cls, opening: Open, *, token: str | None, place: str) -> "McpClient":
-        """Connect.
+        """Connect. If this call is cancelled, no connection and no server stays.
 
-        Raises:
-            EnvironmentFailed: Nothing answers there.
-
-        If this call is cancelled, no connection and no server stays.
+        EnvironmentFailed says that nothing answers there.
         """
         made = cls(opening, token=token, place=place)
         try:
@@ -69,11 +60,7 @@ class McpClient(Client):
         return made
 
     async def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Perform an operation on the server.
-
-        Raises:
-            OperatorRefused: The server refuses the token.
-        """
+        """Perform an operation; OperatorRefused says that the server refuses the token."""
         if self._task.done():
             raise SessionEnded("The connection to the server is closed. Call gym.make again.")
         meta: dict[str, Any] = {} if self._token is None else {CREDENTIAL: self._token}
@@ -139,13 +126,7 @@ class McpClient(Client):
 
 
 def over_stdio(source: str, *, token: str, store: str | None) -> Open:
-    """Return an opener that starts a server.
-
-    Args:
-        source: The environment, as `hud-mcp serve` takes it.
-        token: The operator's token, which only this child knows.
-        store: The store of the server; None for the default store.
-    """
+    """Return an opener that starts a server; only this child knows the operator's token."""
 
     @asynccontextmanager
     async def connect() -> "AsyncGenerator[sdk.Client]":

@@ -106,11 +106,8 @@ _START = (
 class Launched:
     """A template's process that was started. Its owner closes it.
 
-    Attributes:
-        control: The frames in both directions.
-        output: The prints of the process.
-        life: Has the exit status after the end. Closing it kills the process and everything that
-            the process started.
+    `life` has the exit status after the end. Closing it kills the process and everything that the
+    process started.
     """
 
     def __init__(self) -> None:
@@ -136,11 +133,7 @@ class Launched:
 
 
 class Launcher:
-    """Starts templates' processes. A `SharedService`; made by `of`.
-
-    Args:
-        preload: The modules that all of them need.
-    """
+    """Starts templates' processes, which all need the modules of `preload`. Made by `of`."""
 
     def __init__(self, preload: Sequence[str]) -> None:
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -166,14 +159,9 @@ class Launcher:
         return found
 
     def launch(self, plan: Mapping[str, Any], namespaces: Sequence[int]) -> Launched:
-        """Start a process.
+        """Start a process for a plan, in namespaces whose descriptors the caller keeps.
 
-        Args:
-            plan: Its work as JSON.
-            namespaces: Descriptors of the namespaces to enter; the caller keeps them.
-
-        Raises:
-            EnvironmentFailed: It cannot be started.
+        EnvironmentFailed says that it cannot be started.
         """
         plan_fd = os.memfd_create("hud-mcp")
         launched = Launched()

@@ -34,10 +34,7 @@ _SYS_ADMIN = 1 << 21
 def enter(namespaces: Sequence[int]) -> None:
     """Enter namespaces, and prepare namespaces of mounts and of processes for the next fork.
 
-    The name of the working folder does not change.
-
-    Raises:
-        OSError: They cannot be entered.
+    The name of the working folder does not change. OSError says that they cannot be entered.
     """
     here = Path.cwd()
     for fd in namespaces:
@@ -54,9 +51,7 @@ def adopt_orphans() -> None:
 def watch(pid: int, life: socket.socket) -> None:
     """Wait until a child ends, or the other end of `life` closes; then kill all descendants.
 
-    Args:
-        pid: The child; its end is reported as JSON: `{"code": 1}`.
-        life: The socket to the server.
+    The child's end is reported on `life` as JSON: `{"code": 1}`.
     """
     wake, wake_end = os.pipe()
     for end in (wake, wake_end):
@@ -99,20 +94,12 @@ class Mounts:
             self._mount(b"proc", "/proc", b"proc", _NOSUID | _NODEV | _NOEXEC)
 
     def show(self, folder: Path, at: Path) -> None:
-        """Show a folder at another path too.
-
-        Raises:
-            OSError: The kernel refuses.
-        """
+        """Show a folder at another path too; OSError says that the kernel refuses."""
         at.mkdir(parents=True, exist_ok=True)
         self._mount(os.fsencode(folder), str(at), None, _BIND)
 
     def follow_no_links(self, places: Sequence[Path]) -> bool:
-        """Refuse, in this process alone, to follow links in some folders.
-
-        Returns:
-            Whether the kernel can: Linux 5.10 or newer.
-        """
+        """Refuse links in some folders, in this process alone; False before Linux 5.10."""
         flags = _REMOUNT | _BIND | _NOSUID | _NODEV | _NOSYMFOLLOW
         try:
             for place in places:

@@ -40,15 +40,7 @@ _CHUNK_BYTES = 256 * 1024
 
 
 class TemplateProcess(AsyncGenerator[Any, Any]):
-    """One template in its process. Nothing runs before its first step.
-
-    Args:
-        template: The template.
-        source: Its environment's file.
-        args: Its arguments as JSON.
-        context: Its session's context.
-        place: The place of the process.
-    """
+    """One template in its process. Nothing runs before its first step."""
 
     def __init__(
         self,

@@ -1,8 +1,7 @@
 """The program of a template's process: it loads the author's file, and runs one template.
 
-The server decides the times: it sends the answer, the end or the cancellation. It receives the
-prompt, the grade and errors. The task that owns the generator owns nothing else, as in the server's
-process.
+The server decides the times: it sends the answer, the end or the cancellation. The task that owns
+the generator owns nothing else, as in the server's process.
 """
 
 import asyncio
@@ -49,15 +48,9 @@ logger = logging.getLogger(__name__)
 
 
 def run(plan: Mapping[str, Any], control: socket.socket, mounts: Mounts | None) -> int:
-    """Run a template to its end.
+    """Run a template to its end, and return the process's exit code.
 
-    Args:
-        plan: The work.
-        control: The socket to the server.
-        mounts: The allowed changes of the view; None for none.
-
-    Returns:
-        The process's exit code.
+    `mounts` has the allowed changes of the view; None allows none.
     """
     wire.note_inside()
     _show_lines()
@@ -88,14 +81,7 @@ def _failure(exc: BaseException, where: str, broken: BrokenByAgent | None = None
 
 
 class _Runner:
-    """Runs one template.
-
-    Args:
-        plan: The work.
-        template: The template, as this process has loaded it.
-        root: The folder, by its name in this process's file.
-        mounts: The allowed changes of the view.
-    """
+    """Runs one template, with the folder `root` by its name in this process's file."""
 
     def __init__(
         self, plan: Mapping[str, Any], template: Template, root: Path, mounts: Mounts | None
@@ -235,9 +221,7 @@ class _Runner:
     ) -> bool:
         """Let the template go on, report its next yield, and return whether it yielded.
 
-        Args:
-            resume: Lets it go on.
-            must_end: Whether the template must end instead of yielding a grade.
+        If `must_end` is set, the template must end instead of yielding a grade.
         """
         try:
             value = await resume()
@@ -299,9 +283,8 @@ class _Runner:
 def _load(plan: Mapping[str, Any], mounts: Mounts | None) -> tuple[Template, Path, Path | None]:
     """Load the author's file, and show the folder at the path that it names.
 
-    Returns:
-        The template, the folder, and the temporary folder that the file made for it, if it makes a
-        new one each time it is loaded.
+    It returns the template, the folder, and the temporary folder that the file made for it, if it
+    makes a new one each time it is loaded.
 
     Raises:
         EnvironmentFailed: The file lacks the environment, or its folder cannot be shown.

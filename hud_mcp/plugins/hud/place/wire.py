@@ -40,11 +40,7 @@ _MOST_BYTES = 256 * 1024 * 1024
 
 
 def pack(frame: Mapping[str, Any]) -> bytes:
-    """Return a frame's bytes; values without a JSON form become text.
-
-    Raises:
-        ValueError: It is too long.
-    """
+    """Return a frame's bytes; values without a JSON form become text. Too many are ValueError."""
     body = to_json(frame, fallback=str, inf_nan_mode="constants")
     if len(body) > _MOST_BYTES:
         raise ValueError(f"a template's process says at most {_MOST_BYTES} bytes at once")
@@ -95,11 +91,7 @@ _MOST_READ_BYTES = 64 * 1024 * 1024
 
 
 class OpenedFiles:
-    """The files of a folder that this process opens from now on, in any way of Python.
-
-    Args:
-        places: The folder's names.
-    """
+    """The files of a folder that this process opens from now on, in any way of Python."""
 
     def __init__(self, places: Sequence[Path]) -> None:
         self._places = tuple(f"{place}/" for place in places)
@@ -121,11 +113,7 @@ class OpenedFiles:
         return found
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Note a file that is about to be opened.
-
-        Raises:
-            OSError: It is a pipe in the folder.
-        """
+        """Note a file that is about to be opened; a pipe in the folder raises OSError."""
         if event != "open" or not isinstance(arguments[0], str | bytes | os.PathLike):
             return
         path = os.path.abspath(os.fsdecode(cast("str", arguments[0])))  # noqa: PTH100  # no link is followed

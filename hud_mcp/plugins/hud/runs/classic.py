@@ -146,17 +146,7 @@ def _level(shown: bool) -> int:  # noqa: FBT001  # one flag, and its level
 
 @dataclass(frozen=True)
 class _Playing:
-    """The options that all runs of one job share.
-
-    Attributes:
-        make_agent: Makes the agent of one run.
-        max_steps: The number of steps after which a task is evaluated.
-        url: The place of the environments, as for `gym.make`.
-        creating: Entered while an environment starts.
-        predicting: Entered during a prediction.
-        end_level: The log level of each end.
-        step_level: The log level of each step.
-    """
+    """The options that all runs of one job share, as for `run_job`."""
 
     job: Job
     make_agent: Callable[[], ClassicAgent]
@@ -173,13 +163,7 @@ class _AgentFailed(Exception):
 
 
 class ClassicTry:
-    """One try of a run, in a live environment of this run alone.
-
-    Args:
-        planned: The run.
-        playing: The options of its job.
-        store: The store of its record.
-    """
+    """One try of a run, in a live environment of this run alone."""
 
     server_lost: str | None = None
 
@@ -222,11 +206,7 @@ class ClassicTry:
         return None if env is None or env.outcome is None else self._done()
 
     async def give_up(self, reason: str) -> bool:
-        """Record the run as lost if it has begun and has no end here.
-
-        Returns:
-            Whether this call recorded the end.
-        """
+        """Record a begun run without an end here as lost; return whether this call did so."""
         env = self._env
         if env is None or env.outcome is not None or self._playing.url is not None:
             return False

@@ -1,7 +1,6 @@
 """The places where `Taskset.run` runs tasks: this process, a process of ours, or a server.
 
-Each place has the environment on the control channel. An agent reaches its capabilities in the same
-way everywhere.
+Each has the environment on the control channel, so that an agent reaches capabilities everywhere.
 """
 
 import secrets
@@ -43,13 +42,9 @@ class Placement(Protocol):
         ...
 
     def serve(self, tasks: Taskset, job: Job) -> AbstractAsyncContextManager[Mapping[str, Place]]:
-        """Have the environments of the tasks on the channel while the block runs.
+        """Yield the address of each environment on the channel, by its name, during the block.
 
-        Returns:
-            The address of each environment, by its name.
-
-        Raises:
-            HudMcpError: An environment is missing, or a task does not fit it. Nothing ran.
+        HudMcpError says that an environment is missing, or a task does not fit it. Nothing ran.
         """
         ...
 

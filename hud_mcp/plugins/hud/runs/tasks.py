@@ -57,18 +57,10 @@ _ENDS: Mapping[str, OutcomeClass] = {
 
 
 class ChannelTry:
-    """One run from its start to its grade.
+    """One run from its start to its grade; `run` is the agent's argument, and the result.
 
-    Args:
-        run: The agent's argument, and the result.
-        planned: The run of the plan.
-        contention: The time that the machine takes, which is added to the agent's bound.
-        agent: The agent.
-        place: The address of its environment.
-        job: Its job.
-        store: The store of the job.
-        knows_rows: Whether the place can start every row by its id.
-        bound_s: Seconds after which the run is cancelled.
+    `contention` is the time that the machine takes, which is added to the agent's bound. `bound_s`
+    are the seconds after which the run is cancelled.
     """
 
     server_lost: str | None = None
@@ -116,13 +108,9 @@ class ChannelTry:
         return None if receipt is None else self._done(receipt)
 
     async def give_up(self, reason: str) -> bool:
-        """Record the run as lost if it has begun and has no end.
+        """Record a begun run without an end as lost; return whether this call did so.
 
-        Returns:
-            Whether this call recorded the end.
-
-        Raises:
-            HudMcpError: The end cannot be recorded, or a living server runs the session.
+        HudMcpError says that this cannot be recorded, or that a living server runs the session.
         """
         receipt = await self._find_receipt()
         if receipt is not None or self._run.trajectory is None:

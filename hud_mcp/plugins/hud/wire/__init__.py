@@ -1,9 +1,4 @@
-"""The HUD control channel: newline-delimited JSON-RPC over TCP, and streams through it.
-
-`server` serves an environment on it. `peer` cuts the bytes of a connection into `frames`,
-`connection` answers one peer, and `hud_sessions` has the tasks that peers hold. `client` is the
-other side, and `streams` carries bytes to a capability.
-"""
+"""The HUD control channel: newline-delimited JSON-RPC over TCP, and streams through it."""
 
 from typing import TYPE_CHECKING
 

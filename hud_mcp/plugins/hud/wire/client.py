@@ -105,12 +105,9 @@ class ChannelClient:
         take_over: bool = False,
         reply_s: float = REPLY_S,
     ) -> None:
-        """Open a session, or resume the one with an id.
+        """Open a session, or resume the one with an id; it fails as `connect` does.
 
         A graded session of our servers is not resumed; `grade` returns its stored grade.
-
-        Raises:
-            ChannelFailed, ChannelRefused: As for `connect`.
         """
         params: dict[str, Any] = {}
         if session_id is not None:
@@ -166,8 +163,7 @@ class ChannelClient:
     async def list_tasks(self) -> list[dict[str, Any]]:
         """Return the startable tasks, each with `id`, `description` and the schema of its `args`.
 
-        Raises:
-            ChannelFailed, ChannelRefused: The server did not list them.
+        ChannelFailed or ChannelRefused says that the server did not list them.
         """
         result = await self._call("tasks.list", {}, REPLY_S)
         tasks = result.get("tasks")
@@ -220,11 +216,7 @@ class ChannelClient:
             result_of("tasks.cancel", await self._reply(request_id, REPLY_S))
 
     async def bye(self) -> None:
-        """End the session and its task.
-
-        Raises:
-            ChannelFailed: The connection is gone.
-        """
+        """End the session and its task; ChannelFailed says that the connection is gone."""
         await self._call("bye", {}, REPLY_S)
 
     @property
@@ -252,14 +244,7 @@ class ChannelClient:
 
     @asynccontextmanager
     async def forward(self, capability: str) -> AsyncGenerator[tuple[str, int]]:
-        """Listen on a loopback port, and carry each connection to a capability.
-
-        Args:
-            capability: Its name in `bindings`.
-
-        Yields:
-            The host and the port to connect to.
-        """
+        """Yield a loopback address, and carry its connections to a capability of `bindings`."""
         carried: set[asyncio.Task[None]] = set()
 
         async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -90,11 +90,7 @@ class Service:
         }
 
     def check_token(self, params: Mapping[str, Any]) -> None:
-        """Check the token of a request.
-
-        Raises:
-            RpcError: The token is missing or wrong.
-        """
+        """Check the token of a request; RpcError says that it is missing or wrong."""
         given = params.get("token")
         if self.token is None:
             return
@@ -120,12 +116,7 @@ _METHODS: Mapping[str, str] = {
 
 
 class Connection:
-    """One client's conversation. The end of its frames stops no task that it has started.
-
-    Args:
-        service: The state that all connections share.
-        peer: The source of its frames, and the target of its replies.
-    """
+    """One client's conversation. The end of its frames stops no task that it has started."""
 
     __slots__ = (
         "_call", "_call_method", "_can_interrupt", "_has_left", "_hud", "_interrupted_by",
@@ -383,13 +374,10 @@ class Connection:
 
 
 class Guest:
-    """The conversation of an agent with the session that its runner holds.
+    """The conversation of an agent with the session that its runner holds, by the session's digest.
 
     The agent has the token of one session. It learns the session's bindings, and opens streams to
     them. Its runner starts the task and submits the answer; for the agent, no other method exists.
-
-    Args:
-        session: The digest of its session's id.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
 """One JSON object a line, both ways: reading within bounds, and writing.
 
 A frame that is too long is not stored. Its bytes are counted and dropped until its end, so that
-its sender can read the error before the connection closes. The incomplete frames of all peers
-share one budget.
+its sender can read the error. The incomplete frames of all peers share one budget.
 """
 
 import asyncio
@@ -45,12 +44,7 @@ INVALID = -32600
 
 
 class BadFrame(Exception):
-    """A line is not a frame.
-
-    Attributes:
-        code: JSON-RPC's code of the error.
-        fatal: Whether nothing after it can be read.
-    """
+    """A line is not a frame. After a `fatal` one, nothing can be read."""
 
     def __init__(self, code: int, text: str, *, fatal: bool = False) -> None:
         super().__init__(text)
@@ -73,12 +67,7 @@ class Budget:
 
 
 class Frames:
-    """The frames in the bytes that one peer sends, without I/O.
-
-    Args:
-        limit: The longest frame in bytes.
-        budget: The budget that all peers share.
-    """
+    """The frames in the bytes that one peer sends, without I/O."""
 
     __slots__ = ("_budget", "_limit", "_lines", "_taken")
 
@@ -109,8 +98,7 @@ class Frames:
     def take(self) -> dict[str, Any] | None:
         """Remove and return the next frame; None until one is complete.
 
-        Raises:
-            BadFrame: The line is not a JSON object, or is too long, or the budget is used up.
+        BadFrame says that a line is not a JSON object, is too long, or the budget is used up.
         """
         line = self._lines.take()
         if not self._fit_budget():
@@ -127,11 +115,7 @@ class Frames:
         return None if line is None else _decode(line)
 
     def take_last(self) -> dict[str, Any] | None:
-        """Remove and return a frame that lacks its newline at the end of the stream, or None.
-
-        Raises:
-            BadFrame: The line is not a JSON object.
-        """
+        """Remove and return a frame that lacks its newline at the end of the stream, or None."""
         return _decode(self.rest()) if self.has_begun else None
 
     def rest(self) -> bytes:
@@ -154,11 +138,7 @@ class Frames:
 class FrameReader:
     """A reader of frames from a stream.
 
-    Args:
-        reader: The stream.
-        limit: The longest frame in bytes.
-        within_s: Seconds from a frame's first byte to its newline.
-        budget: The budget that readers share; a new one by default.
+    `within_s` bounds a frame from its first byte to its end.
     """
 
     def __init__(
@@ -184,9 +164,6 @@ class FrameReader:
 
     async def read(self, *, first_s: float | None = None) -> dict[str, Any] | None:
         """Return the next frame; None at the end of the stream.
-
-        Args:
-            first_s: Seconds to wait for its first byte, without blank lines; None for no bound.
 
         Raises:
             BadFrame: The line is not a JSON object, or is too long. If the error is not fatal, the

@@ -42,17 +42,13 @@ class Speaker(Protocol):
 
 
 class HudSession:
-    """One HUD session.
+    """One HUD session, which holds one task after the other.
 
     Args:
         session_id: Its id.
         count: The number of task ids that it has used.
         task: Its current task, if an earlier process on the store began it: the id of the task's
             session while the task goes on, else the receipt.
-
-    Attributes:
-        id: Its id.
-        starting: Held while a task is started.
     """
 
     def __init__(
@@ -186,12 +182,7 @@ def task_session_id(session_id: str, number: int) -> str:
 
 
 async def waiting_records(store: Store, environment: str) -> list[str]:
-    """Return the record ids of parked tasks that earlier processes began.
-
-    Args:
-        store: The store of the records.
-        environment: The name of the tasks' environment.
-    """
+    """Return the record ids of an environment's parked tasks that earlier processes began."""
     if not store.exists:
         return []
     found = await store.waiting_sessions([environment])
@@ -199,12 +190,7 @@ async def waiting_records(store: Store, environment: str) -> list[str]:
 
 
 async def find_stored(store: Store, session_id: str) -> HudSession | None:
-    """Return a HUD session of an earlier process, or None.
-
-    Args:
-        store: The store of its tasks.
-        session_id: The id that `hello` returned.
-    """
+    """Return a HUD session of an earlier process by the id that `hello` returned, or None."""
     if not store.exists:
         return None
     count, number = 0, 0

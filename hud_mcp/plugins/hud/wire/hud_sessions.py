@@ -49,8 +49,7 @@ _SWEEP_S = 10.0
 class NoHudSession(HudMcpError):
     """No such session exists, or it cannot be taken; the text is what HUD's clients know.
 
-    Attributes:
-        receipt: The receipt of the named session if it has ended.
+    `receipt` is that of the named session if it has ended.
     """
 
     def __init__(self, text: str, receipt: Receipt | None = None) -> None:
@@ -61,14 +60,8 @@ class NoHudSession(HudMcpError):
 class HudSessions:
     """All HUD sessions of one channel.
 
-    Args:
-        sessions: The registry.
-        environment: The environment of the channel.
-        takes_parked: Whether a peer without a session id may take over the only parked session.
-        endpoints: The channel's endpoints, which lose each session that this process forgets.
-
-    Attributes:
-        listed: Returns the startable tasks, as `Startable.listed` does.
+    `takes_parked` lets a peer without a session id take over the only parked session. `endpoints`
+    lose each session that this process forgets.
     """
 
     def __init__(
@@ -157,10 +150,7 @@ class HudSessions:
     ) -> HudSession:
         """Let a connection speak for a session that has no speaker.
 
-        Args:
-            session_id: The id that `hello` returned.
-            speaker: The connection.
-            take_over: Whether to take it from a connection that may be dead.
+        `take_over` takes it from a connection that may be dead.
 
         Raises:
             NoHudSession: The id is unknown, or has a live connection. Or the last task has ended;
@@ -253,9 +243,7 @@ class HudSessions:
     async def cancel(self, hud: HudSession, said: Mapping[str, Any]) -> None:
         """End the task that a session holds, whatever its phase. Without a task, nothing happens.
 
-        Args:
-            hud: The session.
-            said: The parameters of the call; see `read_cancellation`.
+        `said` are the parameters of the call; see `read_cancellation`.
         """
         reason, cause = await read_cancellation(
             said,
@@ -296,12 +284,7 @@ class HudSessions:
     async def _take_parked(self, hud: HudSession, answer: str | None = None) -> bool:
         """Let a session hold the task of the only parked one, and return whether there was one.
 
-        Args:
-            hud: The session.
-            answer: If given, an undelivered grade for this answer counts too.
-
-        Raises:
-            NoHudSession: More than one session is parked.
+        An undelivered grade for `answer` counts too. More than one parked session is NoHudSession.
         """
         # Two peers may ask for the only parked session at the same time; one gets it.
         async with self._taking:
@@ -343,11 +326,7 @@ class HudSessions:
 
 
 async def _written_receipt(hud: HudSession) -> Receipt | None:
-    """Return the receipt of a session's last task; None if the task goes on.
-
-    Raises:
-        StoreFailed: The end cannot be recorded.
-    """
+    """Return the receipt of a session's last task; None if the task goes on."""
     if hud.goes_on:
         return None
     if hud.session is not None:
@@ -368,12 +347,7 @@ def _cancelled(reason: str | None = None, cause: Cause = Cause.AGENT) -> Session
 
 
 def _same_answer(receipt: Receipt | None, answer: str) -> Receipt:
-    """Return the receipt again for the same answer.
-
-    Raises:
-        SessionEnded: The answer differs, or the task has no grade.
-        NoHudSession: No receipt exists.
-    """
+    """Return the receipt again for the same answer; another answer raises SessionEnded."""
     if receipt is None:
         raise NoHudSession("no task in progress")
     if receipt.outcome is Outcome.GRADED and receipt.answer_digest in (None, digest(answer)):
@@ -382,12 +356,7 @@ def _same_answer(receipt: Receipt | None, answer: str) -> Receipt:
 
 
 class Startable:
-    """The tasks that the peers of a channel may start: templates, and rows with prompts.
-
-    Args:
-        sessions: The registry, which has the listed rows.
-        environment: The environment of the channel.
-    """
+    """The tasks that the peers of a channel may start: templates, and rows with prompts."""
 
     def __init__(self, sessions: Sessions, environment: Environment) -> None:
         self._sessions = sessions
@@ -407,14 +376,9 @@ class Startable:
         return [*self._environment.manifest()["templates"], *rows]
 
     def mint(self, task_id: str, args: Mapping[str, Any]) -> Task:
-        """Return the task that a peer names.
+        """Return the task of a template's or a listed row's id; a row has its own arguments.
 
-        Args:
-            task_id: The id of a template or of a listed row.
-            args: The template's arguments; a row has its own.
-
-        Raises:
-            InvalidTask: The task is unknown, or the arguments do not fit.
+        InvalidTask says that the task is unknown, or that the arguments do not fit.
         """
         name, tasks = self._environment.name, self._sessions.tasks
         if task_id in self._environment.templates:

@@ -43,10 +43,7 @@ class Conversation(Protocol):
         ...
 
     def receive(self, frame: dict[str, Any]) -> bool:
-        """Answer a frame, and return whether the next one may follow at once.
-
-        If not, `Peer.go_on` asks for it.
-        """
+        """Answer a frame; if it returns False, `Peer.go_on` asks for the next one."""
         ...
 
     def attend(self) -> None:
@@ -95,10 +92,9 @@ class PeerBounds:
 class Peer(asyncio.Protocol):
     """One connection.
 
-    Args:
-        bounds: The bounds of all connections.
-        begin: Called with the first frame. It returns the receiver of this frame and all others, or
-            None if it took the connection over by `take_over`.
+    `begin` gets the first frame, and returns the receiver of this and all others.
+
+    It returns None if it took the connection over by `take_over`.
     """
 
     __slots__ = (

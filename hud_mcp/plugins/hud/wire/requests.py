@@ -46,11 +46,7 @@ class RpcError(Exception):
 
 
 def read_request(frame: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return a request's method and parameters.
-
-    Raises:
-        RpcError: One of them is missing or of the wrong kind.
-    """
+    """Return a request's method and parameters; RpcError says that one is missing or wrong."""
     method, params = frame.get("method"), frame.get("params")
     if not isinstance(method, str):
         raise RpcError(INVALID_REQUEST, "a request has a `method`, a string")
@@ -100,11 +96,7 @@ def known_of(receipt: Receipt | None) -> dict[str, Any]:
 
 
 def graded(receipt: Receipt) -> dict[str, Any]:
-    """Return a receipt as the wire has it; `score` is HUD's word for the reward.
-
-    Raises:
-        RpcError: The task ended without a grade.
-    """
+    """Return a receipt as the wire has it; `score` is the reward. Without one, raise RpcError."""
     if receipt.outcome is not Outcome.GRADED or receipt.reward is None:
         how = " ".join(part for part in (receipt.outcome.value, receipt.said_cause) if part)
         raise RpcError(FAILED, f"the task ended without a grade: {how}")
@@ -136,8 +128,7 @@ class WrongGreeting(Exception):
 def check_greeting(params: Mapping[str, Any]) -> str | None:
     """Check a `hello`, and return the first field that this server cannot enforce, or None.
 
-    Raises:
-        WrongGreeting: A field has another form; the text names it.
+    WrongGreeting names a field that has another form.
     """
     wanted = params.get("session_id")
     if wanted is not None and not isinstance(wanted, str):

@@ -34,10 +34,6 @@ class BoundChannel:
     """A channel that listens, with the methods of an `asyncio.Server`. Made by `bind`.
 
     After it closes, the next server on the store can resume its tasks, as after `Channel.close`.
-
-    Args:
-        server: The listening server.
-        close_channel: Ends the channel and everything that belongs to it.
     """
 
     def __init__(

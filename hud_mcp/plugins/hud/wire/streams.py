@@ -33,11 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Place:
-    """The address of a channel.
-
-    Attributes:
-        token: The token that it asks for, or None.
-    """
+    """The address of a channel, with the token that it asks for, or None."""
 
     host: str
     port: int
@@ -48,11 +44,7 @@ class Place:
 
 
 def read_place(url: str) -> Place:
-    """Read `tcp://[token@]host:port`.
-
-    Raises:
-        ChannelFailed: The text is something else. The error does not repeat a token.
-    """
+    """Read `tcp://[token@]host:port`; ChannelFailed for others does not repeat a token."""
     shown = url.rpartition("@")[2]
     parts = urlsplit(url)
     port = None
@@ -104,13 +96,9 @@ REPLY_S = 30.0
 async def open_stream(
     place: Place, capability: str
 ) -> tuple[tuple[asyncio.StreamReader, asyncio.StreamWriter], bytes]:
-    """Open a stream to a capability through a channel's port.
+    """Open a stream to a capability, and return it with its bytes that came with the reply.
 
-    Returns:
-        The stream, and its bytes that came with the reply.
-
-    Raises:
-        ChannelFailed, ChannelRefused: The stream was not opened.
+    ChannelFailed or ChannelRefused says that it was not opened.
     """
     reader, writer = await connect_to(place, CONNECT_S)
     params = {"capability": capability}
@@ -135,11 +123,7 @@ async def open_stream(
 async def connect_to(
     place: Place, within_s: float
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to a channel's port.
-
-    Raises:
-        ChannelFailed: Nothing answers within `within_s`.
-    """
+    """Connect to a channel's port; ChannelFailed says that nothing answers within `within_s`."""
     try:
         async with asyncio.timeout(within_s):
             return await asyncio.open_connection(place.host, place.port)
@@ -153,12 +137,7 @@ async def connect_to(
 
 
 def result_of(method: str, frame: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result in a reply.
-
-    Raises:
-        ChannelRefused: The reply is an error.
-        ChannelFailed: The reply has neither a result nor an error.
-    """
+    """Return a reply's result; raise ChannelRefused for an error, ChannelFailed for neither."""
     error, result = frame.get("error"), frame.get("result")
     if isinstance(error, dict):
         given = cast("dict[str, Any]", error)
@@ -185,11 +164,7 @@ class TunnelRefused(Exception):
 
 
 async def dial(capability: Capability) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to a capability.
-
-    Raises:
-        TunnelRefused: Nothing answers there.
-    """
+    """Connect to a capability; TunnelRefused says that nothing answers there."""
     parts = urlsplit(capability.url)
     port = parts.port or _PORTS.get(parts.scheme)
     if parts.hostname is None or port is None:
@@ -211,12 +186,7 @@ async def splice(
 
     The end of one direction is passed on; the other direction goes on. If a side stops reading,
     only the other side of this pair waits. The readers and writers are of no use afterwards: the
-    bytes go from transport to transport, without a task that wakes for them.
-
-    Args:
-        near: The peer of the channel.
-        far: The capability.
-        rest: Bytes that the peer has sent already.
+    bytes go from transport to transport. `rest` are bytes that the near peer has sent already.
     """
     over = asyncio.get_running_loop().create_future()
     sides = _Side(near[1].transport, over), _Side(far[1].transport, over)
@@ -235,15 +205,7 @@ async def splice(
 
 
 class _Side(asyncio.Protocol):
-    """One end of a tunnel.
-
-    Args:
-        transport: Its connection.
-        over: Resolved when nothing is carried any more.
-
-    Attributes:
-        has_ended: Whether nothing more arrives here.
-    """
+    """One end of a tunnel. `over` is resolved when nothing is carried any more."""
 
     def __init__(self, transport: asyncio.WriteTransport, over: "asyncio.Future[None]") -> None:
         self.transport = transport

@@ -40,14 +40,9 @@ class InPlace:
 
     @classmethod
     async def take(cls, root: Path, *, most_bytes: int) -> "InPlace":
-        """Wait until no other session has the folder, and pack its state.
+        """Wait until no other session has the folder, and pack its state of at most `most_bytes`.
 
-        Args:
-            root: The folder.
-            most_bytes: The largest state that is packed.
-
-        Raises:
-            EnvironmentFailed: Another session has it for long, or its state cannot be packed.
+        EnvironmentFailed says that another session has it for long, or that packing failed.
         """
         state = await anyio.to_thread.run_sync(_state_folder, root)
         lock = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -151,11 +146,7 @@ def _state_folder(root: Path) -> Path:
 
 
 async def _wait_for(lock: int, root: Path) -> None:
-    """Wait for the lock.
-
-    Raises:
-        EnvironmentFailed: Another session has it for long.
-    """
+    """Wait for the lock; EnvironmentFailed says that another session has it for long."""
     with anyio.move_on_after(_WAIT_S) as bound:
         while not _locked(lock):  # noqa: ASYNC110  # another process may have it
             await anyio.sleep(_POLL_S)

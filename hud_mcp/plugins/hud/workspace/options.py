@@ -162,14 +162,9 @@ _READ = frozenset(
 
 
 def read_options(given: Mapping[str, Any], known: Collection[str]) -> WorkspaceOptions:
-    """Read HUD's options.
+    """Read HUD's options of `env.workspace`; `known` are those of a shell, for the error.
 
-    Args:
-        given: The options of `env.workspace` beside those of a shell.
-        known: The names of a shell's options, for the error.
-
-    Raises:
-        InvalidEnvironment: An option is unknown, or not supported; the text names an alternative.
+    InvalidEnvironment says that one is unknown or not supported, and names an alternative.
     """
     for name in given:
         if name not in _READ:

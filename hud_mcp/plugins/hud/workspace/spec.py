@@ -147,13 +147,11 @@ class Workspace(Shell):
             self._root = root
 
     async def open(self, opening: Opening) -> "WorkspaceWorld":
-        """Open a session's shell.
+        """Open a session's shell. If this fails or is cancelled, nothing of the session stays open.
 
         Raises:
             EnvironmentFailed: As for `Shell`; also if the machine has no namespaces and another
                 session works in the root.
-
-        If this call fails or is cancelled, nothing of this session stays open.
         """
         root = self.root
         apart = opening.template is not None and self.runs_apart(opening.template)
@@ -201,11 +199,7 @@ class Workspace(Shell):
     # Without namespaces.
 
     async def _works_in_place(self, opening: Opening) -> bool:
-        """Whether sessions work in the root itself, one after the other.
-
-        Raises:
-            EnvironmentFailed: They would, and the author forbids it.
-        """
+        """Whether sessions work in the root itself; EnvironmentFailed if the author forbids it."""
         if self.options.isolation == "none":
             return True
         why = await anyio.to_thread.run_sync(_why_no_bubblewrap)
@@ -280,9 +274,8 @@ def add_workspace(
 class WorkspaceWorld(ShellWorld):
     """One session's workspace. Made by `Workspace.open`.
 
-    Attributes:
-        place: The place of its template's process; None for the server's process.
-        tracker: Follows the changes of its files; None if they are not tracked.
+    `place` is None if its template runs in the server's process. `tracker` follows the changes of
+    its files; None if they are not tracked.
     """
 
     def __init__(

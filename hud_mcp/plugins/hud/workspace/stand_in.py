@@ -26,10 +26,6 @@ class StandIn:
 
     Commands run in the session's sandbox, with the agent's rights. The folder's name in the
     author's file means the folder there.
-
-    Args:
-        call: Calls a function in the server's process.
-        renamed: The folder's names in this process, each with its name in the sandbox.
     """
 
     def __init__(self, call: Call, renamed: Sequence[tuple[str, str]]) -> None:
@@ -47,11 +43,9 @@ class StandIn:
     ) -> CommandResult:
         """Run a command until it ends; see `ShellWorld.run`.
 
-        Raises:
-            ActionFailed: The folder `cwd` does not exist, or the command is malformed. Nothing ran.
-            EnvironmentFailed: The sandbox has ended.
-
-        If this call is cancelled, it kills the command and its processes.
+        If this call is cancelled, it kills the command and its processes. A missing folder `cwd`,
+        or a malformed command, is ActionFailed, and nothing ran. EnvironmentFailed says that the
+        sandbox ended.
         """
         asked = _renamed(self._there, command, cwd, env)
         done = await self._call("run", {**asked, "timeout_s": timeout_s, "stdin": stdin})
@@ -110,18 +104,7 @@ class StandIn:
 
 
 class StandInVerifier:
-    """A verifier, seen from a template's process; `Verifier` describes each method.
-
-    Args:
-        call: Calls a function in the server's process.
-        opened: The facts of the opened verifier.
-        there: Translates this process's names of the folder.
-
-    Attributes:
-        root: Its folder by the name for commands.
-        missing: The named outputs that do not exist.
-        left_out: The parts of outputs that were not copied.
-    """
+    """A verifier, seen from a template's process; `Verifier` describes its methods."""
 
     def __init__(self, call: Call, opened: Mapping[str, Any], there: Callable[[str], str]) -> None:
         self._call = call

@@ -73,15 +73,7 @@ class Sandboxed(Protocol):
 
 @dataclass(frozen=True)
 class _File:
-    """A file at one look.
-
-    Attributes:
-        size: Its size in bytes.
-        changed: The time of its last change, in ns.
-        content_hash: Its SHA-256; a label if it was not read.
-        lines: Its text; None if it is not text, or was not read.
-        secret: Whether it is never read.
-    """
+    """A file at one look: size in bytes, last change in ns, SHA-256 or a label, and its text."""
 
     size: int
     changed: int
@@ -103,9 +95,6 @@ class FileTracker:
     """Looks at a workspace's files, and returns the changes since the last look.
 
     Calls wait for each other, so that one look runs at a time.
-
-    Args:
-        world: The world with the files.
     """
 
     def __init__(self, world: Sandboxed) -> None:

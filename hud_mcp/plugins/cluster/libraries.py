@@ -1,7 +1,4 @@
-"""Ray, which loads when a job runs on a cluster.
-
-If it is not installed, its first use raises `ImportError`.
-"""
+"""Ray, which loads when a job runs on a cluster; `ImportError` if it is not installed."""
 
 from typing import TYPE_CHECKING, Any
 

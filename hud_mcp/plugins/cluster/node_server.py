@@ -19,12 +19,9 @@ _STOP_S = 8.0
 
 
 class NodeServer:
-    """One `hud-mcp serve` on the address of its node.
+    """One `hud-mcp serve` on a node of a cluster, at its address.
 
-    Args:
-        arguments: The arguments of `hud-mcp`, without the address.
-        variables: Variables of its environment, beside the node's own.
-        host: The address where it listens; by default the node's own.
+    `arguments` lack the address. `variables` are beside the node's own environment.
     """
 
     def __init__(
@@ -40,13 +37,7 @@ class NodeServer:
         self._log = Path(path)
 
     def start(self, token: str) -> tuple[str, str]:
-        """Start the server.
-
-        Args:
-            token: The bearer token of its callers.
-
-        Returns:
-            The URL of the server, and the node's address.
+        """Start the server, and return its URL and the node's address.
 
         Raises:
             RuntimeError: It ended before it answered; the text has the end of its log.

@@ -26,11 +26,7 @@ _MB = 1_000_000
 
 
 class Cluster:
-    """The nodes of a cluster that this process is connected to.
-
-    Args:
-        nodes: Ray's description of each living node.
-    """
+    """The living nodes of a cluster that this process is connected to, as Ray describes them."""
 
     def __init__(self, nodes: Sequence[Mapping[str, Any]]) -> None:
         self._offers = [dict(node.get("Resources") or {}) for node in nodes]
@@ -41,13 +37,9 @@ class Cluster:
         return sum(1 for offer in self._offers if offer.get("CPU", 0) > 0)
 
     def claim(self, needs: Needs, sessions: int) -> dict[str, Any]:
-        """Return a server's claim on its node, as Ray's options of an actor.
+        """Return the claim of a server of so many sessions, as Ray's options of an actor.
 
         A browser is claimed only if some node offers one; else every node is taken to have one.
-
-        Args:
-            needs: The needs of one session.
-            sessions: The most sessions at one time on the server.
 
         Raises:
             HudMcpError: No node offers so much.
@@ -76,11 +68,7 @@ def _shown(amounts: Mapping[str, float]) -> str:
 
 
 async def count_nodes(address: str) -> int:
-    """Return the number of a cluster's nodes that may run servers, at least 1.
-
-    Raises:
-        NotInstalled, HudMcpError: As for `connected`.
-    """
+    """Return the number of nodes that may run servers, at least 1; raise as `connected` does."""
     async with connected(address) as cluster:
         return max(1, cluster.size)
 
@@ -89,9 +77,7 @@ async def count_nodes(address: str) -> int:
 async def connected(address: str, folder: Path | None = None) -> AsyncGenerator[Cluster]:
     """Keep a connection to a cluster while the block runs.
 
-    Args:
-        address: The address, as `read_cluster` returns it.
-        folder: The folder whose files every server of this job gets as its working folder.
+    Every server of the job gets the files of `folder` as its working folder.
 
     Raises:
         NotInstalled: Ray is not installed.
@@ -145,15 +131,7 @@ _MOST_BYTES = 400_000_000
 
 
 def gather_files(sources: Sequence[str], tasks: Taskset, folder: Path) -> list[str]:
-    """Copy the files of a job's servers to a folder.
-
-    Args:
-        sources: The sources of the environments, as a job has them.
-        tasks: The tasks of the job.
-        folder: An empty folder.
-
-    Returns:
-        The sources, as seen from that folder.
+    """Copy the files of a job's servers to an empty folder, and return the sources as seen there.
 
     Raises:
         HudMcpError: The files are too large to be sent.
@@ -184,7 +162,6 @@ def _gathered(source: str, folder: Path, copied: dict[Path, str]) -> str:
 
 
 def _split(source: str) -> tuple[Path | None, str | None]:
-    """Return the file or folder of a source, and the name of its environment."""
     if "/" not in source and "\\" not in source:
         return None, None
     if Path(source).exists():

@@ -50,12 +50,8 @@ _STOP_S = 15.0
 class NodeCommand:
     """The start of a server on a node.
 
-    Attributes:
-        arguments: The arguments of `hud-mcp`, as read in the sent folder.
-        variables: Variables of its environment, beside the node's own.
-        claim: Its claim for all its sessions, as Ray's options of an actor.
-        least: The claim for one session, which a later server makes if there is no more room.
-        log: Called with the end of the server's log once it has ended.
+    It claims room for all its sessions. A later server claims the least, that for one session, if
+    there is no more. `log` gets the end of the server's log once it has ended.
     """
 
     arguments: Sequence[str]
@@ -71,12 +67,9 @@ async def run_on_nodes(
     addresses: Sequence[Address],
     on_death: Callable[[int, str], None],
 ) -> AsyncGenerator[list[RunServer]]:
-    """Keep servers on nodes of the cluster, and stop them at the end.
+    """Keep servers on nodes of the cluster at the addresses, and stop them at the end.
 
-    Args:
-        commands: The start of each server.
-        addresses: The address of each, which is filled in at every start.
-        on_death: Called with a server's number and a line for people when it has died.
+    `on_death` is called with a server's number and a line for people.
 
     Raises:
         EnvironmentFailed: A server does not start.
@@ -107,10 +100,6 @@ class _Starts:
 
     The first one needs room for all its sessions: else the job is too large for the cluster. Later
     there may be fewer nodes, and the runs under way have to go on.
-
-    Args:
-        command: The start of each server.
-        address: The address, which is filled in.
     """
 
     def __init__(self, command: NodeCommand, address: Address) -> None:
@@ -151,7 +140,6 @@ class _Starts:
                 await _end(actor, command.log, in_order=not died)
 
     async def _placed(self) -> Any:
-        """Find a node with room."""
         command = self._command
         tries = [(command.claim, _PLACE_S)]
         if self._are_later:
@@ -190,11 +178,7 @@ async def _started(actor: Any, token: str) -> tuple[str, str]:
 
 
 async def _answer(method: Any, *given: Any) -> Any:
-    """Call an actor that starts a server.
-
-    Raises:
-        EnvironmentFailed: The actor or its node has ended, or the server did not start.
-    """
+    """Call an actor, or raise `EnvironmentFailed` if its node or its server has ended."""
     try:
         return await _result(method.remote(*given))
     except libraries.RayError as exc:
@@ -247,14 +231,9 @@ _CONNECT_S = 5.0
 
 @asynccontextmanager
 async def relay(target: Callable[[], str | None]) -> AsyncGenerator[int]:
-    """Keep a loopback port that carries each connection to the present server.
+    """Keep a loopback port that carries each connection to the present server, and yield it.
 
-    Args:
-        target: Returns the URL of a server; None if there is none now. The connection is closed
-            then, and its client tries again.
-
-    Yields:
-        The port.
+    If `target` has no URL now, the connection is closed, and its client tries again.
     """
 
     async def carry(client: SocketStream) -> None:
@@ -328,14 +307,9 @@ async def serve_on_nodes(job: ServedJob, cluster_address: str) -> AsyncGenerator
 def check_store(store: Store, cluster: Cluster, *, shows: bool) -> None:
     """Refuse a store that other machines cannot write to.
 
-    Args:
-        store: The job's store.
-        cluster: The cluster, whose nodes write.
-        shows: Whether sessions record pictures.
-
     Raises:
-        HudMcpError: The store or its pictures are files of this machine, and there are several
-            nodes.
+        HudMcpError: The store, or its pictures if `shows`, are files of this machine, and there are
+            several nodes.
     """
     if cluster.size <= 1:
         return
@@ -358,7 +332,6 @@ def _first_url(addresses: Sequence[Address]) -> str | None:
 
 
 def _carried(store: Store) -> Mapping[str, str]:
-    """Return the variables of servers on nodes, beside the node's own."""
     own = {k: v for k, v in os.environ.items() if k.startswith(_CARRIED) and k not in TOKENS}
     return own | {STORE_VARIABLE: store.url}
 

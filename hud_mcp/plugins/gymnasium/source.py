@@ -20,11 +20,7 @@ _NAME = re.compile(r"CARL[A-Z][A-Za-z0-9]*|[A-Za-z0-9_-]+-v\d+")
 
 
 def _load(source: str) -> list[Environment]:
-    """Make an environment of a Gymnasium id, once for each way to write it.
-
-    Raises:
-        NotInstalled: The extra is not installed.
-    """
+    """Make the environment of an id once; raise `NotInstalled` if the extra is missing."""
     missing = [n for n in ("gymnasium", "ConfigSpace") if importlib.util.find_spec(n) is None]
     if missing:
         raise NotInstalled(

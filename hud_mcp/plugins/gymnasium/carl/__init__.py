@@ -1,31 +1,12 @@
-"""Contextual reinforcement learning: Gymnasium environments whose features vary by context.
+"""Contextual environments, with the interface of CARL (https://automl.github.io/CARL).
 
-The interface is that of CARL (https://automl.github.io/CARL): a wrapper with a set of contexts,
-a selector that picks one at each reset, and observations that carry the context.
-
-    from hud_mcp.plugins.gymnasium.carl import CARLCartPole
+    from hud_mcp.carl import CARLCartPole
 
     env = CARLCartPole(contexts={"earth": {}, "moon": {"gravity": 1.62}})
     observation, info = env.reset(seed=1)  # {"state": …, "context": {"gravity": …, …}}
 
-Read `environment` for the wrapper, `space` and `values.sampler` for contexts, `values.context`
-for selectors, `classic`, `lander`, `walker`, `car` and `robots` for the features of each
-environment, and `attributes` for any other one. Selectors need nothing; the rest needs the extra
-`gymnasium`, Box2D's environments the extra `box2d`, and the robots the extra `mujoco`.
-`from hud_mcp.carl import *` gives what is installed. Gymnasium makes each environment by
-CARL's id, such as `carl/CARLCartPole-v0`, where carl-bench is not installed.
-
-The differences from CARL 1.1:
-
-- A partial context is completed at each reset, and one that is not allowed is refused.
-- Attributes that an environment derives from a feature are derived anew.
-- Box2D's constants belong to one environment, not to the process.
-- Features without any effect are left out: `gravity` of Pendulum (which reads `g`),
-  `LINK_LENGTH_2` of Acrobot, `TERRAIN_HEIGHT` of BipedalWalker.
-- `CARLCarRacing` has physical features instead of a list of drawn vehicles.
-- `CARLAnt`, `CARLHalfCheetah`, `CARLHopper`, `CARLHumanoid` and `CARLWalker2d` are Gymnasium's,
-  in MuJoCo, and stand for those of Brax. MuJoCo has no `elasticity` and no `ang_damping`.
-  `friction` multiplies the model's own, and there are no goals (`target_…`).
+Selectors need nothing; other names need the extras `gymnasium`, `box2d` or `mujoco`.
+`from hud_mcp.carl import *` gives the names whose packages are installed.
 """
 
 from importlib import import_module

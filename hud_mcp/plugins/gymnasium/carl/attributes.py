@@ -28,14 +28,7 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class _Part:
-    """One part of a path.
-
-    Attributes:
-        key: An attribute's name, or an index.
-        is_index: Whether the key is an index.
-        before: The path up to here, in the author's words.
-        is_slice: Whether the part stands for several places.
-    """
+    """One part of a path: an attribute's name or an index, after the path `before` it."""
 
     key: Any
     is_index: bool
@@ -46,13 +39,8 @@ class _Part:
 class AttributePath:
     """A path such as `masscart`, `world.gravity` or `model.opt.gravity[2]`.
 
-    Args:
-        text: Names with dots between them. After any name, `[2]` or `[-1]` is a place of a
-            sequence, `[1, 0]` one of an array, `[:, 0]` each of a column, and `['key']` a key.
-        feature: The feature that the path belongs to, for errors.
-
-    Raises:
-        InvalidContext: The text does not have this form.
+    `[2]` or `[-1]` is a place of a sequence, `[1, 0]` of an array, `[:, 0]` each of a column, and
+    `['key']` a key. Another form raises `InvalidContext`; errors name the feature.
     """
 
     def __init__(self, text: str, feature: str) -> None:
@@ -61,11 +49,7 @@ class AttributePath:
         self._parts = list(self._parsed())
 
     def read(self, env: Any) -> Any:
-        """Return the value at the path, as a plain number if it is one.
-
-        Raises:
-            InvalidContext: The path leads nowhere, or to places with different values.
-        """
+        """Return the value at the path, or raise `InvalidContext` for none or several."""
         value = self._follow(env, self._parts)
         if not any(part.is_slice for part in self._parts):
             return plain_value(value)
@@ -76,11 +60,7 @@ class AttributePath:
         raise InvalidContext(f"{self._said()} holds several values: {some}. Name one by its place.")
 
     def write(self, env: Any, value: Any) -> None:
-        """Set the value at the path, and see that it is there.
-
-        Raises:
-            InvalidContext: The path leads nowhere, or its value cannot be set.
-        """
+        """Set the value and see that it is there, or raise `InvalidContext`."""
         *before, last = self._parts
         owner = self._follow(env, before)
         if not last.is_index:
@@ -103,11 +83,7 @@ class AttributePath:
             )
 
     def check(self, env: Any) -> None:
-        """Check that the path leads to a value that can be set, by setting it to itself.
-
-        Raises:
-            InvalidContext: The value cannot be set.
-        """
+        """Set the value to itself, or raise `InvalidContext` if it cannot be set."""
         there = self._follow(env, self._parts)
         if isinstance(plain_value(there), Scalar):
             self.write(env, plain_value(there))
@@ -198,7 +174,7 @@ def _names(value: Any) -> list[str]:
 
 
 def _nearest(name: str, known: list[str]) -> str:
-    """Some of what there is, what resembles a name first."""
+    """Return some of the names, those that resemble a name first."""
     near = difflib.get_close_matches(name, known, n=_SHOWN, cutoff=0.4)
     shown = [*near, *(each for each in known if each not in near)][:_SHOWN]
     more = len(known) - len(shown)
@@ -311,7 +287,6 @@ class CARLAttributesEnv(CARLEnv):
 def _complete(
     env: Any, attributes: Mapping[str, AttributePath], features: tuple[ContextFeature, ...]
 ) -> list[ContextFeature]:
-    """Return the declared features, and those that follow from the environment."""
     declared = {feature.name: feature for feature in features}
     for name in declared:
         if name not in attributes:

@@ -1,8 +1,4 @@
-"""CarRacing with physical features; needs the extra `box2d`.
-
-CARL's `VEHICLE_ID` chooses one of thirty drawn vehicles. Here the car's engine, grip, wheels
-and driven axles vary instead, and the track, so that a context says what differs.
-"""
+"""CarRacing with physical features, where CARL draws one of thirty vehicles (`VEHICLE_ID`)."""
 
 from collections.abc import Mapping
 from typing import Any

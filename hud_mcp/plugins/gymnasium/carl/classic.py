@@ -105,12 +105,10 @@ class CARLCartPole(CARLEnv):
 
 
 def _wrap(angle: float, low: float, high: float) -> float:
-    """Turn an angle into its bounds.
-
-    Gymnasium takes one turn off at a time. A fast and light link comes to so many turns
-    in a step of the integration that this takes minutes, or does not end.
-    """
+    """Turn an angle into its bounds, in one go if it has many turns."""
     turn = high - low
+    # Gymnasium takes one turn off at a time. A fast and light link comes to so many in a step of
+    # the integration that this takes minutes, or does not end.
     if abs(angle) > _MANY_TURNS * turn:
         angle = math.remainder(angle, turn)
     while angle > high:

@@ -50,12 +50,10 @@ class CARLEnv(
             the default context, under 0.
         obs_context_features: Which features the observation carries; all by default.
         obs_context_as_dict: Whether it carries them by their names, or as one vector.
-        context_selector: The selector: a class, which is created with the contexts, or an instance.
-            An instance keeps its own contexts if `contexts` is left out. The default takes the
-            contexts in turn.
+        context_selector: The selector: a class, created with the contexts, or an instance, which
+            keeps its own contexts without `contexts`. The default takes the contexts in turn.
         context_selector_kwargs: More arguments for a class.
-        state_key: The observation's key for the wrapped environment's observation. CARL 1.1's code
-            uses `"obs"`.
+        state_key: The observation's key for the wrapped one's; CARL 1.1's code uses `"obs"`.
         kwargs: Arguments of `gymnasium.make`, where `env` is left out.
 
     Attributes:
@@ -64,8 +62,7 @@ class CARLEnv(
 
     Raises:
         InvalidContext: A context is not allowed; the text names each feature and its bounds.
-        InvalidEnvironment: This class does not fit that environment, or `env` is not an
-            environment.
+        InvalidEnvironment: `env` is no environment, or none of this class's.
     """
 
     env_name: ClassVar[str | None] = None
@@ -121,10 +118,7 @@ class CARLEnv(
     @staticmethod
     @abstractmethod
     def get_context_features() -> "Mapping[str, ContextFeature]":
-        """Return the features in which the environment may differ, by their names.
-
-        Hyperparameters of ConfigSpace may stand for features.
-        """
+        """Return the features by their names; ConfigSpace's hyperparameters may stand for them."""
         ...
 
     @classmethod
@@ -139,10 +133,7 @@ class CARLEnv(
 
     @property
     def render_mode(self) -> str | None:
-        """The mode in which the environment is drawn; None if it is not drawn.
-
-        A new value takes effect at the next drawing. Only a mode of `metadata` can be set.
-        """
+        """The mode of `metadata` in which it is drawn from the next drawing on; None for none."""
         return self.env.render_mode
 
     @render_mode.setter
@@ -188,10 +179,7 @@ class CARLEnv(
     def get_observation_space(
         self, obs_context_feature_names: Sequence[str] | None = None
     ) -> spaces.Dict:
-        """Return the space of observations that carry some features.
-
-        Args:
-            obs_context_feature_names: Which; all by default.
+        """Return the space of observations that carry some features; all by default.
 
         Raises:
             InvalidContext: There is no such feature.
@@ -206,12 +194,7 @@ class CARLEnv(
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Select a context, update the wrapped environment, reset it, add the context.
 
-        Args:
-            seed: The seed of the wrapped environment, and of a random selector.
-            options: The wrapped environment's.
-
-        Returns:
-            The observation, and the info with the `context_id`.
+        The seed is also that of a random selector. The info has the `context_id`.
 
         Raises:
             InvalidContext: The selector picked a context that is not allowed. Nothing changed.
@@ -242,10 +225,7 @@ class CARLEnv(
             setattr(self.unwrapped, name, 0.0 if zero else value)
 
     def _state_space(self, contexts: Mapping[Any, Context]) -> spaces.Space[Any]:
-        """Return the bare environment's observation space under any of some contexts.
-
-        Its own bounds hold for the defaults; other contexts can lead beyond them.
-        """
+        """Return the bare observation space; other contexts may lead beyond its bounds."""
         default = self._space.default
         if all(context == default for context in contexts.values()):
             return self._bare_space

@@ -24,15 +24,12 @@ __all__ = [
 
 
 def make_quietly(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
-    """Call `gymnasium.make` without its checker; drawing needs no display and prints no greeting.
-
-    The checker compares with spaces that contexts widen.
-    """
+    """Call `gymnasium.make` without its checker, a display or a greeting."""
     # Read when pygame and SDL load: standard output may be a protocol's.
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     if kwargs.get("render_mode") != "human" and not os.environ.get("DISPLAY"):
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-    kwargs.setdefault("disable_env_checker", True)
+    kwargs.setdefault("disable_env_checker", True)  # it compares with spaces that contexts widen
     _load_first(env_id)
     made: gymnasium.Env[Any, Any] = gymnasium.make(env_id, **kwargs)
     return made
@@ -50,11 +47,7 @@ def render_modes(env_id: str) -> list[str]:
 
 
 def set_render_mode(env: gymnasium.Env[Any, Any], mode: str | None) -> None:
-    """Set the mode in which an existing environment is drawn from now on.
-
-    Raises:
-        InvalidEnvironment: The mode is impossible, or a wrapper draws. Nothing changed.
-    """
+    """Set an environment's mode of drawing, or raise `InvalidEnvironment` and change nothing."""
     bare: Any = env.unwrapped
     modes = [str(each) for each in env.metadata.get("render_modes", ())]
     if mode is not None and mode not in modes:
@@ -83,22 +76,15 @@ def _load_first(env_id: str) -> None:
 
 
 def load_box2d(name: str) -> ModuleType:
-    """Load one of Gymnasium's modules over Box2D.
-
-    Where warnings are errors, Box2D's own three on being loaded end the process.
-    """
+    """Load one of Gymnasium's modules over Box2D, without Box2D's warnings."""
+    # Where warnings are errors, Box2D's own three end the process.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return import_module(f"gymnasium.envs.box2d.{name}")
 
 
 def set_class(env: Any, kind: type[Any]) -> None:
-    """Make an environment one of a subclass of its class, in place.
-
-    Args:
-        env: The bare environment, without wrappers.
-        kind: A subclass of one of its classes, without attributes that `__init__` sets.
-    """
+    """Make a bare environment one of a subclass, which adds nothing in `__init__`, in place."""
     own = cast("type[Any]", type(env))
     if issubclass(kind, own):
         env.__class__ = kind
@@ -109,16 +95,8 @@ def set_class(env: Any, kind: type[Any]) -> None:
 def isolated_class(
     kind: type[Any], module: ModuleType, changes: Mapping[str, Any]
 ) -> tuple[type[Any], dict[str, Any]]:
-    """Build a subclass whose methods read names of their own.
-
-    Args:
-        kind: A class that is defined in `module`.
-        module: The module that the names are copied from.
-        changes: Names that differ from the first.
-
-    Returns:
-        The subclass, and its names, to be changed in place.
-    """
+    """Build a subclass whose methods read names of their own, and return these to be changed."""
+    # Constants of a module are the whole process's; the copies belong to one environment.
     names = {**vars(module), **changes}
     methods = {
         name: _over(value, names)

@@ -1,7 +1,4 @@
-"""LunarLander with the features that CARL gives it; needs the extra `box2d`.
-
-Gymnasium's Box2D environments refuse to load without it, so this module does too.
-"""
+"""LunarLander with CARL's features; needs the extra `box2d`, as Gymnasium's module does."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -46,7 +43,7 @@ class _Gravity:
         return getattr(self._box2d, name)
 
     def b2World(self, **options: Any) -> Any:  # noqa: N802  # Box2D's name
-        """Return a new world, whatever gravity was asked for."""
+        """Return a new world with this gravity."""
         return self._box2d.b2World(**{**options, "gravity": (self.x, self.y)})
 
 

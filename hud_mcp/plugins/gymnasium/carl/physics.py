@@ -1,8 +1,4 @@
-"""The constants that MuJoCo computes from a model at its load, computed anew for a context.
-
-Masses, for instance, decide how stiff a contact is. MuJoCo's documentation asks for
-`mj_setConst` after such a change. Needs the extra `mujoco`.
-"""
+"""The constants that MuJoCo computes from a model, such as stiffness by masses, made anew."""
 
 # MuJoCo's bindings declare no types for their structs:
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -20,11 +16,7 @@ _STATISTICS = ("center", "extent", "meaninertia", "meanmass", "meansize")
 
 
 class Constants:
-    """The constants of one model.
-
-    Args:
-        model: An `MjModel`; the statistics that its file sets stay.
-    """
+    """The constants of one `MjModel`; the statistics that its file sets stay."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -39,6 +31,7 @@ class Constants:
 
     def update(self) -> None:
         """Compute the constants from the model's present values."""
+        # MuJoCo's documentation asks for it: masses decide, for instance, how stiff a contact is.
         mujoco.mj_setConst(self._model, self._data)
         for name, value in self._given.items():
             setattr(self._model.stat, name, value)

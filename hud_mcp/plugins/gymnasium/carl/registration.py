@@ -1,7 +1,6 @@
-"""`carl/…` ids: registered when Gymnasium is loaded, where carl-bench does not register its own.
+"""`carl/…` ids, registered by Gymnasium's import where carl-bench does not register its own.
 
-Gymnasium has no plugins that register themselves. An import of `hud_mcp.carl` for its selectors
-need not wait for Gymnasium. Therefore Gymnasium's own import registers them, before or after.
+Gymnasium has no plugins that register themselves, and an import for selectors must not load it.
 """
 
 import sys
@@ -16,11 +15,7 @@ __all__ = ["register_ids"]
 
 
 def register_ids(names: Iterable[str]) -> None:
-    """Register environments under CARL's ids, now or once Gymnasium is loaded.
-
-    Args:
-        names: Names of `hud_mcp.carl`: `CARLCartPole` becomes `carl/CARLCartPole-v0`.
-    """
+    """Register environments as `carl/CARLCartPole-v0` is, now or once Gymnasium is loaded."""
     gymnasium = sys.modules.get("gymnasium")
     if gymnasium is None or not hasattr(gymnasium, "registry"):
         sys.meta_path.insert(0, _WhenGymnasiumLoads(tuple(names)))

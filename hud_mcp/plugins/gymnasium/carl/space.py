@@ -23,11 +23,7 @@ __all__ = ["ContextSpace", "Verification"]
 
 @dataclass(frozen=True)
 class Verification:
-    """The check of a context; its truth value is whether the context is valid.
-
-    Attributes:
-        problems: The faults, one sentence for each feature.
-    """
+    """The check of a context, true if it is valid; `problems` has a sentence for each fault."""
 
     problems: tuple[str, ...]
 
@@ -75,11 +71,7 @@ class ContextSpace(Space):
         return list(self._named)
 
     def find(self, name: str) -> ContextFeature:
-        """Return a feature.
-
-        Raises:
-            InvalidContext: There is none of that name.
-        """
+        """Return a feature, or raise `InvalidContext` if none has that name."""
         if name not in self._named:
             known = ", ".join(self._named) or "none"
             raise InvalidContext(
@@ -117,11 +109,7 @@ class ContextSpace(Space):
     def insert_defaults(
         self, context: Mapping[str, Any], context_keys: Sequence[str] | None = None
     ) -> Context:
-        """Complete a context with the defaults.
-
-        Args:
-            context: Its values stay.
-            context_keys: Complete only these features; all by default.
+        """Complete a context with the defaults, of `context_keys` alone if they are given.
 
         Raises:
             InvalidContext: Features are unknown or out of bounds; the text names each.
@@ -139,9 +127,7 @@ class ContextSpace(Space):
         return self.default
 
     def get_lower_and_upper_bound(self, context_feature_name: str) -> tuple[float, float]:
-        """Return the smallest and the largest value; infinite without a bound.
-
-        For a feature with choices, the places of the first and the last one.
+        """Return the bounds, infinite where there is none; of choices, the first and last place.
 
         Raises:
             InvalidContext: There is no such feature, or it is text without choices.

@@ -1,8 +1,4 @@
-"""The ways of a `TaskEnv` to its server, for a program that waits for each reply.
-
-A server that runs is reached over HTTP, by an event loop on a thread of its own. A server of its
-own is a worker process with one pipe each way.
-"""
+"""The ways of a `TaskEnv` to its server: HTTP, or a pipe. Each call waits for its reply."""
 
 import asyncio
 import itertools
@@ -43,12 +39,7 @@ OpenClient = Callable[[], "AbstractAsyncContextManager[Client]"]
 
 
 class Connection:
-    """A connection over HTTP. Each call waits for its reply.
-
-    Its thread does not keep the process alive.
-
-    Args:
-        open_client: Connects, and disconnects at the end.
+    """A connection over HTTP, by an event loop on a thread that does not keep the process alive.
 
     Raises:
         EnvironmentFailed: There is no server; the text says why.
@@ -66,20 +57,12 @@ class Connection:
     def call(
         self, name: str, arguments: dict[str, Any], meta: Mapping[str, Any] | None = None
     ) -> Reply:
-        """Call a tool.
-
-        Raises:
-            EnvironmentFailed: No reply came.
-        """
+        """Call a tool, or raise `EnvironmentFailed` if no reply comes."""
         more: dict[str, Any] = {} if meta is None else {"meta": dict(meta)}
         return Reply.of(self._wait(self._client.call_tool(name, arguments, **more), name))
 
     def read(self, uri: str) -> str:
-        """Read a text resource.
-
-        Raises:
-            EnvironmentFailed: No reply came, or there is no such resource.
-        """
+        """Read a text resource, or raise `EnvironmentFailed` without a reply or a resource."""
         found = self._wait(self._client.read_resource(uri), uri)
         return "".join(part.text for part in found.contents)
 
@@ -126,27 +109,15 @@ class Connection:
 
 
 def remote_server(url: str, token: str | None) -> OpenClient:
-    """Return a function that connects to a running server over streamable HTTP.
-
-    Args:
-        url: The address of its `/mcp`.
-        token: The token that it requires, or None.
-    """
+    """Return a function that connects to the `/mcp` of a running server, with its token."""
     return lambda: http_client(url, token=token, call_s=_CALL_S)
 
 
 class Pipe:
-    """A worker process of its own, which ends with this object.
+    """A worker process of its own, which ends with this object; so does its record without `store`.
 
     Each frame has a number, and so has its reply. A reply that comes after its call was given up,
     by its bound or by an interrupt, is dropped: the next call never reads it as its own.
-
-    Args:
-        source: The environment, as `hud-mcp serve` takes it.
-        store: The worker's store; by default a file that is deleted at the end.
-
-    Attributes:
-        call_s: The bound of one call.
 
     Raises:
         EnvironmentFailed: The worker does not start; the text has the end of its log.

@@ -127,9 +127,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
     ) -> tuple[Any, dict[str, Any]]:
         """Leave the former episode, if it has not ended, and start a task.
 
-        Args:
-            seed: The task's seed; None draws one from the environment's own generator.
-            options: The options of this episode alone.
+        Without a seed the environment's own generator draws it. `options` are this episode's alone.
 
         Returns:
             The observation; the info has the `prompt`, the `session` and the `trajectory`.
@@ -246,7 +244,6 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return wanted
 
     def _listed(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Return every task and every template that the server lists."""
         tasks: list[dict[str, Any]] = []
         templates: list[dict[str, Any]] = []
         offset: int | None = 0
@@ -309,7 +306,7 @@ class TaskEnv(gymnasium.Env[Any, Any]):
         return {**shown, **({} if self._reads_values else {"said": reply.text})}
 
     def _leave(self) -> None:
-        """End the episode. It is graded if a step was taken, as a limit outside has cut it off."""
+        """End the episode, and grade it if a step was taken: a limit outside has cut it off."""
         if self._session is None:
             return
         session, self._session = self._session, None

@@ -1,8 +1,6 @@
 """The process that runs the sessions of one `TaskEnv`: lines of JSON in, lines of JSON out.
 
-Its one client waits for each reply. A step of a world that waits for nothing passes by the tools'
-arguments and texts, and is recorded with those around it. Anything else is a call of a tool, as an
-MCP client makes it, and comes after them in the record.
+Steps of a world that waits for nothing are recorded together; other calls come after them.
 """
 
 import asyncio
@@ -35,27 +33,16 @@ __all__ = ["Performed", "QuickActions", "main"]
 
 @dataclass(frozen=True, slots=True)
 class Performed:
-    """The result of one quick action.
-
-    Attributes:
-        effect: The effect in the world.
-        seen: The observation after it.
-    """
+    """The effect of one quick action, and the observation after it."""
 
     effect: ActionEffect
     seen: Observation
 
 
 class QuickActions:
-    """The quick actions of one session, which are recorded together.
+    """The quick actions of one session whose store writes late, recorded together.
 
     Nothing else is done with the session before `end`.
-
-    Args:
-        session: The session, whose store writes late.
-
-    Attributes:
-        session: The same.
     """
 
     def __init__(self, session: Session) -> None:
@@ -66,13 +53,7 @@ class QuickActions:
     async def perform(self, action: CustomAction, look: Look) -> Performed | Stepped:
         """Perform one action, and observe. If a replay would differ, it is a step of its own.
 
-        Args:
-            action: An action of the environment, which was checked.
-            look: The parts to observe, without a picture. A text is observed at the end alone.
-
-        Raises:
-            SessionEnded, SessionBusy, AlreadyAnswered, EnvironmentFailed, StoreFailed: As
-                for `Session.step`.
+        A text is observed at the end alone, and no picture. It raises as `Session.step` does.
         """
         session = self.session
         if session.journal.is_complete and session.life.world.replays:
@@ -123,7 +104,6 @@ class QuickActions:
         return Performed(done[0], seen)
 
     def _ended(self) -> Draft | None:
-        """Return the finished step; None if nothing was performed."""
         draft, self._draft = self._draft, None
         return draft if draft is not None and draft.actions else None
 
@@ -143,7 +123,6 @@ class QuickActions:
         await journal.keep(failed)
 
     def _begun(self, look: Look) -> Draft:
-        """Return the step that gets the next action."""
         life = self.session.life
         most = self.session.limits.actions_per_step
         if self._draft is not None and (self._life is not life or len(self._draft.actions) >= most):
@@ -170,12 +149,7 @@ _VALUES = Look(text=False, values=True)
 
 
 class Worker:
-    """The replies to the frames of one client.
-
-    Args:
-        sessions: The sessions that it drives.
-        call_record: Has `record` called, in turn with the frames.
-    """
+    """The replies to the frames of one client; `call_record` has `record` called in turn."""
 
     def __init__(self, sessions: Sessions, call_record: Callable[[], None]) -> None:
         self._sessions = sessions

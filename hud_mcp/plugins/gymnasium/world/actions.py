@@ -1,7 +1,4 @@
-"""The actions that an agent may send for an action space, and their reading.
-
-Nothing is clipped or rounded: a value out of bounds is refused with the bound that it breaks.
-"""
+"""The actions of an action space, read exactly: a value out of bounds is refused, not clipped."""
 
 import json
 import math
@@ -28,12 +25,7 @@ _ARGUMENTS = ("action", "actions", "repeat")
 
 
 class ActionForm:
-    """One action space, in the form that agents see.
-
-    Args:
-        space: Gymnasium's space.
-        meanings: The names of a `Discrete` space's actions, or of a `Box`'s numbers, in order;
-            empty if they are unknown.
+    """One action space as agents see it, with the names of its actions or numbers, if known.
 
     Raises:
         InvalidEnvironment: No JSON value stands for an action of this space.
@@ -69,11 +61,7 @@ class ActionForm:
         return f'Send {example}, or "actions" with a list; an action is {self.description}'
 
     def plan(self, action: Action) -> Sequence[Any]:
-        """Return the environment's actions that an agent's action stands for, in order.
-
-        Raises:
-            ActionFailed: The action is none of the environment's.
-        """
+        """Return the environment's actions for an agent's, or raise `ActionFailed`."""
         if not isinstance(action, CustomAction):
             raise ActionFailed(
                 f"There is nothing to {action.type!r} here. {self.how_to_act} 'screenshot' looks."
@@ -94,11 +82,7 @@ class ActionForm:
         return _repeated(once, args.get("repeat", 1))
 
     def read(self, raw: Any, where: str = "action") -> Any:
-        """Read one action.
-
-        Raises:
-            ActionFailed: The value is of the wrong kind or out of bounds; the text says which.
-        """
+        """Read one action, or raise `ActionFailed` that says the wrong kind or bound."""
         if self._numbers is not None:
             if type(raw) is int and raw in self._numbers:
                 return raw
@@ -107,11 +91,7 @@ class ActionForm:
         return _read(self._space, raw, where, self._meanings)
 
     def read_list(self, raw: Any, where: str = "actions") -> Sequence[Any]:
-        """Read a list of actions.
-
-        Raises:
-            ActionFailed: The value is not a list, or an action is wrong; the text says which.
-        """
+        """Read a list of actions, or raise `ActionFailed` that says which of them is wrong."""
         if not isinstance(raw, list):
             raise ActionFailed(f"{where}: expected a list of actions, got {clip_repr(raw)}.")
         items = cast("list[Any]", raw)

@@ -149,14 +149,7 @@ def _joints(model: Any) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
 
 @dataclass(frozen=True)
 class Known:
-    """One family of environments.
-
-    Attributes:
-        about: Its description in a sentence or two, without advice.
-        numbers: Name and unit of each number of the observation, in order.
-        actions: The name of each action, or of each number of an action, in order.
-        rewarded: The rule of a step's reward.
-    """
+    """The knowledge of one family: its rules, numbers with units, actions and rewards."""
 
     about: str = ""
     numbers: tuple[tuple[str, str], ...] = ()
@@ -335,11 +328,7 @@ def name_of(env: Any) -> str:
 
 
 def known(env: Any) -> Known:
-    """Return the knowledge of an environment: by its name, from its model, or from itself.
-
-    Args:
-        env: A Gymnasium environment.
-    """
+    """Return the knowledge of an environment: by its name, from its model, or from itself."""
     name = name_of(env)
     if name == "LunarLander" and getattr(env.unwrapped, "continuous", False):
         name = "LunarLanderContinuous"

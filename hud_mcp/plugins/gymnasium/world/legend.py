@@ -13,12 +13,7 @@ _UNKNOWN = (
 
 
 def legend_of(env: Any, known: Known) -> list[str]:
-    """Return the lines that explain an environment; they do not change while it is open.
-
-    Args:
-        env: A Gymnasium environment, reset.
-        known: The knowledge of it.
-    """
+    """Return the lines that explain an environment that was reset; they stay while it is open."""
     lines = [known.about] if known.about else []
     spec, space = env.unwrapped.spec, env.observation_space
     # An option that changes what is rewarded has it in its name.
@@ -51,7 +46,6 @@ def _lake(env: Any) -> Iterator[str]:
 
 
 def _chances(env: Any) -> list[float]:
-    """Return the chances of an action in the first square: one side, the way itself, the other."""
     return [float(each[0]) for each in env.P[0][0]]
 
 

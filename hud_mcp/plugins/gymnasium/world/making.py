@@ -55,7 +55,7 @@ def is_mujoco(env_id: str) -> bool:
 def spaces_to_json(env: Any) -> dict[str, Any] | None:
     """Return the spaces of actions and observations as JSON; None if they have no JSON form."""
     seen: Any = env.observation_space
-    if isinstance(env, libraries.CARLEnv):
+    if isinstance(env, libraries.CARLEnv):  # other contexts may lead beyond the default's bounds
         seen = libraries.spaces.Dict(
             {**seen.spaces, env.state_key: libraries.unbounded(seen[env.state_key])}
         )
@@ -69,10 +69,7 @@ def spaces_to_json(env: Any) -> dict[str, Any] | None:
 
 
 def is_small(env: Any) -> bool:
-    """Whether an environment is one of Gymnasium's that compute a step in some microseconds.
-
-    What is wrapped around it must be Gymnasium's or ours too.
-    """
+    """Whether a step is some arithmetic of Gymnasium's, in wrappers that are its own or ours."""
     while (inner := getattr(env, "env", None)) is not None:
         if not type(env).__module__.startswith(
             ("gymnasium.wrappers.", "hud_mcp.plugins.gymnasium.carl.")

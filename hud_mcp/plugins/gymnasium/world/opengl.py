@@ -1,8 +1,4 @@
-"""Which OpenGL MuJoCo draws with on this machine: each is tried in a process of its own.
-
-The library of a machine without a display can end the process that calls it, so the server finds
-out in another one. What draws is kept beside what it depends on, and is not tried again.
-"""
+"""The OpenGL that MuJoCo draws with here, tried in another process, which it may end."""
 
 import hashlib
 import json
@@ -63,17 +59,11 @@ _answers: dict[str, str | None] = {}
 
 
 def choose_opengl(*, again: bool = False) -> str | None:
-    """Choose the OpenGL that MuJoCo draws with, and name it in MUJOCO_GL if that is not set.
+    """Choose the OpenGL that MuJoCo draws with, and name it in MUJOCO_GL; return the fault or None.
 
-    Args:
-        again: Whether something may have been installed since the last call.
-
-    Returns:
-        None if something draws; otherwise a sentence with the reason why nothing does.
-
-    A value that the user has set stays, and is tried alone.
+    A value that the user has set stays, and is tried alone. `again` is for a new installation.
     """
-    with _choosing:
+    with _choosing:  # each try is a process, and one answer is for all
         asked = _dependencies()
         if again or asked not in _answers:
             _answers[asked] = _choose()
@@ -83,11 +73,7 @@ def choose_opengl(*, again: bool = False) -> str | None:
 
 
 def load_mujoco(*, draws: bool) -> None:
-    """Load MuJoCo, which dies of a MUJOCO_GL that cannot draw; its warnings go to the log.
-
-    Args:
-        draws: Whether MUJOCO_GL names what draws; otherwise MuJoCo is loaded without drawing.
-    """
+    """Load MuJoCo, with drawing off unless MUJOCO_GL names a library that draws: others end it."""
     if "mujoco" in sys.modules:
         return
     given = os.environ.get(OPENGL_VARIABLE)
@@ -131,7 +117,6 @@ def _choose() -> str | None:
 
 
 def _backends() -> tuple[str, ...]:
-    """Return the backends that can draw on this system, the best first."""
     return ("egl", "osmesa", "glfw") if sys.platform.startswith("linux") else ("glfw",)
 
 
@@ -186,10 +171,7 @@ class _Cache:
 
 
 def _dependencies(*, on_disk: bool = False) -> str:
-    """Return the state that an answer depends on, as text.
-
-    It holds the variables; for the file, also the installed software.
-    """
+    """Return the state that an answer depends on: variables, and for the file the software too."""
     parts = [f"{name}={os.environ.get(name, '')}" for name in _ASKED_OF]
     if on_disk:
         # The linker's cache is written anew with each library that is installed or removed.

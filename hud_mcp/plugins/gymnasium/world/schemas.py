@@ -13,16 +13,7 @@ Schema = dict[str, Any]
 
 
 def schema_of(space: Any, meanings: Sequence[str], where: str) -> Schema:
-    """Return the JSON schema of one action, with a description in words.
-
-    Args:
-        space: Gymnasium's space.
-        meanings: The names of its actions or numbers, in order, as far as they are known.
-        where: The part of an action that it describes, for the error.
-
-    Raises:
-        InvalidEnvironment: No JSON value stands for an action of this space.
-    """
+    """Return the JSON schema of an action, or raise `InvalidEnvironment` if JSON has none."""
     kind = type(space).__name__
     if kind not in _SCHEMAS:
         raise InvalidEnvironment(

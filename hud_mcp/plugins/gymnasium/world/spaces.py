@@ -1,7 +1,4 @@
-"""Spaces and their values as JSON. Gymnasium loads with this module.
-
-An array is its bytes in base64, so that each number arrives as it was, infinities included.
-"""
+"""Spaces and values as JSON; an array is its bytes in base64, so that infinities arrive too."""
 
 import base64
 import string
@@ -30,11 +27,7 @@ Json = dict[str, Any]
 
 
 def space_to_json(space: spaces.Space[Any]) -> Json:
-    """Describe a space.
-
-    Raises:
-        InvalidEnvironment: The space is of a kind without a description.
-    """
+    """Describe a space, or raise `InvalidEnvironment` for a kind that has no description."""
     kind = type(space).__name__
     if kind in _KINDS:
         return {"space": kind, **_KINDS[kind][0](space)}

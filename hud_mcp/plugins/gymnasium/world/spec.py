@@ -155,10 +155,7 @@ class Gymnasium(WorldSpec):
 
     @property
     def spaces(self) -> dict[str, Any] | None:  # pyright: ignore[reportIncompatibleVariableOverride]  # asked of it
-        """The spaces of actions and observations as JSON, for programs; None without a JSON form.
-
-        Observations of a contextual environment may lie beyond the bounds that hold by default.
-        """
+        """The spaces of actions and observations as JSON; None without a JSON form."""
         return self._probe.spaces
 
     @cached_property
@@ -186,19 +183,12 @@ class Gymnasium(WorldSpec):
         }
 
     def check(self, folder: Path) -> None:
-        """Refuse an environment that cannot be made, before anything is opened.
-
-        Raises:
-            InvalidEnvironment: No environment has that id, or something is not installed.
-        """
+        """Make the environment once; raise `InvalidEnvironment` with the reason if that fails."""
         del folder
         _ = self._probe
 
     async def open(self, opening: Opening) -> GymnasiumWorld:
-        """Make the environment and reset it, on its own thread.
-
-        Raises:
-            EnvironmentFailed: The environment cannot be made or reset; the text says why.
+        """Make and reset the environment on its own thread, or raise `EnvironmentFailed`.
 
         If this call fails or is cancelled, the environment is closed once it is made.
         """
@@ -240,11 +230,7 @@ class Gymnasium(WorldSpec):
         return self._world(env, thread, self._probe, Episode(seen, info))
 
     def _keep(self, env: Any, thread: OwnThread) -> bool:
-        """Keep an environment for a later session, if a reset makes it as new.
-
-        Those are Gymnasium's own small ones: their steps change nothing that a reset and a seed
-        do not set.
-        """
+        """Keep a small environment of Gymnasium's, which a reset and a seed make as new."""
         probe = self._probe
         is_plain = probe.is_quick and not (probe.draws or self._is_contextual or self._attributes)
         if not is_plain or not _begins_anew(env) or len(self._idle) >= _MOST_IDLE:
@@ -326,7 +312,6 @@ class Gymnasium(WorldSpec):
         return env_id, self._render_mode(env_id)
 
     def _render_mode(self, env_id: str) -> str | None:
-        """Return the mode of pictures as arrays, if wanted and possible; else None."""
         fault = None
         if "gymnasium.envs.mujoco" in str(libraries.gymnasium.registry[env_id].entry_point):
             fault = choose_opengl() if self._screen else None

@@ -19,16 +19,7 @@ __all__ = ["Episode", "Frames", "OwnThread", "Pace", "close_env", "drawing"]
 
 @dataclass
 class Episode:
-    """The events since the last reset.
-
-    Attributes:
-        seen: The last observation, unchanged from the environment.
-        info: The last info.
-        rewards: The reward of each step.
-        terminated: Whether the episode reached its end.
-        truncated: Whether a limit cut it off.
-        over: Whether it has ended, either way.
-    """
+    """The events since the last reset; `seen` is the last observation, unchanged."""
 
     seen: Any
     info: dict[str, Any]
@@ -56,15 +47,7 @@ and Gymnasium's environments end it when one of them closes."""
 
 
 class Frames:
-    """The frames of one environment.
-
-    Args:
-        env: The environment that draws them, on the thread that calls `draw`.
-
-    Attributes:
-        size: Width and height of the last frame, in pixels; None before any.
-        fault: The reason why nothing can be drawn, once drawing has failed; None until then.
-    """
+    """The frames of one environment; `fault` says why nothing can be drawn any more."""
 
     def __init__(self, env: "gymnasium.Env[Any, Any]") -> None:
         self._env = env
@@ -72,10 +55,7 @@ class Frames:
         self.fault: str | None = None
 
     def draw(self) -> Any:
-        """Draw a frame, and return its height, width and colours; None without a picture.
-
-        Once drawing fails it is not tried again: the environment goes on without pictures.
-        """
+        """Draw a frame, or return None; once drawing fails, it is not tried again."""
         if self.fault is not None:
             return None
         try:
@@ -116,9 +96,6 @@ class OwnThread:
     """A thread that does one piece of work after the other.
 
     It does not keep the process alive: work that never ends cannot be ended.
-
-    Args:
-        name: The thread's name, for people who look at the process's threads.
     """
 
     def __init__(self, name: str) -> None:
@@ -133,10 +110,7 @@ class OwnThread:
         return self._asked == self._finished
 
     def do(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        """Do a piece of work after those that wait; the future has its result.
-
-        If the future is cancelled, work that has begun goes on, and the rest is not begun.
-        """
+        """Do work after what waits. Cancelling the future leaves work that has begun."""
         return asyncio.wrap_future(self._put(work))
 
     def leave(self, work: Callable[[], Any]) -> "Future[Any]":
@@ -171,14 +145,7 @@ class OwnThread:
 
 
 class Pace:
-    """A measure of steps that decides whether the next ones may hold up others.
-
-    Once its steps have held others up for too long, an environment steps on its thread for good.
-
-    Args:
-        thread: The environment's own thread; a cancelled call on it must be done first.
-        is_quick: Whether the environment is declared to be short and pure.
-    """
+    """A measure of steps: those that held others up for too long go to the thread for good."""
 
     def __init__(self, thread: OwnThread, *, is_quick: bool) -> None:
         self._thread = thread
@@ -192,13 +159,7 @@ class Pace:
         return is_short and self._thread.is_idle
 
     def note(self, count: int, took_s: float, *, on_loop: bool) -> None:
-        """Take note of steps that were taken.
-
-        Args:
-            count: The number of steps; at least one.
-            took_s: The seconds that they took together.
-            on_loop: Whether others waited meanwhile.
-        """
+        """Note steps that were taken; on the loop, others waited for them."""
         self._each_s += _WEIGHT * (took_s / count - self._each_s)
         if on_loop and took_s > _LONG_S:
             self._late_s += took_s - _LONG_S

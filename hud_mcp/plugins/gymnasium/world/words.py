@@ -1,4 +1,4 @@
-"""An observation in words: what each number is called, its unit, and what a grid shows."""
+"""An observation in words: each number's name and unit, and the contents of a grid."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,13 +18,7 @@ _MORE_DIGITS = 4
 
 
 def in_words(seen: Any, env: Any, names: Sequence[tuple[str, str]] = ()) -> list[str]:
-    """Describe an observation, a line for each thing.
-
-    Args:
-        seen: The observation from `reset` or `step`.
-        env: The environment that returned it.
-        names: Name and unit of each number, if they are known.
-    """
+    """Describe an observation, a line for each thing; `names` are the numbers' names and units."""
     if isinstance(seen, dict):
         parts = cast("dict[str, Any]", seen)
         if "context" in parts and len(parts) == 2:  # noqa: PLR2004  # the contextual wrapper's

@@ -43,19 +43,13 @@ _NO_STEP = -1
 
 @dataclass
 class _Halt:
-    """Whether the caller of work on the thread has gone."""
-
     asked: bool = False
 
 
 class GymnasiumWorld(World):
-    """One session's environment. Made by `Gymnasium.open`.
+    """One session's environment, which a template gets by annotating a parameter with this class.
 
-    A template gets it by annotating a parameter with this class. It reads `episode`, and uses the
-    environment itself through `call`.
-
-    Attributes:
-        episode: The events since the last reset.
+    A template reads `episode`, the events since the last reset, and uses the environment by `call`.
     """
 
     def __init__(
@@ -95,10 +89,7 @@ class GymnasiumWorld(World):
 
     @property
     def most_steps(self) -> int | None:
-        """The most steps of this episode; None if no limit is known.
-
-        Some environments choose it at their reset.
-        """
+        """The most steps of this episode, which a reset may choose; None if no limit is known."""
         return self._most_steps
 
     @property
@@ -107,10 +98,7 @@ class GymnasiumWorld(World):
         return self._form.example
 
     async def call(self, work: "Callable[[gymnasium.Env[Any, Any]], T]") -> T:
-        """Use the environment itself, on its thread.
-
-        Args:
-            work: A function of the environment; its result is returned.
+        """Use the environment itself, on its thread, and return the result of `work`.
 
         Raises:
             EnvironmentFailed: The world is broken or closed. Exceptions of `work` pass unchanged.
@@ -123,11 +111,7 @@ class GymnasiumWorld(World):
             self._most_steps = most_steps(self._env)
 
     async def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Begin a new episode; for templates, agents cannot do it.
-
-        Raises:
-            EnvironmentFailed: The environment raised.
-        """
+        """Begin a new episode, for templates alone; raise `EnvironmentFailed` as `act` does."""
         self._check_open()
 
         def begin() -> Episode:
@@ -143,7 +127,7 @@ class GymnasiumWorld(World):
         return self._frames.size
 
     async def measure_screen(self) -> None:
-        """Draw a frame that is not shown; draw none if frames are drawn only on request.
+        """Draw a frame that is not shown, unless frames are drawn only on request.
 
         Raises:
             EnvironmentFailed: The world is closed or broken.
@@ -180,19 +164,10 @@ class GymnasiumWorld(World):
     async def act_all(
         self, actions: Sequence[Action], keep: Callable[[ActionEffect], None]
     ) -> ActionFailed | None:
-        """Perform several actions, in one hop to the thread if they need one.
+        """Perform several actions, in one hop to the thread if they need one; raise as `act` does.
 
-        Args:
-            actions: The actions in order. Those after the end of the episode are not performed.
-            keep: A function that gets the effect of each action, on the thread that performed it.
-
-        Returns:
-            The refusal of the next action; None if none was refused, or the episode ended.
-
-        Raises:
-            EnvironmentFailed: The same as for `act`.
-
-        If this call is cancelled, the step under way is the last.
+        `keep` gets each effect, on the thread that performed it. The result is the next action's
+        refusal, or None. If this call is cancelled, the step under way is the last.
         """
         self._check_open()
         plans: list[Sequence[Any]] = []
@@ -216,12 +191,9 @@ class GymnasiumWorld(World):
         return None if ended else refusal
 
     async def observe(self, look: Look) -> Observation:
-        """Return what is seen now, in words and as a picture.
+        """Return the words and the picture of this moment; raise `EnvironmentFailed` once closed.
 
         Where pictures are drawn when they alone are asked for, words come without one.
-
-        Raises:
-            EnvironmentFailed: The world is closed, or drawing failed.
         """
         self._check_open()
         if self._draws_asked and (look.text or look.values):
@@ -246,7 +218,6 @@ class GymnasiumWorld(World):
                 await anyio.sleep(0.002)
 
     def _plan(self, action: Action) -> Sequence[Any]:
-        """Return the environment's actions that an action stands for."""
         if isinstance(action, CustomAction) and self.episode.over:
             raise ActionFailed(f"{self._ended()} No more steps are possible; send your answer.")
         return self._form.plan(action)
@@ -254,12 +225,7 @@ class GymnasiumWorld(World):
     # On the thread, or at once.
 
     def _steps(self, plan: Sequence[Any], halt: _Halt | None = None) -> ActionEffect:
-        """Take steps until the plan or the episode ends; this loop is what a step costs.
-
-        Args:
-            plan: The environment's actions.
-            halt: Says on the thread when to stop; None on the event loop.
-        """
+        """Take steps until the plan or the episode ends; this loop is what a step costs."""
         step, episode = self._step, self.episode
         if episode.over:  # while this waited for a call that was cancelled
             raise ActionFailed(f"{self._ended()} No more steps are possible; send your answer.")
@@ -343,13 +309,7 @@ class GymnasiumWorld(World):
         return "\n".join([*head, *shown])
 
     def explain(self, prompt: str = "") -> str:
-        """Return the rules, the map, the meaning of actions and the rewards.
-
-        Later looks omit them.
-
-        Args:
-            prompt: The prompt that the agent has. If it has the meaning of actions, this omits it.
-        """
+        """Return rules, map, rewards, and actions if `prompt` lacks them; later looks do not."""
         self._explained_at = _NO_STEP
         how = [] if self._form.description in prompt else [self._form.how_to_act]
         return "\n".join([*self._explanation(), *how])

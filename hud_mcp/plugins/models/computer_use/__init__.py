@@ -1,7 +1,7 @@
-"""Providers' own computer tools: their actions as ours, and what we show as their results.
+"""Providers' own computer tools, as pure functions for a loop of your own.
 
-Pure functions, for a loop of your own: `read_…` says what a model's call comes to, `…_result` is
-what goes back, `…_tool` is what the request names. A `Frame` has the two sizes of the screen.
+`read_…` returns a call as actions, `…_result` is the provider's result, `…_tool` its entry of the
+request. A `Frame` has the two sizes of the screen.
 """
 
 from hud_mcp.plugins.models.computer_use.anthropic import (

@@ -1,7 +1,7 @@
 """Anthropic's computer use: `computer_20250124`, `computer_20251124`, `computer_toolset_20260801`.
 
 Follows https://platform.claude.com/docs/en/agents-and-tools/tool-use/computer-use-tool and the
-schemas of the tools' inputs in Anthropic's SDK for Python 2.12 (`BetaComputer…Input`,
+schemas in Anthropic's SDK for Python 2.12 (`BetaComputer…Input`,
 `BetaToolComputerUse20251124Param`). The first two are one tool whose input names an `action`; of
 the toolset, each action is a tool of its own, whose `tool_use` has `toolset_name: "computer"`.
 """
@@ -66,13 +66,7 @@ POINTED = (*BUTTONS, *CLICKS)
 
 
 def clicked(name: str, where: Json, keys: Any) -> Wanted:
-    """Click, with keys held.
-
-    Args:
-        name: One of `POINTED`.
-        where: The target, as our action takes it.
-        keys: A chord; None or empty for none.
-    """
+    """Click by the name of a click, with the keys of a chord held."""
     click = ClickAction(
         **where,
         button=BUTTONS.get(name, "left"),  # pyright: ignore[reportArgumentType]  # one of the three
@@ -88,11 +82,7 @@ def modifiers(keys: Any) -> tuple[str, ...] | None:
 
 
 def wheel(given: Json, notches: Any) -> Point:
-    """Return the distance of a scroll, in pixels.
-
-    Raises:
-        InvalidAction: It names no direction.
-    """
+    """Return the distance of a scroll, or raise `InvalidAction` if it names no direction."""
     way = WAYS.get(take(given, "scroll_direction", str))
     if way is None:
         raise InvalidAction("scroll_direction is up, down, left or right.")
@@ -145,12 +135,9 @@ _MISSING = ("left_mouse_down", "left_mouse_up")
 
 
 def anthropic_computer_tool(version: AnthropicComputer, frame: Frame) -> dict[str, Any]:
-    """Return the entry of `tools` that gives a model the computer.
+    """Return the entry of `tools` that gives a model the computer, in the size `frame.shown`.
 
-    Args:
-        version: The version of the tool.
-        frame: The two sizes of the screen; the entry gives the model `shown`. The entry of a
-            toolset has no size, because its points are in pixels of the pictures sent to it.
+    A toolset has no size, because its points are in pixels of the pictures sent to it.
     """
     if version == "computer_toolset_20260801":
         return {"type": version, "configs": {name: {"enabled": False} for name in _MISSING}}
@@ -164,11 +151,7 @@ def anthropic_computer_tool(version: AnthropicComputer, frame: Frame) -> dict[st
 
 
 def read_anthropic_computer(block: Mapping[str, Any], frame: Frame) -> Wanted:
-    """Read a `tool_use` block of any version.
-
-    Args:
-        block: The block that the provider sent, with `name` and `input`.
-        frame: The two sizes of the screen.
+    """Read a `tool_use` block of any version, with its `name` and `input`.
 
     Raises:
         InvalidAction: The action is unknown here, or lacks something. Nothing is to be done.
@@ -192,14 +175,7 @@ def anthropic_computer_result(
     *,
     error: str | None = None,
 ) -> dict[str, Any]:
-    """Return the `tool_result` block for a performed or refused action.
-
-    Args:
-        block: The `tool_use` that asked for it.
-        observation: The observation after the action.
-        frame: The two sizes of the screen.
-        error: The reason for a refusal, or None.
-    """
+    """Return the `tool_result` of a block: what an action showed, or the reason of a refusal."""
     if error is not None:
         return refusal(block, error)
     wanted = read_anthropic_computer(block, frame)

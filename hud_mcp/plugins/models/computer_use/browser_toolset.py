@@ -60,13 +60,7 @@ _DONE = {"left_click": "Clicked.", "type": "Typed.", "hover": "Hovered.", "scrol
 
 @dataclass(frozen=True)
 class Tab:
-    """An open tab.
-
-    Attributes:
-        title: The title of its page.
-        url: The address of its page.
-        active: Whether the browser shows it.
-    """
+    """An open tab; its page has a title and an address."""
 
     title: str = ""
     url: str = ""
@@ -82,13 +76,9 @@ def anthropic_browser_tool() -> dict[str, Any]:
 def read_anthropic_browser(
     block: Mapping[str, Any], frame: Frame, *, text: str = "", active_tab: int = 1
 ) -> Wanted:
-    """Read a `tool_use` block of the toolset.
+    """Read a `tool_use` block of the toolset, with its `name` and `input`.
 
-    Args:
-        block: The block that the provider sent, with `name` and `input`.
-        frame: The two sizes of the screen.
-        text: The latest text of the page, which explains each ref.
-        active_tab: The number of the tab that is shown, from 1.
+    `text` is the latest text of the page, which explains each ref. Tabs have numbers from 1.
 
     Raises:
         InvalidAction: The member is unknown here, or lacks something. Nothing is to be done.
@@ -117,14 +107,9 @@ def anthropic_browser_result(
     *,
     error: str | None = None,
 ) -> dict[str, Any]:
-    """Return the `tool_result` block for a performed or refused action.
+    """Return the `tool_result` of a block: what an action showed, or the reason of a refusal.
 
-    Args:
-        block: The `tool_use` that asked for it.
-        observation: The observation after the action.
-        frame: The two sizes of the screen.
-        tabs: The tabs that are open after the action, in order.
-        error: The reason for a refusal, or None.
+    `tabs` are those that are open after the action, in order.
     """
     if error is not None:
         return refusal(block, error)
@@ -161,7 +146,6 @@ class _Place:
         return next((x for x in self.text.splitlines() if f"[ref={ref}]" in x), "")
 
     def at(self, given: Mapping[str, Any], name: str = "target") -> dict[str, Any]:
-        """Return a target as our actions take it."""
         target: Any = take(given, name, Mapping)
         if target.get("type") == "ref" and isinstance(target.get("ref"), str):
             return {"ref": target["ref"]}

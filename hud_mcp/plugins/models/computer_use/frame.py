@@ -84,11 +84,7 @@ class Frame:
         return cls((width_px, height_px), (width_px, height_px))
 
     def point(self, x: Any, y: Any) -> Point:
-        """Return a model's point, in pixels of our picture.
-
-        Raises:
-            InvalidAction: It is none, or outside of what the model is shown.
-        """
+        """Return a point in pixels of our picture, or raise `InvalidAction` if it is outside."""
         numbers = isinstance(x, int | float) and isinstance(y, int | float)
         if not numbers or not (0 <= x <= self.shown[0] and 0 <= y <= self.shown[1]):
             raise InvalidAction(
@@ -108,11 +104,7 @@ class Frame:
         )
 
     def box(self, given: Any) -> Box:
-        """Return a model's region, in pixels of our picture.
-
-        Raises:
-            InvalidAction: It is none.
-        """
+        """Return a region in pixels of our picture, or raise `InvalidAction` if it is none."""
         corners = cast("Sequence[Any]", given) if isinstance(given, list | tuple) else ()
         if len(corners) != 4:  # noqa: PLR2004  # two points
             raise InvalidAction(f"A region is [x0, y0, x1, y1], not {clipped(corners)}.")
@@ -158,11 +150,7 @@ def _key(name: str) -> str:
 
 
 def press(chord: Any, times: Any = 1) -> tuple[Action, ...]:
-    """Press a chord, so many times.
-
-    Raises:
-        InvalidAction: It names no key.
-    """
+    """Press a chord, at most fifty times, or raise `InvalidAction` if it names no key."""
     keys = key_names(chord) if isinstance(chord, str) else ()
     if not keys or not isinstance(times, int) or not 1 <= times <= 50:  # noqa: PLR2004  # a step's
         raise InvalidAction(f"{clipped(chord)}, {clipped(times)} times, is not a key to press.")
@@ -170,11 +158,7 @@ def press(chord: Any, times: Any = 1) -> tuple[Action, ...]:
 
 
 def hold(chord: Any, seconds: Any) -> tuple[Action, ...]:
-    """Hold a chord down for a while.
-
-    Raises:
-        InvalidAction: It names no key, or no time.
-    """
+    """Hold a chord down for a while, or raise `InvalidAction` if it names no key or no time."""
     keys = key_names(chord) if isinstance(chord, str) else ()
     if not keys:
         raise InvalidAction(f"{clipped(chord)} is not a key to hold.")
@@ -182,11 +166,7 @@ def hold(chord: Any, seconds: Any) -> tuple[Action, ...]:
 
 
 def pause(seconds: Any) -> tuple[Action, ...]:
-    """Return the waits for a time. A time that is too long for one wait takes several.
-
-    Raises:
-        InvalidAction: The value is not a number of seconds, or more than five minutes.
-    """
+    """Return the waits for at most five minutes, or raise `InvalidAction`; one wait is short."""
     if not isinstance(seconds, int | float) or not 0 <= seconds <= 300:  # noqa: PLR2004  # 5 minutes
         raise InvalidAction(f"{clipped(seconds)} is not a number of seconds to wait.")
     left, waits = round(seconds * _MS), list[Action]()
@@ -197,11 +177,7 @@ def pause(seconds: Any) -> tuple[Action, ...]:
 
 
 def take(given: Mapping[str, Any], name: str, kind: type | tuple[type, ...]) -> Any:
-    """Return a field of an action that it must have.
-
-    Raises:
-        InvalidAction: It has none, or of another kind.
-    """
+    """Return a field that an action must have, or raise `InvalidAction`."""
     value = given.get(name)
     if not isinstance(value, kind) or isinstance(value, bool):
         raise InvalidAction(f"{name}: {clipped(value)} does not fit the action.")
@@ -209,11 +185,7 @@ def take(given: Mapping[str, Any], name: str, kind: type | tuple[type, ...]) -> 
 
 
 def picture(observation: Observation, frame: Frame, wanted: Wanted) -> Screenshot | None:
-    """Return the picture of an observation for a model; None if it has no picture.
-
-    It has the size that the model knows, so that the model's points are right. A region has the
-    same size, and shows less of the screen.
-    """
+    """Return an observation's picture in the size that the model knows; None if it has none."""
     shot = observation.image
     if shot is None:
         return None

@@ -63,11 +63,7 @@ def gemini_computer_tool(environment: str = "ENVIRONMENT_BROWSER") -> dict[str, 
 
 
 def read_gemini_computer(call: Mapping[str, Any], frame: Frame) -> Wanted:
-    """Read a `functionCall`.
-
-    Args:
-        call: The call that the provider sent, with `name` and `args`.
-        frame: The result of `gemini_frame`.
+    """Read a `functionCall`, with its `name` and `args`, in the frame of `gemini_frame`.
 
     Raises:
         InvalidAction: The function is unknown here, or lacks something. Nothing is to be done.
@@ -93,12 +89,8 @@ def gemini_computer_result(
 ) -> dict[str, Any]:
     """Return the `functionResponse` for an action, in the form of the REST interface.
 
-    Args:
-        call: The function call that asked for it.
-        observation: The observation after the action.
-        url: The address of the page that is shown.
-        acknowledged: Whether a person has agreed to what its `safety_decision` asks.
-        error: The reason for a refusal, or None.
+    `url` is that of the page shown. `acknowledged` tells that a person has agreed to what the
+    call's `safety_decision` asks.
     """
     response: dict[str, Any] = {"url": url}
     if acknowledged:

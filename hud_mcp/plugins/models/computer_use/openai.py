@@ -50,10 +50,6 @@ def openai_computer_tool() -> dict[str, Any]:
 def read_openai_computer(call: Mapping[str, Any], frame: Frame) -> Wanted:
     """Read a `computer_call`: all of its `actions` in order, or its one `action`.
 
-    Args:
-        call: The item as the provider sent it.
-        frame: The two sizes of the screen.
-
     Raises:
         InvalidAction: There is no such action, or it lacks something. Nothing is to be done.
     """
@@ -80,17 +76,12 @@ def openai_computer_result(
     acknowledged: Sequence[Mapping[str, Any]] = (),
     error: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the items of the next input: the picture, then the reason for a refusal.
+    """Return the items of the next input: the picture, then the reason of a refusal.
 
-    Args:
-        call: The item that asked for it.
-        observation: The observation after the action. The provider takes its picture, no text.
-        frame: The two sizes of the screen.
-        acknowledged: The safety checks of the call that a person has agreed to.
-        error: The reason for a refusal, or None.
+    `acknowledged` has the safety checks of the call that a person has agreed to.
 
     Raises:
-        InvalidAction: The observation has no picture.
+        InvalidAction: The observation has no picture, which is all that the provider takes.
     """
     shot = picture(observation, frame, Wanted())
     if shot is None:

@@ -1,4 +1,4 @@
-"""A model that works on tasks: it is asked, calls tools, and is shown what they gave back."""
+"""A model that works on tasks: it is asked, calls tools, and is shown their results."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -38,12 +38,7 @@ _REMINDER = (
 
 
 class ModelAgent:
-    """An agent that asks a model what to do, and does it.
-
-    Args:
-        requests: The requests to the model, for all runs of a job.
-        options: The options of the model and its work.
-        list_tools: A function that lists the tools of a session's agent.
+    """An agent that asks a model for its next calls, and makes them.
 
     Raises:
         HudMcpError: The system prompt cannot be read, or has changed since the job began.
@@ -88,8 +83,6 @@ class ModelAgent:
 
 
 class _Dialogue:
-    """One model at work on one task."""
-
     def __init__(
         self,
         requests: Requests,
@@ -110,7 +103,6 @@ class _Dialogue:
         self._asked = False
 
     async def work(self) -> None:
-        """Go on until the session has its answer."""
         look = self._options.look if self._screen is None else "image"
         if look != "both":
             self._agent.meta[LOOK] = look
@@ -166,12 +158,7 @@ class _Dialogue:
     async def _perform(
         self, written: "Sequence[ToolCallPart]", calls: "Sequence[ToolCallPart]"
     ) -> bool:
-        """Make the calls of one reply in order; tell whether the session is over then.
-
-        Args:
-            written: The calls as the model wrote them.
-            calls: The calls in the form of the history.
-        """
+        """Make the calls of one reply in order; tell whether the session is over then."""
         results: list[ToolReturnPart] = []
         for said, call in zip(written, calls, strict=True):
             arguments = _arguments_of(said)
@@ -208,7 +195,6 @@ class _Dialogue:
 
 
 def _arguments_of(call: "ToolCallPart") -> dict[str, Any] | None:
-    """Return the arguments of a call without its session; None if they are not an object."""
     given = read_arguments(call)
     if given is None:
         return None
@@ -245,13 +231,7 @@ async def _open(options: ModelOptions, place: Workplace) -> AsyncGenerator[Model
 
 
 def _check(options: ModelOptions) -> None:
-    """Find out whether the model can be asked at all; nothing is asked.
-
-    Raises:
-        NotInstalled: The models' libraries are missing.
-        HudMcpError: The key is missing, the system prompt cannot be read or has changed, or a limit
-            of cost cannot be kept.
-    """
+    """Find out whether the model can be asked, without a request; raise as `Requests` does."""
     options.system_text()
     Requests(options)
 

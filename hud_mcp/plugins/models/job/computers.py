@@ -1,7 +1,6 @@
 """Providers' own computer tools, for models in a job: on the wire, and as actions.
 
-To the models' library such a tool is a function, whose description is the tool as its provider
-names it. `send` puts that in its place, and `receive` makes functions of what came back.
+To the models' library such a tool is a function, whose description is the provider's entry.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,18 +40,10 @@ _MOST_PX = 1568
 
 @dataclass(frozen=True)
 class Computer:
-    """The computer tool of one provider.
+    """The computer tool of one provider, by the functions that a model calls.
 
-    Attributes:
-        names: The functions that a model calls.
-        frame: The two sizes of a screen, by its width and height.
-        tool: The entry of the provider's `tools`.
-        read: A function that reads a call, by its name and its arguments.
-        send: A function that rewrites a request.
-        receive: A function that rewrites a reply; None to leave it unchanged.
-        headers: The headers that each request needs.
-        resizes: Whether its points are in pixels of the picture, which then has that size.
-        failures: The content of the reply to a refused call: a text alone, or also the picture.
+    `send` and `receive` rewrite bodies on the wire. `resizes` gives pictures the size that points
+    are in. `failures` is the content of a refused call's reply.
     """
 
     names: frozenset[str]
@@ -67,13 +58,7 @@ class Computer:
 
 
 def find_computer(provider: str, version: ComputerVersion) -> Computer:
-    """Return the computer tool of a provider.
-
-    Args:
-        provider: The name of the provider.
-        version: The version of the tool. `computer` means the provider's only tool, and for
-            Anthropic the version that most models know.
-    """
+    """Return a provider's computer tool; `computer` is its only one, or Anthropic's best known."""
     if provider == "openai":
         return _OPENAI
     if provider == "google":
@@ -116,7 +101,6 @@ def _smaller(width_px: int, height_px: int) -> Frame:
 
 
 def _put_tool(body: Json) -> None:
-    """Put the tool where its function stands."""
     body["tools"] = [
         orjson.loads(tool["description"]) if tool.get("name") == STAND_IN else tool
         for tool in body.get("tools", ())
@@ -139,7 +123,6 @@ def _send_openai(body: Json) -> Json:
 
 
 def _openai_output(item: Json) -> list[Json]:
-    """Return the result of a call: its picture and its text."""
     given = item["output"]
     parts = objects_in(given) or [{"type": "input_text", "text": str(given)}]
     shots = [part for part in parts if part["type"] == "input_image"]
@@ -190,12 +173,7 @@ def _send_gemini(body: Json) -> Json:
 
 
 def _gemini_parts(parts: Any, waiting: list[Json]) -> list[Json]:
-    """Move the pictures of a message to their results, and return its other parts.
-
-    Args:
-        parts: The parts from the library. A picture comes after its result, between two tags.
-        waiting: The results whose pictures come next.
-    """
+    """Move pictures to the waiting results that they follow, and return all other parts."""
     kept: list[Json] = []
     for part in parts:
         result, text = part.get("functionResponse"), str(part.get("text", ""))
@@ -204,7 +182,7 @@ def _gemini_parts(parts: Any, waiting: list[Json]) -> list[Json]:
             waiting += [result] * said.count("See file ")
             error = result["response"].get("error")
             result["response"] = {"url": "", **({} if error is None else {"error": error})}
-        elif "inlineData" in part and waiting:
+        elif "inlineData" in part and waiting:  # the library puts it after its result
             waiting.pop(0).setdefault("parts", []).append({"inlineData": part["inlineData"]})
             continue
         elif text.startswith(_TAGS):

@@ -1,8 +1,7 @@
 """The failures of a request to a model, and whose doing each is.
 
-Servers that speak one protocol tell the same failure by another status, code, type or sentence.
-This is the one place that knows them. A code or a type decides first, then a sentence that only
-one failure has, then the category that the models' library finds, then the status.
+A code or a type decides first, then a sentence that only one failure has, then the category that
+the models' library finds, then the status: servers of one protocol differ in all of these.
 """
 
 import re
@@ -133,7 +132,7 @@ def failed_here(exc: Exception) -> MachineFailed:
 
 
 def failure_of(exc: Exception) -> Failure:
-    """Tell which failure an exception of the models' library is."""
+    """Return the failure that an exception of the models' library is."""
     kinds = libraries.exceptions
     if not isinstance(exc, (kinds.AgentRunError, kinds.UserError)):
         return Failure.UNEXPECTED
@@ -149,7 +148,6 @@ def failure_of(exc: Exception) -> Failure:
 
 
 def _category(exc: Exception) -> Failure:
-    """Return the failure that the library's own category stands for."""
     kinds = libraries.exceptions
     categories = (
         (Failure.FULL, (kinds.ModelContextWindowExceededError,)),
@@ -177,7 +175,6 @@ def _category(exc: Exception) -> Failure:
 
 
 def _names(exc: Exception) -> list[str]:
-    """Return the codes and types of a provider's error, in lower case."""
     error = _error(exc)
     found: list[Any] = [
         getattr(exc, "provider_error_code", None), getattr(exc, "provider_error_type", None),

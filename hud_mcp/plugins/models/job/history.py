@@ -1,8 +1,7 @@
 """The conversation of a model with its task, as each request repeats it.
 
-Providers refuse a conversation in which a call has a name, an id or arguments that they would not
-take of a client. A model may write any of these. So its replies are mended before they are sent
-back, and a refusal is never the model's doing.
+Providers refuse a name, an id or arguments that no client would send. A model may write them, so
+its replies are mended before they are sent back: a refusal is never the model's doing.
 """
 
 import re
@@ -43,12 +42,7 @@ def read_arguments(call: "ToolCallPart") -> dict[str, Any] | None:
 
 
 class History:
-    """A conversation with a model.
-
-    Args:
-        system: The system prompt.
-        keep_images: The number of newest pictures that stay in view; None for all.
-    """
+    """A conversation with a model, in which the newest pictures stay; all if there is no limit."""
 
     def __init__(self, system: str, *, keep_images: int | None) -> None:
         self._system = system
@@ -61,11 +55,7 @@ class History:
         self._request(libraries.messages.UserPromptPart(text))
 
     def reply(self, response: "ModelResponse") -> "list[ToolCallPart]":
-        """Add what the model replied, in a form that its provider takes back.
-
-        Returns:
-            Its calls in that form, in order; their results belong to these.
-        """
+        """Add a reply in a form that its provider takes back; return its calls in that form."""
         parts = [part for part in map(self._mended, response.parts) if part is not None]
         kinds = libraries.messages
         if not any(isinstance(part, (kinds.TextPart, kinds.ToolCallPart)) for part in parts):
@@ -118,7 +108,6 @@ class History:
 
 
 def _mended_content(content: Any) -> Any:
-    """Return the content of a part, a text or a list with texts, without halves of characters."""
     if isinstance(content, list):
         return [_mended_content(each) for each in cast("list[Any]", content)]
     return mend_text(content) if isinstance(content, str) else content

@@ -201,11 +201,7 @@ class ModelOptions(AgentOptions):
         return {n: value for n, value in kept.items() if value is not None and value != "generic"}
 
     def system_text(self) -> str:
-        """Return the system prompt.
-
-        Raises:
-            HudMcpError: Its file cannot be read, or has another text than when the job began.
-        """
+        """Return the system prompt; raise a `HudMcpError` if its file is gone or has changed."""
         if self.system is None:
             return SYSTEM
         text, digest = read_system(Path(self.system))
@@ -218,11 +214,7 @@ class ModelOptions(AgentOptions):
 
 
 def read_system(path: Path) -> tuple[str, str]:
-    """Return the text of a system prompt's file, and its SHA-256.
-
-    Raises:
-        HudMcpError: It cannot be read, or is empty.
-    """
+    """Return a file's text and SHA-256; raise a `HudMcpError` if it is unreadable or empty."""
     try:
         data = read_text_bytes(path)
         text = data.decode()

@@ -31,11 +31,7 @@ _NEEDS_NONE = "openai-compatible"
 
 @dataclass(frozen=True)
 class Secret:
-    """A provider's key.
-
-    Attributes:
-        value: The key; empty where none is needed.
-    """
+    """A provider's key; empty if none is needed."""
 
     value: str = field(repr=False)
 
@@ -45,11 +41,7 @@ class Secret:
 
 
 def need_libraries() -> None:
-    """Refuse to go on where the models' libraries are not installed.
-
-    Raises:
-        NotInstalled: Saying how to install them.
-    """
+    """Raise `NotInstalled`, with the command to install them, if the libraries are missing."""
     try:
         _ = (libraries.model_request, libraries.genai_prices)
     except ImportError:
@@ -57,11 +49,7 @@ def need_libraries() -> None:
 
 
 def find_key(provider: str) -> Secret:
-    """Return a provider's key, out of the environment.
-
-    Raises:
-        HudMcpError: It is not set; the text names the variable.
-    """
+    """Return a provider's key, or raise a `HudMcpError` that names the variable to set."""
     names = KEYS[provider]
     found = next((value for name in names if (value := os.environ.get(name, "").strip())), "")
     if not found and provider != _NEEDS_NONE:
@@ -73,16 +61,7 @@ def find_key(provider: str) -> Secret:
 
 
 def make_model(options: ModelOptions, key: Secret, client: "WireClient | None" = None) -> "Model":
-    """Make a model that can be asked.
-
-    Args:
-        options: The options of the model and its work.
-        key: The key of its provider.
-        client: The HTTP client for its requests; by default a client of the provider's library.
-
-    Raises:
-        NotInstalled: The provider's library is missing.
-    """
+    """Make a model that can be asked, or raise `NotInstalled` without its library."""
     try:
         return _MAKERS[options.provider](options, key.value, client)
     except ImportError:

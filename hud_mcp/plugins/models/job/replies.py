@@ -38,13 +38,7 @@ _ESCAPES = re.compile(
 
 
 class NotAReply(Exception):  # what is in its place may be an error or anything
-    """A body of status 200 that is no reply.
-
-    Args:
-        message: Its reason, in the server's words or in ours.
-        status: The status that the server should have sent.
-        code: Its error's code; `UNREADABLE` where it has none.
-    """
+    """A body of status 200 that is no reply; `status` and `code` are those it should have had."""
 
     def __init__(self, message: str, *, status: int = 502, code: str = UNREADABLE) -> None:
         super().__init__(message)
@@ -53,11 +47,7 @@ class NotAReply(Exception):  # what is in its place may be an error or anything
 
 
 def mend_surrogates(json: str) -> str:
-    """Return a text of JSON with U+FFFD for each escape of half a character.
-
-    Args:
-        json: The text. An escaped backslash before a `u` is none of these escapes.
-    """
+    """Return JSON text with U+FFFD for each escape of half a character."""
     return _ESCAPES.sub(lambda found: "\\ufffd" if found[1] else found[0], json)
 
 
@@ -67,11 +57,7 @@ def mend_text(text: str) -> str:
 
 
 def read_json(body: bytes) -> Json:
-    """Return the object that a body has, with U+FFFD for each half of a character.
-
-    Raises:
-        NotAReply: It has none; a proxy sends its own page with status 200.
-    """
+    """Return a body's object; raise `NotAReply` for anything else, such as a proxy's page."""
     text = body.decode("utf-8", "replace")
     try:
         read: Any = orjson.loads(mend_surrogates(text))
@@ -83,15 +69,12 @@ def read_json(body: bytes) -> Json:
 
 
 def read_completion(reply: Json) -> Json:
-    """Return a chat completion with what its server left out or wrote differently.
+    """Return a chat completion with the parts that its server left out or wrote differently.
 
     - The arguments of a call are an object (llama.cpp, Ollama) or null: they become text.
     - A call has no type or no id, and the reply no id, date or model.
     - The reasoning stands in the text, and one of its two tags is missing, because the server's
       template wrote the first one into the prompt.
-
-    Args:
-        reply: The body, which is changed.
 
     Raises:
         NotAReply: It has an error in the place of a reply (OpenRouter), or no message.
@@ -147,7 +130,7 @@ def _mend_call(function: Json) -> None:
 
 
 def _with_both_tags(text: str) -> str:
-    """Return a text whose reasoning has both its tags; the library tells it apart by these."""
+    """Complete the tags of a text's reasoning; the library tells it apart by these."""
     first = text.find(_OPENS)
     reasoning, closed, said = text.rpartition(_CLOSES)
     if closed and not 0 <= first < text.find(_CLOSES):

@@ -1,8 +1,4 @@
-"""Requests to one model, of all runs of a job: no faster and no dearer than they may be.
-
-What the provider could not do now is tried again. What it refuses is its operator's to mend, and
-what the model has brought about itself is its result.
-"""
+"""Requests to one model, of all runs of a job: no faster and no dearer than they may be."""
 
 import random
 from collections import Counter
@@ -50,13 +46,7 @@ _REFUSALS = 3
 
 @dataclass(frozen=True)
 class Reply:
-    """A model's reply.
-
-    Attributes:
-        response: The reply in the library's form, to be given back with the next request.
-        turn: The reply in the record's form.
-        is_cut: Whether it was cut off at the most tokens that it may have.
-    """
+    """A model's reply, for the library and for the record; `is_cut` at its most tokens."""
 
     response: "ModelResponse"
     turn: ModelTurn
@@ -64,15 +54,7 @@ class Reply:
 
 
 class Requests:
-    """The requests to one model.
-
-    Args:
-        options: The options of the model and its work.
-        spent_usd: The cost of the job so far, in US dollars.
-
-    Attributes:
-        computer: The provider's own computer tool, if the model works with it.
-        spending: The cost of the job.
+    """The requests to one model, by all runs of a job that has cost `spent_usd` before.
 
     Raises:
         NotInstalled: The models' libraries are missing.
@@ -115,13 +97,8 @@ class Requests:
     ) -> Reply:
         """Ask for the next reply, as often as it takes.
 
-        Args:
-            messages: The conversation.
-            tools: The tools that the model may call.
-            pauses: The counter of the time in which the provider let the run wait.
-            guess: The number of tokens that the request will take, about.
-            check: A function that is called before each try. If it raises, the request is not made,
-                and the error is raised.
+        `guess` is about the number of its tokens; `pauses` counts the provider's waits. `check` is
+        called before each try: its error is raised, and no request made.
 
         Raises:
             BoundReached: The conversation does not fit the model's context.
@@ -164,15 +141,7 @@ class Requests:
         )
 
     def _wait_after(self, exc: Exception, failed: "Counter[Failure]") -> float:
-        """Return the seconds to wait before another try.
-
-        Args:
-            exc: The failure of the last try.
-            failed: The number of failures of this request in each way, this try counted.
-
-        Raises:
-            BoundReached, OperatorFailed, JobHalted, MachineFailed: There is no other try.
-        """
+        """Return the seconds before another try, or raise the error that ends the run."""
         failure, tried = failure_of(exc), failed.total()
         asked_s: float | None = getattr(exc, "retry_after", None)
         is_last = failed[failure] >= failure.tries or tried >= _TRIES
@@ -184,7 +153,6 @@ class Requests:
         return wait_s * random.uniform(0.5, 1.0)  # noqa: S311  # so that runs do not come back at once
 
     def _end(self, exc: Exception, failure: Failure, tried: int) -> HudMcpError:
-        """Return the error that ends a run whose request has failed for good."""
         if failure is Failure.UNEXPECTED:
             return failed_here(exc)
         said = self._said(exc)
@@ -264,7 +232,6 @@ def _usage(response: "ModelResponse") -> TokenUsage:
 
 
 def _client_for(provider: str, computer: Computer | None) -> "WireClient":
-    """Return the client that a provider's model is asked through."""
     if computer is not None:
         return libraries.WireClient(computer.send, computer.receive, computer.headers)
     chat = provider == "openai-compatible"
@@ -272,6 +239,5 @@ def _client_for(provider: str, computer: Computer | None) -> "WireClient":
 
 
 def _recorded(call: "ToolCallPart") -> dict[str, Any] | str:
-    """Return a call's arguments as the model wrote them; text where that is not a JSON object."""
     given = read_arguments(call)
     return str(call.args) if given is None else given

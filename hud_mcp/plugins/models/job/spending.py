@@ -23,21 +23,13 @@ _MILLION = 1_000_000
 
 
 class Prices:
-    """The prices of one model.
-
-    Args:
-        options: Which model, and what it was said to cost.
-    """
+    """The price of one model, as its options or the list of prices say."""
 
     def __init__(self, options: ModelOptions) -> None:
         self._options = options
 
     def need(self) -> None:
-        """Refuse a limit of cost where the model's price is not known.
-
-        Raises:
-            HudMcpError: It is not; the text says how to give it.
-        """
+        """Raise a `HudMcpError` if cost is limited and the model's price is not known."""
         options = self._options
         limited = options.max_cost_usd is not None or options.max_cost_per_run_usd is not None
         if limited and self.cost(TokenUsage(input=_MILLION, output=_MILLION)) is None:
@@ -48,10 +40,7 @@ class Prices:
             )
 
     def cost(self, usage: TokenUsage) -> float | None:
-        """Return the cost of a reply in US dollars; None if it is unknown.
-
-        A price that was given counts for every token of the input, cached ones too.
-        """
+        """Return a reply's cost in US dollars, or None; cached tokens cost a given price too."""
         if usage.input is None or usage.output is None:
             return None
         if (price := self._options.price) is not None:
@@ -82,12 +71,7 @@ _MINUTE_S = 60.0
 
 @dataclass
 class Ticket:
-    """One request that was let through.
-
-    Attributes:
-        at_s: The time at which it was let through, by the clock.
-        tokens: The number of tokens that it takes: a guess, until its reply says the number.
-    """
+    """One request that was let through; its tokens are a guess until its reply says them."""
 
     at_s: float
     tokens: int
@@ -98,14 +82,7 @@ class Ticket:
 
 
 class Rates:
-    """The limits of requests and tokens a minute. Requests pass in the order in which they came.
-
-    Args:
-        rpm: The most requests a minute; None for any number.
-        tpm: The most tokens a minute; None for any number.
-        now: The clock, in seconds.
-        pause: A function that waits for a number of seconds.
-    """
+    """The limits of requests and tokens a minute. Requests pass in the order in which they came."""
 
     def __init__(
         self,
@@ -123,21 +100,12 @@ class Rates:
         self._turn = anyio.Lock()
 
     async def admit(self, tokens: int, check: Callable[[], None] = lambda: None) -> Ticket:
-        """Wait until a request may be made.
+        """Wait until a request may be made, call `check`, and return the request's ticket.
 
-        A request of more tokens than a minute allows is let through alone.
-
-        Args:
-            tokens: The number of tokens that it is expected to take.
-            check: A function that is called once the request may be made. If it raises, the error
-                is raised, and the request is not counted.
-
-        Returns:
-            The ticket of the request. Its `tokens` is to be set to the number that it took.
-
-        If this call is cancelled, no request is counted.
+        A request of more tokens than a minute allows is let through alone. If `check` raises or
+        this call is cancelled, no request is counted.
         """
-        async with self._turn:
+        async with self._turn:  # first come, first served
             while (wait_s := self._wait_s(tokens)) > 0:
                 await self._pause(wait_s)
             check()
@@ -146,7 +114,6 @@ class Rates:
             return ticket
 
     def _wait_s(self, tokens: int) -> float:
-        """Return the seconds until the next look; 0 if the request may begin now."""
         now = self._now()
         while self._recent and now - self._recent[0].at_s >= _MINUTE_S:
             self._recent.popleft()
@@ -159,16 +126,7 @@ class Rates:
 
 
 class Spending:
-    """The cost of a job. All its runs add to it.
-
-    Args:
-        limit_usd: The most that the job may cost; None for any sum.
-        per_run_usd: The most that one run may cost; None for any sum.
-        spent_usd: The cost before, if the job is resumed.
-
-    Attributes:
-        spent_usd: The cost so far.
-    """
+    """The cost of a job in US dollars. All its runs add to it."""
 
     def __init__(
         self,
@@ -186,13 +144,7 @@ class Spending:
         return RunSpending(self, self._per_run_usd)
 
     def check(self) -> None:
-        """Refuse another request once the limit is reached.
-
-        Requests that are under way meanwhile may go beyond it.
-
-        Raises:
-            JobHalted: It is reached.
-        """
+        """Raise `JobHalted` at the limit; requests that are under way may go beyond it."""
         if self._limit_usd is not None and self.spent_usd >= self._limit_usd:
             raise JobHalted(
                 f"The job has cost ${self.spent_usd:.4g} and may cost ${self._limit_usd:g} "
@@ -200,11 +152,7 @@ class Spending:
             )
 
     def need_count(self, cost_usd: float | None) -> None:
-        """Refuse to go on where a limit is to be kept and a reply's cost is not known.
-
-        Raises:
-            JobHalted: The provider reported no tokens, and a limit is to be kept.
-        """
+        """Raise `JobHalted` if a limit is to be kept and a reply's cost is not known."""
         limited = self._limit_usd is not None or self._per_run_usd is not None
         if cost_usd is None and limited:
             raise JobHalted(
@@ -214,15 +162,7 @@ class Spending:
 
 
 class RunSpending:
-    """The cost of one run.
-
-    Args:
-        job: The cost of its job.
-        limit_usd: The most that the run may cost; None for any sum.
-
-    Attributes:
-        spent_usd: The cost so far.
-    """
+    """The cost of one run in US dollars."""
 
     def __init__(self, job: Spending, limit_usd: float | None) -> None:
         self.spent_usd = 0.0
@@ -230,22 +170,13 @@ class RunSpending:
         self._limit_usd = limit_usd
 
     def check(self) -> None:
-        """Refuse another request once a limit is reached.
-
-        Raises:
-            JobHalted: The job's.
-            BoundReached: The run's own, which is the agent's result.
-        """
+        """Raise `JobHalted` at the job's limit, `BoundReached` (a result) at the run's."""
         if self._limit_usd is not None and self.spent_usd >= self._limit_usd:
             raise BoundReached(f"at ${self.spent_usd:.4g} (--max-cost-per-run)")
         self._job.check()
 
     def add(self, cost_usd: float | None) -> None:
-        """Add the cost of a reply.
-
-        Raises:
-            JobHalted: The cost is not known, and a limit is to be kept.
-        """
+        """Add a reply's cost; raise `JobHalted` if it is unknown and a limit is to be kept."""
         self._job.need_count(cost_usd)
         self.spent_usd += cost_usd or 0.0
         self._job.spent_usd += cost_usd or 0.0

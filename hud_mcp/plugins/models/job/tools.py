@@ -1,4 +1,4 @@
-"""The tools of a session for a model, and their results as it sees them."""
+"""The tools of a session for a model, and their results in its conversation."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -32,10 +32,8 @@ _BOUND = ("session",)
 def defined_tools(listed: "Iterable[Tool]", look: ModelLook) -> "list[ToolDefinition]":
     """Return the tools that a model may call: those of any client, bound to its session.
 
-    Args:
-        listed: The tools that the server lists for an agent.
-        look: The kind of observation that the model gets. A model without pictures has no tool
-            that takes one. A model with pictures alone has no tool that returns a screen's text.
+    A model without pictures has no tool that takes one; one with pictures alone has no tool that
+    returns a screen's text.
     """
     listed = list(listed)
     left_out = {NOTE, SCREENSHOT} if look == "text" else {NOTE}
@@ -88,14 +86,7 @@ _REPLACED = (STEP, ACT, SCREENSHOT)
 
 
 class Screen:
-    """The screen of one session.
-
-    Args:
-        computer: The provider's tool.
-        agent: The agent that acts on it.
-        width_px: The width of the session's pictures.
-        height_px: The height of the session's pictures.
-    """
+    """The screen of one session, on which the agent acts by its provider's tool."""
 
     def __init__(self, computer: Computer, agent: Agent, width_px: int, height_px: int) -> None:
         self._computer = computer
@@ -121,11 +112,7 @@ class Screen:
         return [stand_in, *(tool for tool in generic if tool.name not in _REPLACED)]
 
     async def perform(self, call: "ToolCallPart", given: Mapping[str, Any]) -> "ToolReturnPart":
-        """Do what a call asks for, and show what there is to see then.
-
-        Raises:
-            BoundReached: The provider wants a person to agree to it first, and nobody is there.
-        """
+        """Do a call and show the result; raise `BoundReached` if a person would have to agree."""
         try:
             wanted = self._read(call.tool_name, given)
         except InvalidAction as exc:
@@ -138,12 +125,8 @@ class Screen:
         return self._result(call, reply, wanted, reply.text if reply.is_error else None)
 
     def _read(self, name: str, given: Mapping[str, Any]) -> Wanted:
-        """Read a call.
-
-        Raises:
-            InvalidAction: It has no such form. A model may write anything, so that a value of
-                another type than its reader expects is the model's doing too.
-        """
+        """Read a call, or raise `InvalidAction` if it has no such form."""
+        # A model may write anything: a value that its reader does not expect is its doing too.
         try:
             return self._computer.read(name, given, self._frame)
         except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError) as exc:
@@ -173,10 +156,7 @@ class Screen:
         return f"X={x},Y={y}"
 
     def _frame_of(self, seen: Observation) -> Frame:
-        """Return the size that the picture is to have.
-
-        Gemini's points are parts of the picture, so its picture keeps its own size.
-        """
+        """Return the size of the picture, which stays for Gemini: its points are parts of it."""
         if not self._computer.resizes and seen.image is not None:
             return Frame.same(seen.image.width_px, seen.image.height_px)
         return self._frame

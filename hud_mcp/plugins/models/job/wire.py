@@ -1,9 +1,7 @@
 """The client of HTTP that every model is asked through.
 
-It follows no redirect: libraries send a key in headers that a redirect to another host would keep.
-It mends lone surrogates in replies, which no library can write again. It also rewrites JSON on its
-way to a provider and back, because the models' library has no place for providers' computer tools:
-it knows functions alone.
+It mends lone surrogates in replies, which no library can write again. It rewrites JSON on its
+way, because the models' library knows functions alone, and not providers' computer tools.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,14 +25,9 @@ _SIZES = ("content-length", "content-encoding", "transfer-encoding")
 
 
 class WireClient(AsyncClient):
-    """An HTTP client for one provider's library.
+    """An HTTP client for one provider's library, which may rewrite the bodies that pass.
 
-    Args:
-        send: A function that rewrites the body of each request; None to leave it unchanged.
-        receive: A function that rewrites the body of each reply that is not a refusal; None to
-            leave it unchanged. It raises `NotAReply` for a body that is not a reply.
-        headers: The headers to add to each request. A header that the request already has gets
-            the value too, after a comma.
+    `receive` gets replies of status 200, and raises `NotAReply` for a body that is none.
     """
 
     def __init__(
@@ -51,7 +44,8 @@ class WireClient(AsyncClient):
     async def send(self, request: Request, **options: Any) -> Response:
         """Send a request, rewritten, and return its reply, rewritten."""
         sent = await self._rewritten(request)
-        # Libraries ask for it in each request, whatever the client says.
+        # A redirect to another host would get the key, which libraries send in headers. They ask
+        # for redirects in each request, whatever the client says.
         options["follow_redirects"] = False
         reply = await super().send(sent, **options)
         if reply.is_redirect:
@@ -64,7 +58,7 @@ class WireClient(AsyncClient):
     async def _rewritten(self, request: Request) -> Request:
         content = await request.aread()
         headers = {k: v for k, v in request.headers.multi_items() if k.lower() not in _SIZES}
-        for name, value in self._more.items():
+        for name, value in self._more.items():  # as one header of several values
             headers[name] = f"{headers[name]},{value}" if name in headers else value
         if self._rewrite_sent is not None:
             content = orjson.dumps(self._rewrite_sent(orjson.loads(content)))

@@ -1,8 +1,4 @@
-"""Sandboxes: places for commands and files of one session, apart from everything else.
-
-`bubblewrap` says what is seen inside, and `filter` says what is refused there. `inside` holds
-the process that runs there, and `sandbox` the operations on a sandbox.
-"""
+"""Sandboxes: places for commands and files of one session, apart from everything else."""
 
 from hud_mcp.sandbox.files import Entry, FileInfo, Files
 from hud_mcp.sandbox.folder import Packed, Skipped

@@ -1,9 +1,7 @@
 """The command that makes a sandbox, and decides which parts of the host are seen inside.
 
-Nothing of the host is writable inside, and only its programs and libraries are seen. Written files
-lie in file systems in memory of a bounded size. So no path on the host exists that an agent could
-have prepared for somebody else to follow. A server that is root
-makes sandboxes as nobody: root inside would be the host's root to every file that shows.
+Nothing of the host is writable inside: written files lie in bounded file systems in memory. So no
+path on the host exists that an agent could have prepared for somebody else to follow.
 """
 
 import contextlib
@@ -65,11 +63,7 @@ _FILTERED = "Seccomp:\t2\n"
 
 
 def container_advice(said: str) -> str | None:
-    """Return advice if a container keeps sandboxes from starting, else None.
-
-    Args:
-        said: The error output of the start that failed.
-    """
+    """Return advice if a container keeps sandboxes from starting, else None."""
     if _REFUSED.search(said) is None or not _is_contained():
         return None
     profile = _IN_THE_IMAGE if _IN_THE_IMAGE.exists() else PROFILE
@@ -143,6 +137,7 @@ class Launch:
         self.fds.append(fd)
         with open(fd, "wb", closefd=False) as file:
             file.write(content)
+        # The reader shares this offset, and has to begin at the first byte.
         os.lseek(fd, 0, os.SEEK_SET)
         return str(fd)
 
@@ -163,20 +158,14 @@ def launch_isolated(
     names: Sequence[Path] = (),
     parts: Sequence[str] = (),
 ) -> Generator[Launch]:
-    """Prepare the command that opens a sandbox.
-
-    Args:
-        limits: Sizes of its file systems.
-        readonly: Additional folders of the host: a path inside, to a path of the host.
-        places: Other places that show the folder; see `SandboxOptions`.
-        names: Paths of links to the folder.
-        parts: Paths that show a folder of the folder.
+    """Prepare the command that opens a sandbox; `SandboxOptions` describes the arguments.
 
     Raises:
         EnvironmentFailed: This machine cannot open a sandbox; nothing is started instead.
     """
     launch = Launch(GUEST_ROOT)
     try:
+        # Root inside would be the host's root to every file that shows.
         launch.user = NOBODY if os.geteuid() == 0 else None
         launch.argv = [
             find_bubblewrap(),
@@ -194,6 +183,7 @@ def launch_isolated(
             *_system(),
             *_etc(launch),
             *_writable(launch, limits, made=bool(places or parts)),
+            # The order matters: each later mount covers what lies below it.
             *_interior(launch),
             *cover(shown_folders()),
         ]
@@ -219,13 +209,10 @@ def launch_isolated(
 
 @contextlib.contextmanager
 def launch_bare(root: Path) -> Generator[Launch]:
-    """Prepare the same first process to run on the host itself, in a folder of its own.
-
-    Args:
-        root: The folder, empty; the first process removes it at its end.
-    """
+    """Prepare the first process to run on the host, in an empty folder, which it removes."""
     launch = Launch(str(root))
     try:
+        # `-I -S`: no file of the folder or the user is imported.
         launch.argv = [sys.executable, "-I", "-S", f"/dev/fd/{launch.data(interior())}"]
         yield launch
     finally:
@@ -237,7 +224,7 @@ def find_bubblewrap() -> str:
     """Return the path of a bubblewrap that is new enough.
 
     Raises:
-        EnvironmentFailed: The machine has no such bubblewrap; the text gives a remedy.
+        EnvironmentFailed: The machine has none; the text gives a remedy.
     """
     found = shutil.which("bwrap")
     if found is None:
@@ -279,7 +266,6 @@ def interior() -> bytes:
 def _seen_elsewhere(
     places: Sequence[Path], names: Sequence[Path], parts: Sequence[str]
 ) -> list[str]:
-    """Return the arguments that show the folder, or a folder of it, at other places."""
     arguments: list[str] = []
     for place in places:
         if str(place) != GUEST_ROOT:
@@ -310,6 +296,7 @@ def _etc(launch: Launch) -> list[str]:
     for name in _FROM_ETC:
         arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     for name, text in _ETC.items():
+        # The host's own users and hosts are not told inside.
         data = launch.data(text.encode())
         arguments += ["--perms", "0444", "--ro-bind-data", data, f"/etc/{name}"]
     return arguments
@@ -326,6 +313,7 @@ def _give_folder(
         "user": launch.user,
         "through": None,
     }
+    # Another user may be unable to enter the places themselves.
     if launch.user is not None or not places:
         launch.through = Path(tempfile.mkdtemp(prefix="hud-mcp-", dir="/tmp"))  # for everyone
         launch.through.chmod(0o755)

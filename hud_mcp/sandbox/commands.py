@@ -1,7 +1,4 @@
-"""Commands in a sandbox: started, waited for, stopped, ended.
-
-asyncio is used directly, because descriptors and child processes are.
-"""
+"""Commands in a sandbox: started, waited for, stopped, ended."""
 
 import asyncio
 import contextlib
@@ -25,14 +22,8 @@ _KILL_S = 2.0
 class Commands:
     """The commands of one sandbox, seen from the host.
 
-    Args:
-        control: The host's end of the socket to the inside.
-        root: The folder that commands start in, as they name it.
-        limits: The sandbox's bounds.
-        env: The environment variables of every command.
-
     Attributes:
-        root: The folder's path for commands.
+        root: The folder that commands start in, as they name it.
         limits: The sandbox's bounds.
         link: The link to the inside.
         files: The folder's files.
@@ -72,8 +63,8 @@ class Commands:
 
         Args:
             command: A line for bash, or a program with its arguments.
-            timeout_s: The longest time for the command; `command_s` of the limits is the
-                maximum. After it, the command and the processes that it started are killed.
+            timeout_s: The longest time for the command; `command_s` of the limits is the maximum.
+                After it, the command and the processes that it started are killed.
             stdin: Its standard input.
             cwd: A folder, from the sandbox's own; None for `/`.
             env: Additional environment variables.
@@ -119,6 +110,7 @@ class Commands:
             raise
         finally:
             feeding.cancel()
+        # The end is told over the link: the last bytes may still lie in the pipe.
         output.drain()
         if errors is None:
             return Finished(shell_status(code), output.taken(), process.reason)
@@ -134,7 +126,7 @@ class Commands:
         env: Mapping[str, str] | None = None,
         terminal: tuple[int, int] | None = None,
     ) -> Process:
-        """Start a command.
+        """Start a command; `run` describes the arguments that both have.
 
         Args:
             command: A line for bash, or a program with its arguments.
@@ -190,11 +182,7 @@ class Commands:
                 await self.end_processes()
 
     def drop_output(self, fd: int) -> None:
-        """Go on reading a pipe after its command's end, so that processes it left can write.
-
-        Args:
-            fd: The pipe's end, which belongs to the sandbox from now on.
-        """
+        """Own a pipe's end, and go on reading it, so that processes that were left can write."""
         output = Output(
             fd, kept_bytes=2, most_bytes=self.limits.output_bytes, on_overflow=lambda: None
         )
@@ -218,12 +206,7 @@ class Commands:
         await self.link.ask("release")
 
     def started(self, pid: int, terminal: int | None = None) -> Process:
-        """Take note of a process that the inside has started, and return it.
-
-        Args:
-            pid: Its number inside.
-            terminal: The host's side of its terminal, if it has one.
-        """
+        """Note a process that the inside has started; `terminal` is the host's side of its own."""
         process = Process(pid, terminal)
         if pid in self._gone:  # a short command may end before its start is noted here
             process.exited(*self._gone.pop(pid))
@@ -257,8 +240,8 @@ class Commands:
         self._running.clear()
 
     async def _take_back(self, asking: "asyncio.Future[tuple[Reply, list[int]]]") -> None:
-        """Kill a command that is not wanted any more, once it has started."""
         try:
+            # It may have started before the cancellation was seen inside.
             reply, fds = await asking
         except (OSError, EnvironmentFailed):
             return  # it has not
@@ -272,6 +255,7 @@ class Commands:
 
         def overflow() -> None:
             reason = f"it wrote more than {self.limits.output_bytes} bytes"
+            # A reader cannot wait; the set keeps the task from being collected.
             killing = asyncio.ensure_future(self.kill(process, reason))
             self._tasks.add(killing)
             killing.add_done_callback(self._tasks.discard)

@@ -1,8 +1,4 @@
-"""A sandbox's files, from outside.
-
-Every path is looked up inside, beneath the folder. Only descriptors of regular files arrive here,
-to be read and written.
-"""
+"""A sandbox's files, from outside: looked up inside, and read and written by descriptors."""
 
 import errno
 import os
@@ -33,7 +29,7 @@ class FileInfo:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder."""
+        """Whether it is a folder; a link to one is not."""
         return modes.S_ISDIR(self.mode)
 
     @property
@@ -97,6 +93,7 @@ class Files:
         """Open a regular file, and return a descriptor that the caller closes."""
         _reply, fds = await self._ask("open_file", path, flags=flags, mode=mode)
         (fd,) = fds
+        # The inside is not trusted: a pipe would block this process.
         if not modes.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
             raise OSError(errno.EINVAL, "it is not a regular file", path)
@@ -106,6 +103,7 @@ class Files:
         """Return a file's content; raise EFBIG if it is longer than `most_bytes`."""
         fd = await self.open(path, _READ)
         with os.fdopen(fd, "rb") as file:
+            # The size is the agent's to change, so the bytes that were read decide.
             data = file.read(most_bytes + 1)
             if len(data) > most_bytes:
                 size = os.fstat(file.fileno()).st_size
@@ -137,6 +135,7 @@ class Files:
         parts = [part for part in self.relative(path).split("/") if part not in ("", ".")]
         for count in range(1, len(parts) + 1):
             try:
+                # Each is tried without a look first: the agent may make it meanwhile.
                 await self.change("mkdir", "/".join(parts[:count]))
             except FileExistsError:
                 continue
@@ -163,11 +162,11 @@ class Files:
         return True
 
     async def change(self, how: str, path: str, other: str = "", *, mode: int = 0o755) -> None:
-        """Do one of mkdir, rmdir, remove, symlink, link, rename, replace.
+        """Do one of mkdir, rmdir, remove, symlink, link, rename, replace; a link itself is changed.
 
         Args:
             how: The change to make.
-            path: The path to change. A link itself is changed, not its target.
+            path: The path to change.
             other: The new path; for a symlink its target, which may be any text.
             mode: The mode of a new folder.
         """

@@ -1,8 +1,7 @@
 """The system calls that a sandbox refuses, as a program that the kernel runs at each of them.
 
-Namespaces do not hold everything: kernel keyrings, virtual machine sockets and memory files
-have none, and io_uring does work that no filter sees. The refusal holds for every process inside,
-whatever its user. Source: seccomp(2), and linux/filter.h.
+Namespaces do not hold everything: kernel keyrings, virtual machine sockets and memory files have
+none, and io_uring does work that no filter sees. Source: seccomp(2), and linux/filter.h.
 """
 
 import platform
@@ -60,6 +59,7 @@ def seccomp_program() -> bytes:
         _refuse(_ENOSYS),  # another architecture's numbers would mean other calls
         (_LOAD, 0, 0, _NUMBER),
     ]
+    # The numbers of x32 would pass by the same architecture.
     if column == 0:
         program += [(_JUMP_AT_LEAST, 0, 1, _X32), _refuse(_ENOSYS)]
     for calls, code in ((_NOT_THERE, _ENOSYS), (_NOT_ALLOWED, _EPERM)):

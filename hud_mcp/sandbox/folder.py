@@ -37,12 +37,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Packed:
-    """A folder as a compressed tar.
-
-    Attributes:
-        data: The tar.
-        skipped: Everything that it omits; lost content comes first.
-    """
+    """A folder as a compressed tar, and everything that it omits; lost content comes first."""
 
     data: bytes
     skipped: tuple[Skipped, ...] = ()
@@ -74,7 +69,7 @@ def read_report(told: bytes) -> tuple[Skipped, ...]:
 
 
 def _shown(text: str) -> str:
-    """Return a name in a form to show and store: one line of printable characters."""
+    # An agent chooses names: bytes that are not UTF-8, or signs of control.
     text = text.encode("utf-8", "replace").decode()
     return "".join(sign if sign.isprintable() else "?" for sign in text)
 
@@ -87,11 +82,7 @@ _SCAN_BYTES = 64 * 1024 * 1024
 
 
 class Folder:
-    """The folder of one sandbox as a whole: packed, unpacked, listed, copied from.
-
-    Args:
-        commands: The sandbox's commands; they read and write the folder inside.
-    """
+    """The folder of one sandbox as a whole, by way of the sandbox's commands."""
 
     def __init__(self, commands: Commands) -> None:
         self._commands = commands
@@ -101,9 +92,6 @@ class Folder:
         """Return the folder as a compressed tar: files, folders and links, with modes and times.
 
         Anything that cannot be kept is passed over, and named.
-
-        Args:
-            most_bytes: The maximum size of the tar.
 
         Raises:
             LimitReached: The tar exceeds `most_bytes`. The folder is unchanged.
@@ -128,8 +116,8 @@ class Folder:
     async def scan(self, *, leave_out: Sequence[str] = ()) -> dict[str, tuple[int, int]]:
         """Return the size and the time of change, in ns, of every regular file by its path.
 
-        Args:
-            leave_out: Patterns of names that are passed over; those of folders end with a slash.
+        Names that match a pattern of `leave_out` are passed over; patterns of folders end with a
+        slash.
 
         Raises:
             BrokenByAgent: The folder cannot be read, or not in time.
@@ -146,6 +134,7 @@ class Folder:
         if code != 0 or len(data) > _SCAN_BYTES:
             why = _why(code) if code else "it has too many files to be listed"
             raise BrokenByAgent(f"The folder {self._root} could not be read: {why}.")
+        # In JSON a line break of a name is escaped, so that each line is one file.
         rows = (json.loads(line) for line in data.splitlines())
         return {path: (int(size), int(changed)) for path, size, changed in rows}
 
@@ -178,11 +167,7 @@ class Folder:
         )
 
     async def unpack(self, data: bytes, *, clear: bool = True) -> None:
-        """Put the content of a tar into the folder.
-
-        Args:
-            data: The tar of `pack`, or any other tar.
-            clear: Whether the present content is removed first.
+        """Put the content of a tar into the folder; with `clear`, in place of its present content.
 
         Raises:
             EnvironmentFailed: It is not a tar, or there is no room. Part of it may be unpacked.
@@ -217,8 +202,8 @@ class Folder:
         """Have the inside write about the folder; return the exit status and the written bytes.
 
         Raises:
-            SnapshotFailed, BrokenByAgent: The work could not begin, or took too long. The
-                argument `failure` selects the class.
+            SnapshotFailed, BrokenByAgent: The work could not begin, or took too long; see
+                `failure`.
             EnvironmentFailed: The sandbox has ended.
         """
         read, write = os.pipe()
@@ -263,7 +248,6 @@ class Folder:
 
 
 def _why(code: int) -> str:
-    """Return the reason that work inside failed, from the exit status of its process."""
     if code < 0:
         return f"what runs in the sandbox stopped it (signal {-code})"
     return os.strerror(code) if code in errno.errorcode else "it is not in order"

@@ -58,10 +58,7 @@ class Link:
     ) -> tuple[Reply, list[int]]:
         """Send one request, and return its reply and the descriptors that came with it.
 
-        Args:
-            op: The operation.
-            send: Descriptors to send along. They stay open here, and may be closed at once.
-            fields: The arguments of the operation.
+        The descriptors in `send` stay open here, and may be closed at once.
 
         Raises:
             OSError: The other side replied with an error, of this number and text.
@@ -149,7 +146,9 @@ class Link:
         for level, kind, payload in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 count = len(payload) // 4
+                # Taken at once: those that no frame claims are closed at the end.
                 self._received.extend(struct.unpack(f"{count}i", payload[: count * 4]))
+        # With descriptors lost, the later ones would belong to other replies.
         if not data or flags & socket.MSG_CTRUNC:
             self.close()
             return
@@ -162,6 +161,7 @@ class Link:
     def _take_frames(self) -> None:
         while len(self._buffer) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._buffer)
+            # The inside could otherwise fill this process's memory.
             if length > _MAX_FRAME:
                 self.close()
                 return

@@ -61,14 +61,12 @@ class SandboxOptions:
         env: Additional environment variables for every command.
         readonly: Additional folders of the host: a path inside, to a path of the host.
         limits: The bounds of the sandbox.
-        places: Names of one existing folder of the machine that show the sandbox's folder too.
-            They show it inside, and to processes that enter `Sandbox.namespaces`. Nobody else
-            sees it there.
-        names: Paths of links to the folder. The links exist inside alone.
-        parts: Absolute paths inside that show a folder of the folder too: `/testbed` is
-            `testbed` in it. Nothing of the machine is seen there.
-        in_place: A folder of the machine to work in, instead of a new one, without isolation.
-            It is kept at the end.
+        places: Names of one existing folder of the machine that show the sandbox's folder too. They
+            show it inside, and to processes that enter `Sandbox.namespaces`, and to nobody else.
+        names: Paths of links to the folder, which exist inside alone.
+        parts: Absolute paths inside that show a folder of the folder too: `/testbed` is `testbed`
+            in it. Nothing of the machine is seen there.
+        in_place: A folder of the machine to work in, without isolation; it is kept at the end.
     """
 
     isolation: Isolation = "bwrap"

@@ -1,8 +1,7 @@
 """The program that makes a sandbox's folder in a mount namespace, and then becomes bubblewrap.
 
-The server's interpreter runs it as a script, before anything of the sandbox exists. Its first
-argument is JSON, and the rest is bubblewrap's command. A process that enters its namespaces later
-sees the machine like the server, with the folder at each of the given places.
+Its first argument is JSON, and the rest is bubblewrap's command. A process that enters its
+namespaces later sees the machine like the server, with the folder at the given places.
 """
 
 import ctypes

@@ -20,11 +20,7 @@ async def readable(fd: int) -> None:
 
 
 async def write_all(fd: int, data: bytes) -> None:
-    """Write everything.
-
-    Raises:
-        OSError: EPIPE if nobody reads any more.
-    """
+    """Write everything; raise EPIPE if nobody reads any more."""
     left = memoryview(data)
     while left:
         try:
@@ -52,11 +48,7 @@ _CHUNK = 1 << 16
 
 
 def shell_status(code: int) -> int:
-    """Return an exit status in the convention of shells: 137 for an end by signal 9.
-
-    Args:
-        code: The status in Python's convention: negative for the number of a signal.
-    """
+    """Return an exit status in the convention of shells: 137 for -9, Python's end by signal 9."""
     return 128 - code if code < 0 else code
 
 
@@ -121,11 +113,7 @@ class Process:
 
 
 class Excerpt:
-    """The beginning and the end of a stream, half of the room for each.
-
-    Args:
-        most_bytes: The number of bytes to keep.
-    """
+    """The beginning and the end of a stream, half of the room for each."""
 
     def __init__(self, most_bytes: int) -> None:
         self._half = most_bytes // 2
@@ -139,6 +127,7 @@ class Excerpt:
         room = self._half - len(self._head)
         self._head += data[:room]
         self._tail += data[max(room, 0) :]
+        # Cut at twice the length, or every added byte would move the whole tail.
         if len(self._tail) > 2 * self._half:
             del self._tail[: -self._half]
 

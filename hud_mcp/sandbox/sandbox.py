@@ -114,7 +114,7 @@ class Sandbox(Commands):
         """Open a sandbox with an empty folder.
 
         Raises:
-            EnvironmentFailed: This machine cannot open a sandbox. The text gives the reason, and a
+            EnvironmentFailed: This machine cannot open a sandbox; the text gives the reason, and a
                 remedy.
 
         If this call fails or is cancelled, it leaves nothing open.
@@ -125,6 +125,7 @@ class Sandbox(Commands):
             made = Path(tempfile.mkdtemp(prefix="hud-mcp-shell-"))
         bare = None if isolated else made or options.in_place
         with _prepared(options, bare) as launch:
+            # A pair has no name in any file system that another process could find.
             ours, theirs = socket.socketpair()
             sandbox = cls(options, launch, ours)
             try:
@@ -144,14 +145,13 @@ class Sandbox(Commands):
 
     @property
     def supervisor_pid(self) -> int:
-        """The process of this machine that holds the sandbox open."""
+        """The process of this machine that holds the sandbox open; -1 before there is one."""
         return self._supervisor.pid if self._supervisor is not None else -1
 
     def namespaces(self) -> list[int]:
         """Open the namespaces in which the folder is seen at `SandboxOptions.places`.
 
-        Returns:
-            Descriptors to enter with setns, in this order; the caller closes them.
+        The caller enters the descriptors with setns, in this order, and closes them.
 
         Raises:
             EnvironmentFailed: The sandbox has ended, or has no such places.
@@ -180,6 +180,7 @@ class Sandbox(Commands):
         """End everything inside. A second call does nothing."""
         if self._gateway is not None:
             await self._gateway.close()
+        # The first process ends with its socket, and everything inside with it.
         self.hang_up()
         if self._supervisor is not None:
             with anyio.CancelScope(shield=True):
@@ -221,7 +222,6 @@ class Sandbox(Commands):
             await self._gateway.open(socket.socket(fileno=listener))
 
     async def _said(self) -> str:
-        """End the supervisor, and return its standard error."""
         if self._supervisor is None:
             return ""
         self.link.close()

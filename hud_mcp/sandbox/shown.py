@@ -1,7 +1,7 @@
 """The folders of the machine that a sandbox shows, and the covers of hidden paths in them.
 
-It shows only those folders of /usr in which packages of a system install their programs. Images of
-containers keep an application in /usr/src or /usr/local, and its files may tell the answers.
+It shows only those folders of /usr in which packages install their programs. Images of containers
+keep an application in /usr/src or /usr/local, and its files may tell the answers.
 """
 
 import os
@@ -82,6 +82,7 @@ def cover(shown: Mapping[str, Path]) -> list[str]:
         inside = [path for path in hidden if f"{path}/".startswith(f"{real}/")]
         for path in _outermost(inside):
             place = f"{guest}{path[len(real) :]}"
+            # A cover would take the modules from every program inside.
             if path == real or Path(path).name in _SHARED:
                 raise EnvironmentFailed(
                     f"The folder shown at {place} contains the file of an environment, a taskset, "
@@ -93,14 +94,14 @@ def cover(shown: Mapping[str, Path]) -> list[str]:
 
 
 def _hidden() -> list[str]:
-    """Return the hidden paths, sorted, with this package: it knows the answers of tasks."""
+    # This package too: it knows the answers of tasks.
     return sorted({*hidden_paths(), str(Path(str(files("hud_mcp"))).resolve())})
 
 
 def _outermost(paths: Sequence[str]) -> list[str]:
-    """Return sorted paths without those that lie in another one."""
     found: list[str] = []
     for path in paths:
+        # A cover inside a cover has no place to be mounted at.
         if not any(path.startswith(f"{above}/") for above in found):
             found.append(path)
     return found

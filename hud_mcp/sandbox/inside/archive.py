@@ -1,8 +1,7 @@
 """The folder as a tar, and back; both by descriptors, so that an agent leads neither elsewhere.
 
-The tar has the format of POSIX.1-2001: names of any bytes and length, times to the nanosecond, and
-hard links. Files with holes have the format of GNU tar (PAX format 1.0). It is compressed with
-gzip. The tar leaves out sockets and pipes, which belong to processes, and mounts in the folder.
+The tar has the format of POSIX.1-2001, compressed with gzip; files with holes have GNU's (PAX 1.0).
+It leaves out sockets and pipes, which belong to processes, and mounts in the folder.
 """
 
 from __future__ import annotations
@@ -35,12 +34,8 @@ _Segments = list[tuple[int, int]]
 def pack(root: int, fd: int, skip: Callable[[Skip], None]) -> None:
     """Write a tar of a folder: itself, files, folders and links, with modes and times.
 
-    A file that changes meanwhile is kept as it is found. A file that goes away is left out.
-
-    Args:
-        root: The folder, open in any way.
-        fd: The descriptor to write to.
-        skip: A function for each thing that cannot be kept, with the reason.
+    A file that changes meanwhile is kept as it is found. A file that goes away is left out. `skip`
+    is called for each thing that cannot be kept, with the reason.
 
     Raises:
         OSError: The folder cannot be read, or nobody reads what is written.
@@ -54,8 +49,6 @@ def pack(root: int, fd: int, skip: Callable[[Skip], None]) -> None:
 
 
 class _Zipped:
-    """A compressor of everything written to it, a large piece at a time."""
-
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._zip = zlib.compressobj(1, zlib.DEFLATED, 31)  # 31: with gzip's header, of no time
@@ -65,6 +58,7 @@ class _Zipped:
     def write(self, data: bytes) -> None:
         self._waiting.append(data)
         self._size += len(data)
+        # One call of the compressor for many small headers.
         if self._size >= _CHUNK:
             self._flush()
 
@@ -93,6 +87,7 @@ def _pack_one(item: Item, out: _Zipped, links: dict[tuple[int, int], bytes]) -> 
         out.write(_header(path, info, tarfile.LNKTYPE, link=first))
         return
     if info.st_nlink > 1:
+        # A second name of the same file becomes a hard link to the first.
         links[info.st_dev, info.st_ino] = path
     if stat.S_ISLNK(info.st_mode):
         out.write(_header(path, info, tarfile.SYMTYPE, link=os.fsencode(item.target)))
@@ -225,10 +220,6 @@ def unpack(root: int, fd: int) -> None:
 
     Everything is written beneath the folder, whatever links are there or in the tar.
 
-    Args:
-        root: The folder, open in any way.
-        fd: The descriptor to read from, to the end.
-
     Raises:
         OSError: Something cannot be made, or would lie elsewhere.
         tarfile.TarError: It is not a tar.
@@ -240,6 +231,7 @@ def unpack(root: int, fd: int) -> None:
             lent.take_back(here)
     finally:
         os.close(here)
+    # To the end, or the host would write into a closed pipe.
     while os.read(fd, _CHUNK):
         pass
 
@@ -300,6 +292,7 @@ class _Unpacking:
     def _add_file(
         self, archive: tarfile.TarFile, member: tarfile.TarInfo, name: str, folder: int
     ) -> None:
+        # Made anew, and no link followed: an agent's process may put one there meanwhile.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = _anew(lambda: os.open(name, flags, 0o600, dir_fd=folder), name, folder)
         try:
@@ -356,7 +349,6 @@ def _set_owner(member: tarfile.TarInfo, thing: str | int, **where: Any) -> None:
 
 
 def _times(member: tarfile.TarInfo) -> tuple[int, int]:
-    """Return the times of access and change, in ns: both the latter, as tars lack the former."""
     exact = member.pax_headers.get("mtime")
     if exact is None:
         ns = int(member.mtime) * _NS
@@ -364,14 +356,15 @@ def _times(member: tarfile.TarInfo) -> tuple[int, int]:
         whole, _, part = exact.lstrip("-").partition(".")
         ns = int(whole) * _NS + int(part[:9].ljust(9, "0") or 0)
         ns = -ns if exact.startswith("-") else ns
+    # Both are the time of change: tars lack the time of access.
     return ns, ns
 
 
 def _names(path: str) -> Sequence[str]:
-    """Return the names of a path beneath the folder; refuse a path that leads out of it."""
     if path.startswith("/"):
         raise OSError(errno.EXDEV, "it leads out of the folder", path)
     names = [name for name in path.split("/") if name not in ("", ".")]
+    # Refused, not resolved: what `..` leads to, a link decides.
     if ".." in names:
         raise OSError(errno.EXDEV, "it leads out of the folder", path)
     return names

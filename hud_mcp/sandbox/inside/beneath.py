@@ -74,11 +74,7 @@ _NAMED = ("st_atime", "st_mtime", "st_ctime", "st_atime_ns", "st_mtime_ns", "st_
 
 
 def open_root(path: str) -> int:
-    """Open a folder by its path, to be walked, whatever its rights; a link is not followed.
-
-    Raises:
-        OSError: There is no such folder.
-    """
+    """Open a folder by its path, to be walked, whatever its rights; a link is not followed."""
     return os.open(path, _PLACE | os.O_DIRECTORY)
 
 
@@ -99,7 +95,6 @@ class Loan:
 
 
 def _lend(place: int, needed: int) -> Loan | None:
-    """Give the owner the rights that it lacks for a thing; None if it has them."""
     mode = stat.S_IMODE(os.fstat(place).st_mode)
     if mode & needed == needed:
         return None
@@ -109,18 +104,10 @@ def _lend(place: int, needed: int) -> Loan | None:
 
 
 def open_folder(name: str, folder: int, needed: int = ENTER) -> tuple[int, Loan | None]:
-    """Open a folder in another one to read and to walk it, and lend the needed rights.
-
-    Args:
-        name: One name; a link is not followed.
-        folder: The folder above, open in any way.
-        needed: The owner's rights that are needed.
+    """Open a folder in another one, by one name, to read and to walk it; no link is followed.
 
     Returns:
-        Its descriptor, and the loan, if any.
-
-    Raises:
-        OSError: It cannot be opened.
+        Its descriptor, and the loan of the owner's `needed` rights, if it lacked them.
     """
     if name == ".":  # nothing needs to be looked up, where that is not allowed either
         place, own = folder, -1
@@ -224,6 +211,7 @@ class Descent:
             self.fd = -1
 
     def _down(self, name: str) -> None:
+        # Each of these would be looked up elsewhere than in this folder.
         if name in ("", ".", "..") or "/" in name:
             raise OSError(errno.EXDEV, "it leads out of the folder", name)
         try:
@@ -234,6 +222,7 @@ class Descent:
         os.close(self.fd)
         self.fd = below
         self._names.append(name)
+        # On the way up, `..` must lead to the very folder that was left.
         self._ids.append(identity(below))
 
     def _up(self) -> None:
@@ -266,6 +255,7 @@ def remove_all(root: int) -> None:
         while True:
             if waiting[-1]:
                 name = waiting[-1].pop()
+                # One descriptor at a time: a folder may be deeper than descriptors reach.
                 below, _lent = open_folder(name, here, 0o700)
                 os.close(here)
                 here = below

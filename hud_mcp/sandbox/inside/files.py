@@ -16,11 +16,7 @@ Reply = tuple[dict[str, Any], list[int]]
 
 
 class Files:
-    """The operations on the files of a folder.
-
-    Args:
-        root: The folder, open.
-    """
+    """The operations on the files of an open folder."""
 
     def __init__(self, root: int) -> None:
         self._root = root
@@ -52,6 +48,7 @@ class Files:
         """Return the first entries of a folder by name, and the number of all its names."""
         fd = open_beneath(self._root, path, os.O_RDONLY | os.O_DIRECTORY)
         try:
+            # All names are counted, and only the first are looked at.
             names = sorted(os.listdir(fd))
             found: list[Any] = []
             for name in names[:limit]:
@@ -116,6 +113,7 @@ class Files:
             if how == "link":
                 os.link(name, new, src_dir_fd=folder, dst_dir_fd=target, follow_symlinks=False)
                 return
+            # `rename` of the system would replace it, which is `replace` here.
             if how == "rename" and _exists(new, target):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), other)
             os.rename(name, new, src_dir_fd=folder, dst_dir_fd=target)
@@ -123,7 +121,6 @@ class Files:
             os.close(target)
 
     def _parent(self, path: str) -> tuple[int, str]:
-        """Open the folder that a path's last name is in."""
         folder, _, name = path.rstrip("/").rpartition("/")
         if name in ("", ".", ".."):
             raise OSError(errno.EBUSY, "the folder itself cannot be changed", path)

@@ -1,10 +1,8 @@
 """Named outputs of a folder as a tar: files, folders and links, as data and nothing else.
 
-The folder is an agent's. Every name on the way is opened from the descriptor of its folder, and no
-link is followed. So everything read lies in the folder, whatever was put there. Only this process
-should run meanwhile: then the files cannot change during the reading.
-
-A link is written down, and `sift` decides which links a grader sees.
+Every name on the way is opened from the descriptor of its folder, and no link is followed, so
+everything read lies in the agent's folder. Only this process should run meanwhile: then the files
+cannot change. A link is written down, and `sift` decides which links a grader sees.
 """
 
 from __future__ import annotations
@@ -59,6 +57,7 @@ def gather(root: int, fd: int, wanted: Sequence[Sequence[str]], most: dict[str, 
                 gathering.take(root, source, target)
         except _Stopped as exc:
             gathering.stopped = str(exc)
+        # Last, because what is missing is known only at the end of a stream.
         report = json.dumps(
             {
                 "missing": gathering.missing,
@@ -83,7 +82,6 @@ class _Gathering:
         self.stopped: str | None = None
 
     def take(self, root: int, source: str, target: str) -> None:
-        """Add one output, or note why it is missing."""
         with ExitStack() as held:
             place = root
             try:
@@ -102,6 +100,8 @@ class _Gathering:
                 else:
                     self.missing[source] = _kind(kind)
             except OSError as exc:
+                # Only these say that the output is not there; others stop the work with their
+                # number.
                 if exc.errno not in (errno.ENOENT, errno.ENOTDIR):
                     raise
                 self.missing[source] = "it is not there"
@@ -158,6 +158,7 @@ class _Gathering:
                 self._archive.addfile(self._described(place, path))
             elif not stat.S_ISDIR(found.st_mode):
                 self._leave_out(path, _kind(found.st_mode))
+            # Each level holds descriptors, and a deep folder would take all of them.
             elif len(levels) >= _MOST_DEPTH or len(path) > _MOST_PATH:
                 self._leave_out(path, "too deep in other folders")
             else:
@@ -175,10 +176,10 @@ class _Gathering:
                 self._archive.addfile(info, _Sized(file, info.size))
 
     def _described(self, place: int, path: str) -> tarfile.TarInfo:
-        """Return the header of a thing, with its rights from before any loan."""
         found = os.fstat(place)
         info = tarfile.TarInfo(FILES + path)
         info.mtime = int(found.st_mtime)
+        # Before any loan: a lent right is not the agent's doing.
         info.mode = found.st_mode & _KEPT_MODE
         if stat.S_ISDIR(found.st_mode):
             info.type = tarfile.DIRTYPE

@@ -37,11 +37,7 @@ _MOST_TOLD_CHARS = 300
 
 
 class Init:
-    """The inside of a sandbox.
-
-    Args:
-        control: The socket to the host.
-    """
+    """The inside of a sandbox, which answers the host over a socket."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
@@ -63,11 +59,13 @@ class Init:
         poll = select.poll()
         control = self._control.fileno()
         poll.register(control, select.POLLIN)
+        # The end of a child wakes it by this pipe, so that no end waits for the next poll.
         poll.register(self._wake, select.POLLIN)
         measured_s = 0.0
         while True:
             processes = self._processes
             busy = processes is not None and processes.busy
+            # While anything runs, it wakes by itself to measure what runs.
             ready = {fd for fd, _ in poll.poll(int(_POLL_S * 1000) if busy else None)}
             if self._wake in ready:
                 os.read(self._wake, 4096)
@@ -93,7 +91,6 @@ class Init:
                 return  # somebody else still writes there
 
     def _receive(self) -> bool:
-        """Read the available bytes, and answer every whole frame; return False at the end."""
         try:
             data, ancillary, _flags, _address = self._control.recvmsg(
                 1 << 16, socket.CMSG_SPACE(_MOST_FDS * 4)
@@ -131,6 +128,7 @@ class Init:
         finally:
             for fd in fds:
                 os.close(fd)
+        # An operation that fails is answered too: the host waits for each number.
         self._send({**reply, "id": number, "fds": len(sent)}, sent)
         for fd in sent:
             os.close(fd)
@@ -157,7 +155,9 @@ class Init:
         os.close(open_beneath(folder, ".", os.O_PATH))
         os.chdir(root)
         self._root = root
+        # The socket and its descriptors could otherwise be taken from this process.
         hide()
+        # Outside of a namespace, orphans would go to the machine's own process 1.
         if os.getpid() != 1:
             adopt_orphans()
         self._processes = processes = Processes(folder, root, [root, *mounts], limits, self._tell)
@@ -221,11 +221,10 @@ class Init:
     def _find_folder(self) -> None:
         """Point the descriptor to the folder at its path, which may have been made anew.
 
-        In a sandbox, nobody can replace the folder.
-
         Raises:
             OSError: The path has no folder. A link does not count as one.
         """
+        # In a sandbox, nobody can replace the folder.
         if os.getpid() == 1 or self._is_in_place():
             return
         try:
@@ -236,7 +235,6 @@ class Init:
         os.close(found)
 
     def _is_in_place(self) -> bool:
-        """Whether its path leads to the folder."""
         try:
             own, found = os.fstat(self._folder), os.stat(self._root, follow_symlinks=False)
         except OSError:
@@ -260,6 +258,7 @@ def main() -> None:
     init = Init(socket.socket(fileno=os.dup(0)))
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, 0)
+    # Standard input was the socket; commands must not inherit it.
     os.close(null)
     init.serve()
     init.leave()

@@ -23,12 +23,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Row:
-    """One process.
-
-    Args:
-        pid: Its number.
-        fields: The fields of `/proc/PID/stat` after the name.
-    """
+    """One process; `fields` are those of `/proc/PID/stat` after the name."""
 
     def __init__(self, pid: int, fields: list[str]) -> None:
         self.pid = pid
@@ -50,6 +45,7 @@ def rows() -> list[Row]:
                 line = file.read().decode("utf-8", "replace")
         except OSError:
             continue
+        # The name of a program is its own choice, and may have a bracket or a blank.
         row = Row(int(name), line.rpartition(")")[2].split())
         if row.alive:
             found.append(row)

@@ -106,6 +106,7 @@ class Processes:
             except BaseException:  # noqa: BLE001  # a fork must not return
                 os._exit(255)
         self._reasons[pid] = None
+        # Its own work is not limited, and nobody's command is blamed for it.
         self._own.add(pid)
         return {"pid": pid}, []
 
@@ -209,15 +210,12 @@ class Processes:
         self._files_seen = files
 
     def _enter(self, cwd: str | None) -> int:
-        """Open the folder that a command starts in; None means the root folder.
-
-        Raises:
-            OSError: The folder cannot be entered.
-        """
+        """Open the folder that a command starts in; None means the root folder."""
         if cwd is None:
             return os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         folder = open_beneath(self._root, cwd, os.O_PATH | os.O_DIRECTORY)
         try:
+            # A removed folder can still be opened through its descriptor.
             if os.fstat(folder).st_nlink == 0:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             os.close(os.open(".", os.O_PATH, dir_fd=folder))  # as the command itself would
@@ -235,7 +233,6 @@ class Processes:
         *,
         on_terminal: bool,
     ) -> NoReturn:
-        """Turn this fork into the command."""
         try:
             signal.set_wakeup_fd(-1)
             os.setsid()
@@ -293,6 +290,7 @@ class Processes:
         limit = self._limits["memory"]
         if sum(used.values()) <= limit:
             return
+        # Only above the limit, because reading shared pages takes longer.
         used = {pid: proc.exact_memory(pid, size) for pid, size in used.items()}
         while sum(used.values()) > limit:
             largest = max(used, key=lambda pid: used[pid])
@@ -311,9 +309,9 @@ class Processes:
         self._end(self._limited)
 
     def _end(self, which: Callable[[], list[proc.Row]]) -> None:
-        """Kill some processes until none of them is left."""
         for _attempt in range(400):
             if self._alone and not self._own:
+                # All at once: one after the other, a fork could outrun the list.
                 proc.kill(-1)
             found = which()
             for number in (signal.SIGSTOP, signal.SIGKILL):  # what is stopped starts no more
@@ -332,7 +330,6 @@ class Processes:
                 self._reasons[pid] = said or reason
 
     def _elsewhere(self) -> int:
-        """Return the number of files and folders in other writable places than the folder."""
         if not self._alone:
             return 0
         mounts = (os.statvfs(mount) for mount in self._mounts if mount != self._root_path)
@@ -351,7 +348,6 @@ class Processes:
 
 
 def _close_all(*, above: int, but: frozenset[int] | set[int] = frozenset()) -> None:
-    """Close every descriptor from one on, but some."""
     for name in os.listdir("/proc/self/fd"):
         fd = int(name)
         if fd >= above and fd not in but:

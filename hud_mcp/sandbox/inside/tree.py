@@ -1,11 +1,8 @@
 """Walking a folder that somebody else may be changing: by descriptors, beneath it alone.
 
-No link is followed, wherever it is and whenever it was put there. No path is too long, because
-none is ever given to the system whole. A name may be any bytes. If the owner took its own right
-to read something, the right is lent during the reading, and then taken back.
-
-`walk` reads; `descent` goes to a place by the names on the way, and `removal` empties. Names are
-`str`, as `os.fsdecode` gives them: bytes that are not UTF-8 become surrogates.
+No link is followed, wherever it is and whenever it was put there. No path is too long, because none
+is ever given to the system whole. A right that the owner took from itself is lent during the
+reading. Names are `str`, as `os.fsdecode` gives them, so a name may be any bytes.
 """
 
 from __future__ import annotations
@@ -40,8 +37,8 @@ class Item(NamedTuple):
     Attributes:
         path: Its path from the folder on; empty for the folder itself, which comes first.
         info: Its metadata, of the very thing that `fd` is.
-        fd: A file or folder, open for reading until the walk goes on; -1 for a link, and for
-            every file if the walk opens none.
+        fd: A file or folder, open for reading until the walk goes on; -1 for a link, and for every
+            file if the walk opens none.
         target: The target of a link; empty for anything else.
     """
 
@@ -52,13 +49,7 @@ class Item(NamedTuple):
 
 
 class Skip(NamedTuple):
-    """Something in a folder that a walk passes over.
-
-    Attributes:
-        path: Its path from the folder on.
-        why: Its kind, or the reason that it cannot be read.
-        lost: Whether its content is lost. A socket and a pipe have no content.
-    """
+    """Something in a folder that a walk passes over; `Skipped` on the host is the same."""
 
     path: str
     why: str
@@ -85,8 +76,8 @@ def walk(
     Args:
         root: The folder, open in any way; it stays open.
         skip: A function for each thing that is passed over, with the reason.
-        opens: Whether files are opened for reading. If not, their `fd` is -1, and no right is
-            lent: folders that cannot be read are skipped.
+        opens: Whether files are opened for reading. If not, their `fd` is -1, and no right is lent:
+            folders that cannot be read are skipped.
         leave_out: A function of a name, and of whether it is a folder's. It returns whether to
             leave the thing out.
         most_path_bytes: The maximum bytes of all paths together; with more, the rest is skipped.
@@ -104,8 +95,6 @@ def walk(
 
 
 class _Level:
-    """A folder on the way from the root to the position of a walk."""
-
     def __init__(self, name: str, info: os.stat_result, lent: Loan | None) -> None:
         self.name = name
         self.id = (info.st_dev, info.st_ino)
@@ -147,7 +136,6 @@ class _Walk:
                 self._leave()
 
     def close(self) -> None:
-        """Take back the rights that are lent on the way to the position."""
         while self._levels:
             self._leave()
 
@@ -160,6 +148,7 @@ class _Walk:
         self._levels.append(level)
         yield Item(self._path(), as_it_was(info, lent), fd)
         with os.scandir(fd) as found:
+            # Sorted, so that the same folder gives the same tar.
             entries = sorted(found, key=lambda entry: entry.name)
         for entry in entries:
             is_folder = entry.is_dir(follow_symlinks=False)
@@ -226,6 +215,7 @@ class _Walk:
         if stat.S_ISDIR(info.st_mode):
             level = self._levels[-1]
             level.swaps += 1
+            # A name that is a file and a folder in turn would keep the walk here.
             if level.swaps > _MOST_SWAPS:
                 raise OSError(errno.ELOOP, "it keeps changing")
             level.folders.append(name)  # its turn comes
@@ -250,6 +240,7 @@ class _Walk:
             os.close(self._here)
         self._here = above
         while self._levels and self._here < 0:
+            # The folder above was moved: only the names from the root lead there.
             self._here = self._again()
             if self._here < 0:
                 gone = self._levels.pop()
@@ -267,7 +258,6 @@ class _Walk:
         return -1
 
     def _again(self) -> int:
-        """Open the last level by the names on the way to it; return -1 if it is not there."""
         fd = -1
         try:
             fd = os.open(".", FOLDER, dir_fd=self._root)

@@ -1,7 +1,6 @@
 """The declaration of environments: `Environment`, its templates' types, and reward policies.
 
 `Workspace` and the types of its options are HUD's, and a plugin has them.
-`hud_mcp.environment.server` serves an environment on the HUD control channel.
 """
 
 from typing import Any

@@ -1,8 +1,7 @@
 """The agent's data that a grader has read, and the errors that are about that data.
 
-A parser that cannot read an agent's data raises an exception of any type. The author's files and
-services may raise the same type. Therefore an error counts as the agent's doing if it holds the
-agent's own words, whatever its type.
+The author's files and services may raise the same types of errors as a parser of an agent's data.
+Therefore an error counts as the agent's doing if it holds the agent's own words.
 """
 
 import re
@@ -59,15 +58,10 @@ def note_agent_data(data: Data) -> Data:
 def blame(
     error: BaseException, more: Sequence[str | bytes] = ()
 ) -> BrokenByAgent | EnvironmentFailed | None:
-    """Find the party to blame for an error of a grader.
+    """Return the error of the party to blame for a grader's error; None if the author may be.
 
-    Args:
-        error: The error that it raised.
-        more: The agent's data beside the noted data.
-
-    Returns:
-        `BrokenByAgent` with one sentence if the agent is to blame; the world's own error if the
-        world is; None if the author may be.
+    It is `BrokenByAgent`, with one sentence, or the world's own error. The agent's data are the
+    noted data and `more`.
     """
     broken = broken_world(error)
     if broken is not None:
@@ -81,7 +75,6 @@ def blame(
 
 
 def _is_about(error: BaseException, data: Sequence[str | bytes]) -> bool:
-    """Whether an error holds the agent's own words."""
     if isinstance(error, KeyError):
         return any(isinstance(each, str) and _is_whole(each, data) for each in error.args)
     return any(_is_piece(each, data) for each in _named(error)) or any(

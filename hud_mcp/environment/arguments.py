@@ -1,8 +1,7 @@
 """The arguments of a template or a tool: read from its signature, checked against its schema.
 
-A parameter annotated with the world's class receives the session's world. A parameter annotated
-with `hud_mcp.Context` receives its context. Neither is an argument. Arguments are JSON; they are
-checked strictly, so `"3"` is not an integer.
+Parameters annotated with the world's class or with `hud_mcp.Context` receive these, and are no
+arguments. Arguments are JSON; they are checked strictly, so `"3"` is not an integer.
 """
 
 import inspect
@@ -82,10 +81,10 @@ _EXACT = 2**53
 
 
 class Arguments:
-    """The parameters of one author's function.
+    """The parameters of one author's function, which is read, and never called here.
 
     Args:
-        function: The function; it is read, and never called here.
+        function: The function.
         noun: Its name in errors: `template 'price'`.
         skip: Leading parameters that are neither world nor argument.
 
@@ -94,12 +93,11 @@ class Arguments:
         schema: The JSON schema of the arguments: an object, additional properties forbidden.
         world_types: The parameters that receive the world, and the class that each asks for.
         context_names: The parameters that receive the context.
-        defaults: The defaults of the arguments, as JSON. They include those that no agent may
-            read in the schema.
+        defaults: The defaults as JSON, with those that no agent may read in the schema.
 
     Raises:
-        InvalidTemplate: A parameter is variadic, has neither annotation nor default, or is of
-            a type without a JSON schema.
+        InvalidTemplate: A parameter is variadic, has neither annotation nor default, or is of a
+            type without a JSON schema.
     """
 
     def __init__(self, function: Callable[..., Any], *, noun: str, skip: int = 0) -> None:
@@ -144,7 +142,7 @@ class Arguments:
         """Check JSON arguments, and return the arguments for the call.
 
         Raises:
-            InvalidTask: Arguments are wrong. The text names each with its value and the expected
+            InvalidTask: Arguments are wrong; the text names each with its value and the expected
                 kind.
         """
         if self._plain is not None and (found := self._plain.read(given)) is not None:
@@ -258,11 +256,7 @@ class Arguments:
 
 
 class _PlainKinds:
-    """Arguments that are plain texts, whole numbers and flags: nothing of them is converted.
-
-    Args:
-        declared: The kind of each, with its default.
-    """
+    """Arguments that are plain texts, whole numbers and flags: nothing of them is converted."""
 
     def __init__(self, declared: Mapping[str, tuple[type, Any]]) -> None:
         self._kinds = {name: kind for name, (kind, _) in declared.items()}
@@ -287,7 +281,6 @@ def _fits(value: Any) -> bool:
 
 
 def _plain_kinds(fields: Mapping[str, tuple[Any, Any]]) -> _PlainKinds | None:
-    """Return the arguments of a function if all are plain, with annotations alone; else None."""
     for hint, default in fields.values():
         if hint not in (str, int, bool):
             return None

@@ -82,7 +82,6 @@ def loaded_module(path: Path) -> ModuleType | None:
 
 
 def _module_name(resolved: Path) -> str:
-    """Return the name under which an author's file is a module."""
     return f"hud_mcp_source_{abs(hash(str(resolved))):x}"
 
 
@@ -106,13 +105,11 @@ def _namesakes(folder: Path) -> dict[str, ModuleType]:
 
 
 def _home(module: ModuleType | None) -> Path | None:
-    """Return the folder from which a module or a package was imported."""
     places = list(getattr(module, "__path__", ())) or [getattr(module, "__file__", None)]
     return Path(places[0]).parent if isinstance(places[0], str) else None
 
 
 def _why_not_loaded(exc: Exception, path: Path) -> str:
-    """Return an error text with an exception and its place in the author's files."""
     folder = str(path.parent)
     if isinstance(exc, SyntaxError):
         where = f"{exc.filename or path}:{exc.lineno or 1}"

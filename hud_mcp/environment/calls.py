@@ -42,12 +42,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class Measurement:
-    """The results of `evaluate` calls.
-
-    Attributes:
-        results: The result of each call, in order, as JSON.
-        grade: The combined grade; None if a call returned no number.
-    """
+    """The results of `evaluate` calls, in order, as JSON; `grade` is None if one was no number."""
 
     results: tuple[Any, ...]
     grade: Grade | None
@@ -62,12 +57,6 @@ def bind_calls(
     calls: Sequence[FunctionConfig], functions: Functions, *, phase: Phase, env: str
 ) -> tuple[FunctionConfig, ...]:
     """Check that calls name functions of an environment, with arguments that they take.
-
-    Args:
-        calls: The calls of a task.
-        functions: The environment's functions, by name.
-        phase: The task's field.
-        env: The environment's name.
 
     Returns:
         The calls. A flat list of names is replaced by the calls that it means here.
@@ -150,13 +139,7 @@ async def measure(
     *,
     combine: str = COMBINATIONS[0],
 ) -> Measurement:
-    """Make `evaluate` calls, in order, and combine their results.
-
-    Args:
-        calls: The calls, of a task or others.
-        functions: The environment's functions, by name.
-        situation: The situation of the calls.
-        combine: The rule that makes several rewards one, from `COMBINATIONS`.
+    """Make `evaluate` calls, in order, and combine their results by a rule of `COMBINATIONS`.
 
     Raises:
         GradingFailed: A function raised an error; the text names it, and its file and line.
@@ -187,7 +170,6 @@ async def measure(
 
 
 def _plain(returned: Any) -> Any:
-    """Return the result of a function as JSON."""
     if isinstance(returned, bool) or not isinstance(returned, Real):
         return to_jsonable_python(returned, fallback=str)
     return returned if isinstance(returned, int) else float(returned)
@@ -244,10 +226,7 @@ class Witness(Protocol):
 class CallTemplate(Template):
     """The template of a task with a prompt: its setup, its prompt, its evaluation.
 
-    Args:
-        task: The task, whose calls are bound.
-        functions: The functions of its environment, by name.
-        witness: The observer of the agent; None if nobody observes it.
+    The calls of the task are bound. `witness` observes the agent; it is None if nobody does.
     """
 
     def __init__(
@@ -345,10 +324,10 @@ def combination(task: Task) -> str:
 
 
 def task_hosts(task: Task) -> tuple[str, ...]:
-    """Return the hosts that a task's own row opens.
+    """Return the hosts that a task's own row opens: by `goto` in its setup, and `config["allow"]`.
 
-    They are those of `goto` in its setup, and of `config["allow"]`. A host of `goto` opens its twin
-    with or without `www.` too. Addresses in `evaluate` open nothing.
+    A host of `goto` opens its twin with or without `www.` too. Addresses in `evaluate` open
+    nothing.
     """
     hosts: dict[str, None] = {}
     for call in task.setup:

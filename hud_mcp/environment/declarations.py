@@ -52,10 +52,6 @@ _V5_KEYWORDS = frozenset(
 def check_hook(hook: Any, kind: str) -> None:
     """Refuse a hook that nobody could await. A callable that is no plain function is let through.
 
-    Args:
-        hook: The decorated object.
-        kind: `initialize` or `shutdown`.
-
     Raises:
         InvalidEnvironment: It is not an async function.
     """
@@ -123,11 +119,7 @@ def check_world(world: Any, where: str) -> None:
 
 
 def check_needs(needs: Any, where: str) -> None:
-    """Refuse an object that does not declare the needs of a session.
-
-    Raises:
-        InvalidEnvironment: It is of another type.
-    """
+    """Raise `InvalidEnvironment` for an object that does not declare the needs of a session."""
     if needs is not None and not isinstance(needs, Needs):
         raise InvalidEnvironment(
             f"{where}: needs={needs!r} says no needs; write needs=Needs(cpus=2, memory_mb=1000)."
@@ -135,11 +127,7 @@ def check_needs(needs: Any, where: str) -> None:
 
 
 def check_reward_policy(reward: str | None, where: str) -> None:
-    """Refuse an unknown reward policy.
-
-    Raises:
-        InvalidEnvironment: There is no such policy.
-    """
+    """Raise `InvalidEnvironment` for an unknown reward policy."""
     if reward is not None and reward not in REWARD_POLICIES:
         raise InvalidEnvironment(
             f"{where}: reward={reward!r} is not a reward policy; choose one of "
@@ -321,10 +309,7 @@ class Declarations:
         return register if function is None else register(function)
 
     def offer(self, tool: Tool) -> None:
-        """Offer a tool that was made elsewhere, such as a published server's.
-
-        It replaces a tool of the same name.
-        """
+        """Offer a tool that was made elsewhere, in place of one of the same name."""
         self._tools[tool.name] = tool
 
     def find_template(self, template_id: str) -> Template:
@@ -367,7 +352,6 @@ class Declarations:
                 )
 
     def _opens(self, wanted: type) -> str:
-        """Return a clause about the world of its sessions, and how to declare the wanted one."""
         opened = self.world.world_type.__name__
         if opened != "EmptyWorld":
             return f"opens a world of another kind, {opened}"

@@ -11,10 +11,8 @@ __all__ = ["freeze_folder", "imported_files"]
 def freeze_folder(folder: Path, files: Iterable[Path], copy: Path) -> None:
     """Make a folder that looks like another one, in which some files do not change any more.
 
-    Args:
-        folder: The original folder.
-        files: The files to copy, with their folders. Files outside of the folder are not copied.
-        copy: An empty folder. Everything that is not copied becomes a link there.
+    The files are copied with their folders, unless they lie outside. Everything else of the folder
+    becomes a link in `copy`, which is empty before.
     """
     top: set[str] = set()
     for file in files:
@@ -64,7 +62,6 @@ def _imported_names(path: Path, root: Path) -> Iterator[str]:
 
 
 def _files_of(name: str, root: Path) -> Iterator[Path]:
-    """Yield the files below the root that an import of a dotted name runs."""
     place = root
     for part in filter(None, name.split(".")):
         place = place / part

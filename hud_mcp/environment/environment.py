@@ -64,8 +64,7 @@ class Environment(Declarations):
         capabilities: The published capabilities; hooks and authors may change the list.
 
     Raises:
-        InvalidEnvironment: The name, the reward policy, the way to record, the world or the needs
-            are invalid.
+        InvalidEnvironment: The name, the reward policy, the world or the needs are invalid.
         TypeError: There is no such keyword.
     """
 
@@ -140,20 +139,14 @@ class Environment(Declarations):
         self._notes.append(note)
 
     def loaded(self, *, source: Path | None = None, text: str = "") -> None:
-        """Set its source, and take its digest now, so that later edits do not count.
-
-        Args:
-            source: The file.
-            text: Its source text, if that is in no file.
-        """
+        """Set its source, a file or a text, and take its digest now: later edits do not count."""
         self._source, self._made_of = source, text
         _ = self.digest
 
     def freeze(self, folder: Path) -> None:
-        """Have its world read its files from a copy, so that edits belong to another version.
+        """Have its world read its files from a copy in an empty folder, so that edits do not count.
 
-        Args:
-            folder: An empty folder, which lasts as long as the environment is served.
+        The folder lasts as long as the environment is served.
         """
         freeze_folder(self.folder, self.world.files(self.folder), folder)
         self.folder = folder
@@ -168,8 +161,7 @@ class Environment(Declarations):
         """The SHA-256 of its source as it was loaded: 64 hex digits.
 
         It covers its file, the files beside it that it imports, and the files that its world
-        serves, such as a site's. Without a file it covers the text alone that was given to
-        `loaded`.
+        serves. Without a file it covers the text alone that was given to `loaded`.
         """
         files: set[Path] = set()
         if self.file.is_file():
@@ -236,11 +228,7 @@ class Environment(Declarations):
         )
 
     def gym(self, target: Any, **_options: Any) -> Any:
-        """Raise an error: HUD attaches a simulator here, but this project declares worlds.
-
-        Raises:
-            InvalidEnvironment: Always; the text gives the alternative.
-        """
+        """Raise `InvalidEnvironment`, and name the alternative: `world=Gymnasium(…)`."""
         shown = repr(target) if isinstance(target, str) else "…"
         raise InvalidEnvironment(
             f"Environment {self.name!r}: env.gym is not served here. Write "
@@ -331,11 +319,7 @@ class Environment(Declarations):
         return task.model_copy(update={"setup": setup, "evaluate": evaluate})
 
     def template_of(self, task: Task, witness: Witness | None = None) -> Template:
-        """Return the template of a task: one of the environment's, or the task's own calls.
-
-        Args:
-            task: A task that was bound.
-            witness: The observer of the agent, for functions that ask for its actions; or None.
+        """Return the template of a bound task: one of the environment's, or the task's own calls.
 
         Raises:
             InvalidTask: There is no such template.

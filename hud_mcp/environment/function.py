@@ -1,9 +1,7 @@
 """A function that a task's `setup` and `evaluate` may name: registered, checked, then called.
 
 A function belongs to a kind of world or to an environment. The annotation of a parameter decides
-its value. The world's class receives the session's world, `Answer` the submitted answer, and
-`History` the actions that the agent performed. `Phase` receives the calling field, `setup` or
-`evaluate`. The other parameters are the call's arguments.
+its value: the world's class, `Answer`, `History` and `Phase`. The others are arguments.
 """
 
 import inspect
@@ -53,7 +51,7 @@ class History(tuple[Mapping[str, Any], ...]):  # noqa: SLOT001  # a tuple can ha
         actions: Iterable[Mapping[str, Any]] = (),
         targets: Iterable[str | None] = (),
     ) -> Self:
-        """Make a history of actions; missing targets at the end become None."""
+        """Make a history; missing targets at the end become None."""
         made = super().__new__(cls, actions)
         known = tuple(targets)[: len(made)]
         made.targets = (*known, *(None for _ in range(len(made) - len(known))))
@@ -86,11 +84,6 @@ class Function:
         use: The fields of a task that may name it: `setup`, `evaluate`, or both.
         weak: A sentence that says how an agent can forge its result; None if it cannot.
         where: Its file and line, if they are not those of the function.
-
-    Attributes:
-        where: Its file and line.
-        description: The first line of its docstring.
-        signature: Its name and arguments, for people.
 
     Raises:
         InvalidEnvironment: It is not async, or a parameter cannot be an argument.
@@ -194,22 +187,14 @@ class Function:
         return least <= count and (most is None or count <= most)
 
     def check(self, args: Sequence[Any]) -> None:
-        """Refuse arguments that it cannot be called with.
-
-        Raises:
-            InvalidTask: They are too many, too few, or one is of the wrong kind.
-        """
+        """Raise `InvalidTask` for too many or too few arguments, or one of the wrong kind."""
         if not self.takes(len(args)):
             raise InvalidTask(f"{self.signature} takes {self._counted()}, got {len(args)}.")
         for argument, given in self._paired(args):
             argument.read(given, self.signature)
 
     async def call(self, args: Sequence[Any], situation: Situation) -> Any:
-        """Call the function.
-
-        Raises:
-            InvalidTask: The arguments do not fit. It did not run.
-        """
+        """Call the function; arguments that do not fit are an `InvalidTask`, and it did not run."""
         self.check(args)
         answer = Answer(content=situation.answer, raw=situation.answer)
         handed: dict[str, Any] = dict.fromkeys(self.world_types, situation.world)
@@ -292,8 +277,6 @@ REGISTERED: Mapping[str, Function] = _Registered("functions")
 
 @dataclass(frozen=True)
 class _Argument:
-    """One parameter that takes an argument of the call."""
-
     name: str
     adapter: TypeAdapter[Any]
     is_optional: bool
@@ -317,11 +300,6 @@ class _Argument:
         )
 
     def read(self, given: Any, signature: str) -> Any:
-        """Return the argument in the form that the function takes.
-
-        Raises:
-            InvalidTask: The argument is of the wrong kind.
-        """
         try:
             return self.adapter.validate_json(orjson.dumps(given), strict=True)
         except (ValidationError, TypeError) as exc:

@@ -17,12 +17,7 @@ class EmptyWorld(World):
     _closed = False  # of the class, as thousands of worlds are open and none has anything else
 
     async def act(self, action: Action) -> ActionEffect:
-        """Wait; the world has no other action.
-
-        Raises:
-            ActionFailed: The action is not a wait. Nothing happened.
-            EnvironmentFailed: The world was closed.
-        """
+        """Wait; any other action is an `ActionFailed`, and nothing happens."""
         self._check_open()
         if not isinstance(action, WaitAction):
             raise ActionFailed(
@@ -33,16 +28,12 @@ class EmptyWorld(World):
         return ActionEffect()
 
     async def observe(self, look: Look) -> Observation:  # noqa: ARG002  # there is nothing to see
-        """Return an empty observation for every look.
-
-        Raises:
-            EnvironmentFailed: The world was closed.
-        """
+        """Return an empty observation for every look."""
         self._check_open()
         return Observation()
 
     async def close(self) -> None:
-        """End the world; there is nothing to release."""
+        """End the world; there is nothing to release. After it, calls raise `EnvironmentFailed`."""
         self._closed = True
 
     def _check_open(self) -> None:

@@ -32,8 +32,7 @@ class Answer(Generic[T]):
     """A typed answer.
 
     Attributes:
-        content: The answer as the template's `returns` type; the raw string if it does not fit that
-            type.
+        content: The answer as the template's `returns` type; the raw string if it does not fit.
         raw: The submitted text.
         is_valid: Whether `content` has the declared type.
     """
@@ -48,15 +47,9 @@ class Answer(Generic[T]):
 
 
 class AnswerType:
-    """The type of a template's answers.
+    """The type of a template's answers; None if an answer stays the submitted string.
 
-    Args:
-        annotation: The type; None if an answer stays the submitted string.
-        where: The template's file and line.
-        noun: The name of the template in errors.
-
-    Attributes:
-        schema: Its JSON schema; None if no type is declared.
+    `schema` is its JSON schema, or None. `where` and `noun` name the template in errors.
 
     Raises:
         InvalidTemplate: The type has no JSON schema.
@@ -143,8 +136,8 @@ class Prompt:
 
     Attributes:
         messages: The messages.
-        extra: Further keys that the template yielded beside `prompt`, as JSON. Clients of the HUD
-            control channel receive them.
+        extra: Further keys that the template yielded beside `prompt`, as JSON, for clients of the
+            HUD control channel.
     """
 
     messages: tuple[PromptMessage, ...]
@@ -159,11 +152,9 @@ class Prompt:
 def read_prompt(value: Any, *, where: str) -> Prompt:
     """Read the first value that a template yielded.
 
-    Args:
-        value: Text; a `Prompt`; a mapping with a `prompt`; or messages, each a text, or a mapping
-            or an object with a `role` and a `content`, like HUD's and MCP's messages. The content
-            is a text, a part, or a list of parts.
-        where: The template's file and line.
+    It is text; a `Prompt`; a mapping with a `prompt`; or messages, each a text, or a mapping or an
+    object with a `role` and a `content`, like HUD's and MCP's. The content is a text, a part, or a
+    list of parts.
 
     Raises:
         InvalidTemplate: The value is none of these; the text names an unknown role or part.
@@ -248,7 +239,6 @@ def _part_text(part: Any) -> str:
 
 
 def _part_of(item: Any, name: str) -> Any:
-    """Return a field of a mapping, or an attribute of any other object; None if it lacks it."""
     if isinstance(item, Mapping):
         return cast("Mapping[str, Any]", item).get(name)
     return getattr(item, name, None)
@@ -263,6 +253,5 @@ def _as_json(value: Any) -> Any:
 
 
 def _fields_of(value: Any) -> Any:
-    """Return the fields of an object that is neither a model nor a dataclass."""
     fields: Mapping[str, Any] | None = getattr(value, "__dict__", None)
     return str(value) if fields is None else dict(fields)

@@ -1,7 +1,6 @@
 """Rows of tasks in files: JSON Lines, JSON and Python, ours and HUD's, each with its place.
 
-An error about a row names its file and line, even if it is found later, when the task meets its
-environment.
+An error about a row names its file and line, even if it is found later.
 """
 
 import ast
@@ -39,14 +38,9 @@ _DEEPEST = 100
 
 @dataclass(frozen=True)
 class Rows:
-    """The content of a file.
+    """The content of a file: its tasks in order, and the file and line of each.
 
-    Attributes:
-        tasks: The tasks, in order.
-        places: The file and the line of each task.
-        name: The name of the set.
-        id: The identifier that the file gives the set, or None.
-        description: One line for people, or None.
+    `name` is the set's name. `id` and `description` are the file's own, or None.
     """
 
     tasks: list[Task]
@@ -85,11 +79,7 @@ def task_files(folder: Path) -> list[Path]:
 
 
 def _joined(folder: Path, parts: list[Rows]) -> Rows:
-    """Return the rows of several files as one set.
-
-    Raises:
-        InvalidTask: Two rows have the same id.
-    """
+    """Return the rows of several files as one set; two rows of one id are an `InvalidTask`."""
     tasks = [task for rows in parts for task in rows.tasks]
     places = [place for rows in parts for place in rows.places]
     first: dict[str, str] = {}
@@ -138,11 +128,7 @@ def write_file(
 
 
 def read_row(raw: Any, where: str) -> Task:
-    """Read a row that came from JSON.
-
-    Args:
-        raw: The row.
-        where: Its file and line, for the error.
+    """Read a row that came from JSON; `where` is its file and line, for the error.
 
     Raises:
         InvalidTask: The row is wrong; the text names the place and the field.
@@ -160,10 +146,7 @@ def read_row(raw: Any, where: str) -> Task:
 
 
 def hud_row(task: Task) -> dict[str, Any]:
-    """Return a task as a row of HUD's SDK.
-
-    The row has `env`, `id` (the template's), `args`, `slug`, and the fields that only HUD's rows
-    have.
+    """Return a task as a row of HUD's SDK: `env`, `id` (the template's), `args`, `slug` and more.
 
     Raises:
         InvalidTask: It has a prompt and no template, which HUD's rows cannot express.
@@ -217,11 +200,6 @@ class _Found:
     lines: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(self, task: Task, line: int, *, place: str = "") -> None:
-        """Take a task.
-
-        Raises:
-            InvalidTask: Another task has its id.
-        """
         where = f"{self.path}:{line}"
         if task.id in self.lines:
             raise InvalidTask(
@@ -250,7 +228,6 @@ def _told(exc: ValidationError) -> str:
 
 
 def _fields_at(path: tuple[int | str, ...]) -> list[str]:
-    """Return the names of the fields at the end of a path into a row."""
     inside = path and path[0] == "validation"
     return list((Validation if inside else Task).model_fields)
 
@@ -313,9 +290,7 @@ def _text_or_none(named: Mapping[str, Any], name: str, path: Path) -> str | None
 def _row_lines(text: str, key: str | None) -> Iterator[int]:
     """Yield the line on which each item of a list begins, in valid JSON.
 
-    Args:
-        text: The text of the file.
-        key: The list's name in the outermost object; None if the list is outermost.
+    `key` is the list's name in the outermost object; None if the list is outermost.
     """
     line, depth, name, within = 1, 0, None, False
     rows_at = 1 if key is None else 2
@@ -367,7 +342,6 @@ def _read_python(path: Path, collections: tuple[type[Any], ...]) -> Rows:
 def _tasks_of(
     name: str, value: Any, collections: tuple[type[Any], ...]
 ) -> Iterator[tuple[Task, str]]:
-    """Yield the tasks of a module's public name, each with its place in the module."""
     if isinstance(value, Task):
         yield value, name
     elif isinstance(value, collections):

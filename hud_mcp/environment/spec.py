@@ -46,8 +46,8 @@ ServiceT = TypeVar("ServiceT", bound=SharedService)
 class Shared:
     """The services that the worlds of one process share, opened when first asked for.
 
-    Attributes:
-        contention: The times that this process and its browsers waited for a processor or a lock.
+    `contention` counts the times that this process and its browsers waited for a processor or a
+    lock.
     """
 
     def __init__(self) -> None:
@@ -82,9 +82,8 @@ class Shared:
     async def close(self, *, within_s: float | None = None) -> None:
         """Close all services at once; a failure of one does not keep the others open.
 
-        Args:
-            within_s: The longest time for the closing; None for no bound. After it, services with
-                processes of their own are killed, and the others are left.
+        After `within_s` seconds, services with processes of their own are killed, and the others
+        are left. None means no bound.
 
         Raises:
             ExceptionGroup: Services raised errors. All of them were closed first.

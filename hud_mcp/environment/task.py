@@ -1,8 +1,4 @@
-"""One row of data: a question, its environment, its context, and its seed.
-
-A task has one of two shapes: a template of an environment with its arguments, or a prompt with
-the calls that set it up and grade it.
-"""
+"""One row of data: a template and its arguments, or a prompt and its calls; context and seed."""
 
 import hashlib
 import json
@@ -195,11 +191,7 @@ class Task(Value):
         return self
 
     async def run(self, agent: Callable[[Any], Awaitable[Any]], **options: Any) -> Any:
-        """Run an agent on this one task; the options are those of `Taskset.run`.
-
-        Returns:
-            The `Job`.
-        """
+        """Run an agent on this one task, with the options of `Taskset.run`; return the `Job`."""
         return await service("Task.run")(self, agent, **options)
 
     @property
@@ -228,8 +220,7 @@ class Task(Value):
     def asked(self, *, fixed: bool = True) -> str:
         """Return the SHA-256 of the question without id and description: 64 hex digits.
 
-        Args:
-            fixed: Whether to include its context and its seed.
+        Without `fixed` it leaves out the context and the seed too.
         """
         calls = [
             [call.model_dump(mode="json") for call in of] for of in (self.setup, self.evaluate)
@@ -242,8 +233,8 @@ class Task(Value):
     def row(self) -> dict[str, Any]:
         """The row as JSON, without fields that equal their defaults or follow from others.
 
-        Calls are in their canonical form. Only a flat list of names that no environment has
-        checked is written as it was read.
+        Calls are in their canonical form. Only a flat list of names that no environment has checked
+        is written as it was read.
         """
         row = self.model_dump(mode="json", exclude_defaults=True)
         for name in _CALLS:
@@ -296,11 +287,7 @@ def _prompt_row(row: dict[str, Any], *, from_json: bool) -> dict[str, Any]:
 
 
 def _custom_gym(row: Mapping[str, Any]) -> CustomGym:
-    """Read a gym in the form of rows.
-
-    Raises:
-        ValueError: A field of it is wrong; the text names it.
-    """
+    """Read a gym in the form of rows; a `ValueError` names a wrong field."""
     try:
         return CustomGym.model_validate(row)
     except ValidationError as exc:

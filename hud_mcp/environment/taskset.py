@@ -134,9 +134,7 @@ class Taskset(Sequence[Task]):
     def joined(cls, tasksets: "Iterable[Taskset]", name: str | None = None) -> "Taskset":
         """Make one set of several, in order; each task's own set is known by `set_of`.
 
-        Args:
-            tasksets: The sets.
-            name: The set's name; by default, all names joined.
+        The set's name is all names joined, by default.
 
         Raises:
             InvalidTask: Two of them have a row of the same id, or have the same name.
@@ -170,18 +168,15 @@ class Taskset(Sequence[Task]):
         return made
 
     def to_file(self, path: str | Path, *, form: Literal["hud-mcp", "hud"] = "hud-mcp") -> Path:
-        """Write `.jsonl` or `.json`, without fields that equal their defaults.
+        """Write `.jsonl` or `.json`, without fields that equal their defaults; return the path.
 
         Args:
             path: The new file.
             form: `hud` for the rows that HUD's SDK reads.
 
-        Returns:
-            The path of the file.
-
         Raises:
-            InvalidTask: The file has another suffix; or HUD has no row for a task, which the
-                error names. Nothing was written.
+            InvalidTask: The file has another suffix; or HUD has no row for a task, which the error
+                names. Nothing was written.
         """
         write_file(Path(path), self, form=form)
         return Path(path)
@@ -265,8 +260,8 @@ class Taskset(Sequence[Task]):
         """Return the tasks that match, in their order.
 
         Args:
-            wanted: A predicate, ids, or one text. The text is a shell pattern or a part of the
-                id, the environment's name or the template's id.
+            wanted: A predicate, ids, or one text. The text is a shell pattern or a part of the id,
+                the environment's name or the template's id.
         """
         matches = _matcher(wanted)
         return self._smaller(task for task in self if matches(task))
@@ -279,9 +274,7 @@ class Taskset(Sequence[Task]):
     def sample(self, count: int, *, seed: int = 0) -> "Taskset":
         """Draw tasks at random, and return them in their order; all if there are no more.
 
-        Args:
-            count: The number of tasks.
-            seed: The same seed draws the same tasks from the same set.
+        The same seed draws the same tasks from the same set.
 
         Raises:
             InvalidTask: The count is below 0.
@@ -380,7 +373,6 @@ TaskSet = Taskset
 
 
 def _counted(tasks: Iterable[Task], key: str) -> dict[str, int]:
-    """Return the number of tasks for each text under a metadata key, in order of appearance."""
     found = (task.metadata.get(key) for task in tasks)
     return dict(Counter(each for each in found if isinstance(each, str) and each))
 

@@ -182,11 +182,7 @@ _OPENS = frozenset({"__aenter__", "__enter__", "enter_context", "push", "callbac
 
 
 def check_generator(function: Callable[..., Any], *, where: str, noun: str) -> None:
-    """Refuse a function that cannot be a template's.
-
-    Raises:
-        InvalidTemplate: It is not an async generator, or yields only once.
-    """
+    """Raise `InvalidTemplate` for what is not an async generator, or yields only once."""
     if not inspect.isasyncgenfunction(function):
         raise InvalidTemplate(
             f"{where}: {noun} is not an async generator. Write `async def`, yield the prompt, "
@@ -237,7 +233,6 @@ def never_waits(function: Callable[..., Any]) -> bool:
 
 
 def _body(function: Callable[..., Any]) -> list[ast.AST] | None:
-    """Return the statements of a function; None if its source is unknown."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError):

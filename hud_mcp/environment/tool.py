@@ -1,8 +1,6 @@
 """Tools of an environment, and custom actions of a world: an author's typed async functions.
 
-A tool stands beside the core tools. `actions(press, dim)` makes a table of custom actions, the
-`custom_actions` of a `WorldSpec`. Agents read the schemas of both, and arguments are checked
-against these schemas.
+Agents read the schemas of both, and arguments are checked against these schemas.
 """
 
 import inspect
@@ -28,19 +26,19 @@ class Tool:
     """One declared tool.
 
     Args:
-        function: An async function; a parameter annotated with the world's class
-            receives the session's world, the others are JSON arguments.
+        function: An async function; a parameter annotated with the world's class receives the
+            session's world, the others are JSON arguments.
         name: Its name; the function's by default.
         read_only: Whether it changes nothing.
         replayable: Whether a second call with the same arguments does the same to a new world, and
-            nothing outside of it. Such calls bring a session back after its server has ended. A
-            session that called a tool without this is lost with its server.
+            nothing outside of it. A session that called a tool without this is lost with its
+            server.
         open_world: Whether it reaches beyond the server; hosts learn it. None takes the value of
             its environment's world, or true if it is not replayable.
 
     Raises:
-        InvalidEnvironment: It is not async, its name is taken or not allowed, or an
-            argument has no JSON schema.
+        InvalidEnvironment: It is not async, its name is taken or not allowed, or an argument has no
+            JSON schema.
     """
 
     def __init__(
@@ -102,16 +100,10 @@ class Tool:
         world: Any,
         services: dict[str, SharedService],  # noqa: ARG002  # for tools that connect to something
     ) -> Any:
-        """Run the tool in a session.
+        """Run the tool in a session, like `call`.
 
-        Args:
-            args: JSON arguments.
-            world: The session's world.
-            services: The services that the session's tools have opened, by name. Each is closed
-                with the world.
-
-        Raises:
-            InvalidTask: An argument is unknown, missing, or of the wrong kind; it did not run.
+        `services` are those that the session's tools have opened, by name. Each is closed with the
+        world.
         """
         return await self.call(args, world)
 
@@ -120,10 +112,7 @@ _Function = Callable[..., Awaitable[ActionEffect | str | None]]
 
 
 class CustomActions(Mapping[str, Mapping[str, Any]]):
-    """The custom actions of a kind of world: the JSON schema of each one's arguments, by name.
-
-    `actions` makes it.
-    """
+    """The custom actions of a kind of world, made by `actions`: each one's JSON schema, by name."""
 
     def __init__(self, functions: Mapping[str, _Function]) -> None:
         self._actions = {name: _CustomAction(name, each) for name, each in functions.items()}
@@ -162,8 +151,6 @@ class CustomActions(Mapping[str, Mapping[str, Any]]):
 
 
 class _CustomAction:
-    """One custom action: a function whose first parameter is the world."""
-
     def __init__(self, name: str, function: _Function) -> None:
         self._name = name
         self._function = function
@@ -229,7 +216,7 @@ def _without_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def actions(*functions: _Function, **named: _Function) -> CustomActions:
-    """Declare the custom actions of a world.
+    """Declare the custom actions of a world, for `WorldSpec.custom_actions`.
 
     The first parameter of each function is the world, or whatever its `act` passes to
     `CustomActions.perform`. The others are arguments: their annotations give the JSON schema, and

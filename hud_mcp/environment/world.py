@@ -37,9 +37,9 @@ __all__ = [
 class World(ABC):
     """The live state of one session.
 
-    Derive from it, and write `act`, `observe` and `close`. Every other member has a default,
-    which says that the world has no such thing. A member may be set on the class, in the
-    constructor, or be a property.
+    Derive from it, and write `act`, `observe` and `close`. Every other member has a default, which
+    says that the world has no such thing. A member may be set on the class, in the constructor, or
+    be a property.
 
     A session never calls a world from two tasks at once, but may call it from different tasks in
     turn. Calls come on the event loop, where every other session waits meanwhile. Work that can
@@ -67,10 +67,10 @@ class World(ABC):
 
         Raises:
             ActionFailed: The world refused it, and is as it was before.
-            EnvironmentFailed: The world is broken; only `close` may be called from now on.
+            EnvironmentFailed: The world is broken.
 
-        If this call is cancelled, the action may or may not have happened, and the
-        world can be used further.
+        If this call is cancelled, the action may or may not have happened, and the world can be
+        used further.
         """
 
     async def act_all(
@@ -90,10 +90,10 @@ class World(ABC):
             The refusal of the next action; None if no action was refused.
 
         Raises:
-            EnvironmentFailed: The world is broken; see `act`. Actions with a kept effect were done.
+            EnvironmentFailed: The world is broken. Actions with a kept effect were done.
 
-        If this call is cancelled, actions with a kept effect were done. The action under way may or
-        may not have happened, and the world can be used further.
+        If this call is cancelled, actions with a kept effect were done. `act` tells what is true of
+        the action under way.
         """
         for action in actions:
             try:
@@ -115,11 +115,11 @@ class World(ABC):
         """Return the present observation; change nothing.
 
         Args:
-            look: The parts to observe. `look.image` is only set if the spec has a
-                screen. The picture may exceed the budget; the session fits it.
+            look: The parts to observe. `look.image` is only set if the spec has a screen. The
+                picture may exceed the budget; the session fits it.
 
         Raises:
-            EnvironmentFailed: The world is broken; only `close` may be called from now on.
+            EnvironmentFailed: The world is broken.
         """
 
     @abstractmethod
@@ -132,15 +132,14 @@ class World(ABC):
         """Return the present state; None in a world that cannot be restored. Change nothing.
 
         A session asks after each step of a world that is not replayable. The spec's docs say which
-        part of the state is kept.
+        part of the state is kept. After an error but `EnvironmentFailed`, the world goes on, and
+        cannot come back to this moment.
 
         Raises:
-            LimitReached: Something is too large to be kept; the text names it. The world goes
-                on, and cannot come back to this moment.
+            LimitReached: Something is too large to be kept; the text names it.
             InvalidEnvironment: The author keeps something in it that cannot be written down.
-                The same holds.
-            SnapshotFailed: It could not be taken now. The same holds.
-            EnvironmentFailed: The world is broken; only `close` may be called from now on.
+            SnapshotFailed: It could not be taken now.
+            EnvironmentFailed: The world is broken.
 
         If this call is cancelled, nothing has changed.
         """
@@ -150,15 +149,14 @@ class World(ABC):
         """Take up a snapshot, made here or in a process that has ended.
 
         The world was opened with the same context and seed, and the template's setup ran in it
-        again. Objects that the template got from the world stay the world's, and their
-        content changes in place.
+        again. Objects that the template got from the world stay the world's, and their content
+        changes in place.
 
         Args:
             data: The complete bytes that `snapshot` returned.
 
         Raises:
-            EnvironmentFailed: The snapshot cannot be taken up; the text gives the reason. Only
-                `close` may be called from now on.
+            EnvironmentFailed: The snapshot cannot be taken up; the text gives the reason.
             NotImplementedError: The world has no snapshots.
 
         If this call is cancelled, only `close` may be called from now on.
@@ -174,7 +172,7 @@ class World(ABC):
         Raises:
             SnapshotFailed: Setup has left something that cannot be kept; the text names it.
             LimitReached: It is too large.
-            EnvironmentFailed: The world is broken; only `close` may be called from now on.
+            EnvironmentFailed: The world is broken.
 
         If this call is cancelled, nothing has changed.
         """
@@ -183,8 +181,8 @@ class World(ABC):
     async def handle(self) -> bytes | None:
         """Return the world's address for other processes; None if it ends with this process.
 
-        A session asks once, at the prompt. Such a world lives outside of this process. Its setup is
-        not run again when its session is resumed: `Opening.handle` has these bytes then.
+        A session asks once, at the prompt. When it is resumed, setup is not run again, and
+        `Opening.handle` has these bytes.
         """
         return None
 
@@ -208,7 +206,7 @@ class World(ABC):
 
         Raises:
             ActionFailed: It cannot be stopped. The answer is taken in any case.
-            EnvironmentFailed: The world is broken; only `close` may be called from now on.
+            EnvironmentFailed: The world is broken.
         """
 
     def begin_template(
@@ -257,10 +255,7 @@ class World(ABC):
         """
 
     async def urls(self) -> Mapping[str, Any]:
-        """Return the addresses at which a person can open the world.
-
-        `url` is the address that it shows, and `live_url` the address to watch it.
-        """
+        """Return the addresses for a person: `url` is shown, and `live_url` is watched."""
         return {}
 
     @property
@@ -335,11 +330,7 @@ class DirectAccess(Protocol):
 
     @property
     def world(self) -> World:
-        """The world.
-
-        Raises:
-            SessionEnded, AlreadyAnswered: It may not be used any more.
-        """
+        """The world; `SessionEnded` or `AlreadyAnswered` if it may not be used any more."""
         ...
 
     def tell(self, text: str, **info: Any) -> None:
@@ -367,11 +358,7 @@ class DirectSession(Protocol):
         ...
 
     def direct_world(self) -> World:
-        """Return the world for looking at it. Acting in it needs `direct_access`.
-
-        Raises:
-            SessionBusy, SessionEnded, AlreadyAnswered: See `direct_access`.
-        """
+        """Return the world for looking at it, or raise like `direct_access`, which acting needs."""
         ...
 
 
@@ -401,11 +388,7 @@ class Endpoint(Protocol):
         ...
 
     def check(self) -> None:
-        """Check that it can open here, before anything does.
-
-        Raises:
-            HudMcpError: It cannot open; the text gives a remedy.
-        """
+        """Raise a `HudMcpError` with a remedy if it cannot open here, before anything does."""
         ...
 
     async def open(self) -> None:
@@ -418,11 +401,7 @@ class Endpoint(Protocol):
         ...
 
     def admit(self, find_session: FindSession) -> EndpointAccess:
-        """Admit a session.
-
-        Args:
-            find_session: A function to call at each use. The agent reads the text of its errors.
-        """
+        """Admit a session. Agents read the text of errors of `find_session`."""
         ...
 
     async def close(self) -> None:
@@ -434,10 +413,5 @@ class Publish(Protocol):
     """The maker of the endpoint of a kind of world, for one channel."""
 
     def __call__(self, world: Any, environment: str, /) -> Endpoint | None:
-        """Make the endpoint; return None if such a spec, or this machine, has none.
-
-        Args:
-            world: The spec that names this function among its `endpoints`.
-            environment: The environment's name.
-        """
+        """Make the endpoint of a spec; return None if such a spec, or this machine, has none."""
         ...

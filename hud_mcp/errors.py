@@ -1,7 +1,6 @@
 """One tree of exceptions; each leaf is named for the caller's situation.
 
-Every message says what was given, what was expected, and what to do next. This
-module owns the texts' common parts; it imports nothing of the package.
+Every message says what was given, what was expected, and what to do next.
 """
 
 import re
@@ -178,9 +177,8 @@ class LimitReached(HudMcpError):
     """A limit was reached; the text names it. What existed before, lives on.
 
     Attributes:
-        retry_after_s: After how many seconds the same call may be let through; None where that
-            is not known.
-        quota: The quota of its caller that is used up; None where it is another limit.
+        retry_after_s: The seconds after which the same call may be let through; None if unknown.
+        quota: The used-up quota of its caller; None for another limit.
     """
 
     def __init__(
@@ -214,8 +212,7 @@ class DamagedRecord(StoreFailed):
 class GymMakeException(HudMcpError):
     """`gym.make` failed, and nothing of the environment runs. The name is the HUD SDK's.
 
-    Attributes:
-        data: Facts about the failure; `exception` is the cause.
+    `data` has facts about the failure; its `exception` is the cause.
     """
 
     def __init__(self, message: str, data: Mapping[str, Any] | None = None) -> None:
@@ -226,8 +223,7 @@ class GymMakeException(HudMcpError):
 class JobStopped(HudMcpError):
     """A job could not be run to its end; the text says why. What it recorded stands.
 
-    Attributes:
-        job: The job, which can be resumed.
+    `job` is the job, which can be resumed.
     """
 
     def __init__(self, message: str, job: Any = None) -> None:
@@ -248,11 +244,7 @@ class Replaced(HudMcpError):
 
 
 class ReplacedCall:
-    """A method of HUD's SDK that a class of this package does not have.
-
-    Args:
-        instead: What to use, in a sentence.
-    """
+    """A method of HUD's SDK that a class of this package lacks; `instead` is a sentence."""
 
     def __init__(self, instead: str) -> None:
         self._instead = instead
@@ -262,11 +254,7 @@ class ReplacedCall:
         self._name = f"{owner.__name__}.{name}"
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
-        """Say what to use.
-
-        Raises:
-            Replaced: Always.
-        """
+        """Raise `Replaced`."""
         raise Replaced(f"{self._name} was of HUD's cloud or of its older SDK. {self._instead}")
 
 
@@ -275,7 +263,7 @@ class NotInstalled(HudMcpError):
 
 
 def sole_cause(error: BaseException) -> BaseException:
-    """The one exception inside nested groups; the innermost group where it holds several."""
+    """Return the one exception inside nested groups; the innermost group where it holds several."""
     if not isinstance(error, BaseExceptionGroup):
         return error
     group = cast("BaseExceptionGroup[BaseException]", error)
@@ -284,13 +272,13 @@ def sole_cause(error: BaseException) -> BaseException:
 
 
 def broken_world(error: BaseException) -> "BrokenByAgent | EnvironmentFailed | None":
-    """The world's error behind a grader's failure; None if the grader failed by itself."""
+    """Return the world's error behind a grader's failure; None if the grader failed by itself."""
     found = failed_by(error)
     return found if isinstance(found, BrokenByAgent | EnvironmentFailed) else None
 
 
 def failed_by(error: BaseException) -> BaseException | None:
-    """The cause of a grader's failure, inside groups and beneath the grader's own error."""
+    """Return the cause of a grader's failure, inside groups and beneath the grader's own error."""
     found: BaseException | None = sole_cause(error)
     while isinstance(found, GraderFailed | GradingFailed):
         found = found.__cause__
@@ -298,7 +286,7 @@ def failed_by(error: BaseException) -> BaseException | None:
 
 
 def clipped(value: object, limit: int = 60) -> str:
-    """A value for an error: its `repr`, cut to a length."""
+    """Return a value for an error: its `repr`, cut to a length."""
     text = repr(value)
     return text if len(text) <= limit else f"{text[:limit]}…"
 
@@ -348,7 +336,7 @@ _ELSEWHERE: Mapping[str, str] = {
 
 
 def _bare(name: str) -> str:
-    """A name without what differs between ways to write it: `scrollY`, `scroll-y`, `scroll_y`."""
+    """Return a name without what differs between `scrollY`, `scroll-y` and `scroll_y`."""
     return re.sub(r"[\W_]", "", name).lower()
 
 
@@ -361,12 +349,8 @@ for _ours, _theirs in _ELSEWHERE.items():
 def did_you_mean(given: object, known: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the name that was meant, or an empty string.
 
-    It is the same name written in another way, our name for what another framework calls so, or
-    the closest one.
-
-    Args:
-        given: The name that was not found; what is not text, or a long one, resembles none.
-        known: The names that exist.
+    It is the same name written in another way, our name for what another framework calls so, or the
+    closest one. A text that is none, or a long one, resembles no name.
     """
     if not isinstance(given, str) or len(given) > _LONGEST_NAME:
         return ""
@@ -383,7 +367,7 @@ def name_known(given: object, known: Iterable[str], *, what: str, listing: str =
     Args:
         given: The name that was not found.
         known: The names that exist.
-        what: What comes before the few, such as `"There are"`.
+        what: The words before the few, such as `"There are"`.
         listing: The sentence that says what lists all of them; for few names it is left out.
     """
     names = list(known)
@@ -395,11 +379,7 @@ def name_known(given: object, known: Iterable[str], *, what: str, listing: str =
 
 
 def did_you_mean_file(given: Path) -> str:
-    """Return ``" Did you mean 'x'?"`` for a file of a like name in the same folder, or nothing.
-
-    Args:
-        given: The path at which no file is.
-    """
+    """Return ``" Did you mean 'x'?"`` for a file of a like name in the same folder, or nothing."""
     try:
         beside = [each.name for each in given.parent.iterdir() if each.is_file()]
     except OSError:
@@ -409,11 +389,7 @@ def did_you_mean_file(given: Path) -> str:
 
 
 def shorten_choices(said: str, given: object) -> tuple[str, str]:
-    """Cut what lists the admitted values, and name the one that was meant.
-
-    Args:
-        said: As pydantic says it: `should be 'a', 'b' or 'c'`.
-        given: What came in place of them.
+    """Cut pydantic's list of admitted values, and name the one that was meant.
 
     Returns:
         The text, with a few of many values; and what `did_you_mean` says of all.

@@ -1,8 +1,7 @@
 """The plugins, and how the core finds what they offer.
 
-A plugin has a table of strings in its `plugin.py`. The tables of the built-in plugins load when a
-name is first looked for; a module that a table names loads when it is found. Another distribution
-adds a plugin by an entry point of the group `hud_mcp` that names its `Plugin`.
+A plugin has a table of strings in its `plugin.py`; a module that a table names loads when it is
+found. Another distribution adds a plugin by an entry point of the group `hud_mcp`.
 """
 
 import sys
@@ -69,12 +68,7 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Command:
-    """One command of `hud-mcp`.
-
-    Attributes:
-        reference: `module:name` of its click command.
-        sentence: Its line in `hud-mcp --help`, which loads no command.
-    """
+    """One command of `hud-mcp`: `module:name` of its click command, and its line in the help."""
 
     reference: str
     sentence: str
@@ -168,10 +162,7 @@ def table(kind: Kind) -> dict[str, Any]:
 
 
 def names_of(kind: Kind) -> dict[str, Any]:
-    """Return the entries of a kind in all tables, by name: other distributions' too.
-
-    A built-in name is kept where another distribution has the same.
-    """
+    """Return the entries of a kind in all tables, by name; a built-in name goes before another."""
     return _merged(kind, (*plugins(), *other_plugins()))
 
 
@@ -184,12 +175,9 @@ def _merged(kind: Kind, tables: tuple[Plugin, ...]) -> dict[str, Any]:
 
 
 def find(kind: Kind, name: str) -> Any:
-    """Load the entry of a kind that has this name.
+    """Load the entry of a kind that has this name; None if no plugin has it.
 
     Entry points are read only if no built-in table has the name.
-
-    Returns:
-        The object that the entry refers to; None if no plugin has the name.
     """
     own = table(kind).get(name)
     entry = own or _merged(kind, other_plugins()).get(name)
@@ -205,9 +193,6 @@ class Entries(Mapping[str, Any]):
 
     Iteration and `in` know the built-in names alone, so that no entry point is read for them.
     Reading an entry finds those of other distributions too.
-
-    Args:
-        kind: The kind of the entries.
     """
 
     def __init__(self, kind: Kind) -> None:

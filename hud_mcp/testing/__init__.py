@@ -11,8 +11,7 @@ than `wait`:
         def make_spec(cls) -> WorldSpec:
             return MyWorld()
 
-Each check is a sentence of the protocol. A world that fails a check will surprise its session,
-or the person who reads the record. `check_world` makes all checks without pytest.
+Each check is a sentence of the protocol. `check_world` makes all checks without pytest.
 """
 
 from hud_mcp.testing.checks import CALL_BOUND_S, ContractBroken

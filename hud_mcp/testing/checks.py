@@ -136,8 +136,7 @@ async def refused(world: World, action: Action) -> str:
     """Perform an action that must be refused, and return the reason.
 
     Raises:
-        ContractBroken: It was performed, or refused without a reason, or by an error other than
-            `ActionFailed`.
+        ContractBroken: It was performed, refused without a reason, or by another error.
     """
     try:
         with anyio.fail_after(CALL_BOUND_S):
@@ -160,12 +159,7 @@ def called(action: Action) -> str:
 def wrong_arguments(
     schema: Mapping[str, Any], args: Mapping[str, Any]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield arguments that a JSON schema forbids, made from arguments that it allows.
-
-    Yields:
-        The name of the wrong argument, and all arguments with it: unknown, missing, or of a
-        type that the schema does not name.
-    """
+    """Yield arguments that a JSON schema forbids, made from allowed ones, by the wrong name."""
     if schema.get("additionalProperties") is False:
         yield "no_such_argument", {**args, "no_such_argument": 1}
     for name in schema.get("required", ()):
@@ -203,10 +197,7 @@ async def in_its_own_task(step: Callable[[], Awaitable[None]]) -> None:
 
 
 class Subject:
-    """The world whose contract is tested, and the sample actions for it.
-
-    Override `make_spec`, and the samples that apply.
-    """
+    """The world whose contract is tested. Override `make_spec`, and the samples that apply."""
 
     @classmethod
     def make_spec(cls) -> WorldSpec:

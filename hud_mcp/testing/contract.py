@@ -417,13 +417,8 @@ async def check_world(
 ) -> None:
     """Make every check of the contract on one kind of world.
 
-    Args:
-        spec: The declaration whose worlds are tested.
-        changing_actions: The result of `WorldContract.changing_actions`.
-        refused_actions: The result of `WorldContract.refused_actions`.
-        kept_actions: The result of `WorldContract.kept_actions`; the changing ones by default.
-        other_actions: The result of `WorldContract.other_actions`.
-        css_size: The result of `WorldContract.css_size`.
+    The arguments are the results of the methods of `WorldContract` with their names. `kept_actions`
+    are the changing ones by default.
 
     Raises:
         ContractBroken: A check failed. The text names each such check, with its claim and error.

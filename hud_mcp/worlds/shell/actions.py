@@ -63,17 +63,10 @@ class Workbench(Protocol):
 
 
 def replace_text(data: bytes, old: str, new: str, *, every: bool, path: str) -> tuple[bytes, int]:
-    """Replace a text in a file, like `Workbench.edit`; return the new content and the count.
+    """Replace a text in a file, like `ShellWorld.edit`; return the new content and the count.
 
-    Every other byte stays, in any encoding. If all lines of the file end in CRLF, so does each
-    line of either text.
-
-    Args:
-        data: The file's content.
-        old: The present text. It must occur once, unless `every` is set.
-        new: The new text.
-        every: Whether to replace each occurrence.
-        path: The file, for the message.
+    Every other byte stays, in any encoding. If all lines of the file end in CRLF, so does each line
+    of either text.
 
     Raises:
         ActionFailed: The text is missing, or occurs more than once.
@@ -184,10 +177,7 @@ def shell_tools(
 ) -> tuple[Tool, ...]:
     """Return the same functions as tools, with names that models know from elsewhere.
 
-    Args:
-        world_type: The class of worlds that have the shell.
-        reach: The function that calls another one with a world's shell.
-        replayable: Whether running a command is replayable, in the sense of `Tool`.
+    `reach` calls a function with the shell of a world. `replayable` is that of running a command.
     """
 
     def tool(function: Callable[..., Awaitable[str]], **options: Any) -> Tool:

@@ -1,7 +1,7 @@
 """The functions that `setup` and `evaluate` of a shell's tasks may name, on files and commands.
 
-Files are looked at in the session's sandbox, where the agent has been: an agent may have put them
-there. Commands that evaluate run in a verifier, where it has not been.
+Files are looked at in the session's sandbox, where an agent may have put them. Commands that
+evaluate run in a verifier, where it has not been.
 """
 
 import posixpath
@@ -23,13 +23,12 @@ _SHOWN_CHARS = 500
 def _in_folder(path: str) -> str:
     """Return an author's path, from the folder on.
 
-    The folder has another name if nothing is isolated.
-
     Raises:
         ValueError: No file of the folder can have that path, so that no agent could do the task.
     """
     if "\0" in path:
         raise ValueError("has a sign that no path can have")
+    # By the name inside: the folder has another one if nothing is isolated.
     whole = posixpath.normpath(posixpath.join(GUEST_ROOT, path))
     if whole != GUEST_ROOT and not whole.startswith(f"{GUEST_ROOT}/"):
         raise ValueError(f"is not in {GUEST_ROOT}; name a path in it")
@@ -96,7 +95,6 @@ async def prints(
 async def _verified(
     shell: ShellWorld, command: str, stdin: str, seconds: float | None
 ) -> VerifierResult:
-    """Run a line of bash in a verifier, in a copy of the agent's folder."""
     async with shell.verifier(copy=".", originals="tests") as clean:
         return await clean.run(command, stdin=stdin, timeout_s=seconds)
 

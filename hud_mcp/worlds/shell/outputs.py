@@ -1,8 +1,7 @@
 """An agent's outputs, sifted for a grader's place: data alone, and never in the author's way.
 
-A sandbox hands over a tar of named outputs. Files that Python, pytest, git or a shell would run
-by itself are left out. So are files that would stand in front of a file of the author's. A link
-is kept if it leads to another output.
+Files that Python, pytest, git or a shell would run by itself are left out. So are files that would
+stand in front of a file of the author's. A link is kept if it leads to another output.
 """
 
 import fnmatch
@@ -33,9 +32,8 @@ _MOST_NAMES = 200_000
 def kept_links(tree: Mapping[str, Thing], names: Mapping[str, str]) -> set[str]:
     """Return the paths of the links that lead, in any way, to a file or folder of a tree.
 
-    Others are dangerous to keep. A link that leads out shows another file in each place. A link
-    that leads nowhere, or to a file of the author's, becomes that file's content when a grader
-    looks.
+    A link that leads out shows another file in each place. A link that leads nowhere, or to a file
+    of the author's, becomes that file's content when a grader looks.
 
     Args:
         tree: The thing at each path.
@@ -136,11 +134,7 @@ class Originals:
     patterns: Sequence[str]
 
     def paths(self, named: Iterable[str]) -> dict[str, Path]:
-        """Return each by its path in the folder, except those that lie in a named output.
-
-        Args:
-            named: The named outputs; `.` names none of the originals in particular.
-        """
+        """Return each by its path in the folder, except those that lie in a named output."""
         whole = (*TESTS, *_ORIGINAL_TOO)
         patterns = [
             each for name in self.patterns for each in (whole if name == "tests" else (name,))
@@ -160,12 +154,10 @@ class Originals:
 
 @dataclass
 class Sifted:
-    """The content for a grader's place.
+    """The content for a grader's place: a compressed tar for its folder.
 
-    Attributes:
-        archive: A compressed tar for its folder.
-        missing: The reason for each requested output that is not there as a file or folder.
-        left_out: The reason for each part of a folder that was not copied.
+    `missing` has the reason for each requested output that is not there as a file or folder, and
+    `left_out` that for each part of a folder that was not copied.
     """
 
     archive: bytes = b""
@@ -199,8 +191,8 @@ def sift(
     Args:
         packed: The tar, as the sandbox gives it.
         named: The outputs, as `named_outputs` gives them.
-        authors: The author's files, which are put in front of all. Outputs that lie in a folder
-            of theirs are put there, beside them.
+        authors: The author's files, which are put in front of all. Outputs that lie in a folder of
+            theirs are put there, beside them.
         originals: The files that come from the environment's own folder.
         names: Absolute paths at which folders of the grader's place are seen; see `kept_links`.
 
@@ -250,7 +242,6 @@ class _Sifter:
         self._archive = tarfile.open(fileobj=self._zipped, mode="w|", encoding="utf-8")  # noqa: SIM115  # closed in done
 
     def take(self, member: tarfile.TarInfo, archive: tarfile.TarFile) -> None:
-        """Take one member of the sandbox's tar."""
         if member.name == REPORT:
             content = archive.extractfile(member)
             self._report = json.load(content) if content is not None else {}
@@ -326,7 +317,6 @@ class _Sifter:
                 self._leave_out(path, "it is a link, and does not lead to what is copied")
 
     def done(self) -> Sifted:
-        """Add the originals, then the links, and return the result."""
         for path, source in self._originals.items():
             if self._tree.get(path) is True:
                 continue  # the agent's folder, with the rights that it gave it
@@ -387,7 +377,6 @@ def _is_run_by_git(inside: Sequence[str], *, is_folder: bool) -> bool:
 
 
 def _configures(path: Path) -> bool:
-    """Whether an author's file configures the tests."""
     return path.name in _MAY_CONFIGURE and path.is_file() and _speaks_to_pytest(path.read_bytes())
 
 
@@ -396,17 +385,15 @@ def _speaks_to_pytest(data: bytes) -> bool:
 
 
 def _as_text(reasons: Mapping[str, str]) -> dict[str, str]:
-    """Return names in a form that records can keep: an agent's may be no UTF-8."""
+    # A name of the agent's may be no UTF-8, which records cannot keep.
     return {name.encode("utf-8", "replace").decode(): why for name, why in reasons.items()}
 
 
 def _names_in(folder: Path) -> dict[str, bool]:
-    """Return the paths in a folder, each with whether it is a folder."""
     return {path.relative_to(folder).as_posix(): path.is_dir() for path in folder.rglob("*")}
 
 
 def _stems(paths: Iterable[str]) -> set[tuple[str, str]]:
-    """Return the folder and name of each Python module among some paths."""
     modules = (path.rpartition("/") for path in paths if path.endswith(".py"))
     return {(folder, name.removesuffix(".py")) for folder, _, name in modules}
 
@@ -424,7 +411,6 @@ def _put(place: Path, content: IO[bytes] | None, mode: int) -> None:
 
 
 def _made(path: str, member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Return the header of an output in the grader's place."""
     made = tarfile.TarInfo(path)
     made.type, made.size, made.mode = member.type, member.size, member.mode
     made.mtime, made.linkname = member.mtime, member.linkname

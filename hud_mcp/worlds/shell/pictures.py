@@ -22,11 +22,7 @@ async def view_picture(shell: ShellWorld, path: PathOfFile) -> Observation:
 
 
 def _read(path: str, data: bytes) -> Screenshot:
-    """Return a picture that can be decoded to its end. Models' providers refuse other pictures.
-
-    Raises:
-        ActionFailed: The file is no such picture, or has too many pixels.
-    """
+    """Return a picture that can be decoded to its end: models' providers refuse others."""
     try:
         picture = Screenshot.from_bytes(data)
         if picture.width_px * picture.height_px <= MOST_PIXELS:

@@ -49,13 +49,7 @@ def how_ended(finished: Finished) -> str:
 
 
 def folder_lines(name: str, entries: Sequence[Entry], total: int) -> list[str]:
-    """List a folder, a line for each entry.
-
-    Args:
-        name: The folder's name.
-        entries: The folder's first entries, by name.
-        total: The number of all its entries.
-    """
+    """List a folder, a line for each of its first entries; `total` counts all of them."""
     lines = [f"Folder {name}: {f'{total} entries' if total else 'empty'}"]
     lines += [_entry_line(entry) for entry in entries]
     if total > len(entries):
@@ -82,13 +76,7 @@ _CLOSED = (errno.EACCES, errno.EPERM)
 
 
 def refusal(exc: OSError, path: str, root: str) -> str:
-    """Return the reason of a failed file operation, and a remedy.
-
-    Args:
-        exc: The system's error.
-        path: The path of the operation; empty for the folder.
-        root: The folder.
-    """
+    """Return the reason of a failed file operation, and a remedy; an empty path is the folder."""
     named = path or "The folder"
     if exc.errno == errno.EXDEV:
         return f"{named} is not in {root}, or a link on its way leads out of it. Use a path in it."
@@ -105,10 +93,7 @@ def refusal(exc: OSError, path: str, root: str) -> str:
 def is_agents(exc: OSError, *, isolated: bool) -> bool:
     """Whether the agent is to blame for a failed operation on the folder.
 
-    Args:
-        exc: The system's error.
-        isolated: Whether the folder has a disk of its own. Without one it shares the server's,
-            which anybody may have filled.
+    A folder that is not isolated shares the server's disk, which anybody may have filled.
     """
     return exc.errno in _AGENTS and (isolated or exc.errno not in _FULL)
 
@@ -118,15 +103,14 @@ def broken_by_agent(
 ) -> BrokenByAgent | None:
     """Return the error that blames the agent for a grader's failure on the folder's files.
 
+    The agent is to blame only for a system error about a path in the folder, or a full disk of the
+    folder itself. Otherwise anybody may be, and the result is None.
+
     Args:
         exc: The grader's exception. The grader opened the files itself.
         places: The folder's names where the grader ran.
         root: The folder's name for the agent.
         isolated: Whether the folder has a disk of its own, as for `is_agents`.
-
-    Returns:
-        The error, or None if anybody may be to blame. The agent is to blame only for a system
-        error about a path in the folder, or a full disk of the folder itself.
     """
     if not isinstance(exc, OSError) or not is_agents(exc, isolated=isolated):
         return None
@@ -141,7 +125,6 @@ def broken_by_agent(
 
 
 def _is_full(place: Path) -> bool:
-    """Whether nothing more can be written to a folder."""
     try:
         disk = os.statvfs(place)
     except OSError:

@@ -63,10 +63,6 @@ class FolderSnapshots:
 
     A pack of the folder is used again until something may have changed.
 
-    Args:
-        sandbox: The sandbox with the folder.
-        most_bytes: The largest snapshot, compressed.
-
     Attributes:
         left_out: The parts that the last snapshot lacked, or the last restore did not bring back.
         notice: The sentence on a restore in each observation; empty without missing parts.
@@ -116,23 +112,14 @@ class FolderSnapshots:
         return write_snapshot(packed.data, fields)
 
     async def take_whole(self, last: str) -> bytes:
-        """Return a snapshot whose restore would miss nothing.
-
-        Raises:
-            SnapshotFailed: A restore would miss something. The text says what.
-            LimitReached, EnvironmentFailed: The reasons of `take`.
-        """
+        """Return a snapshot like `take`; `SnapshotFailed` too if a restore would miss something."""
         data = await self.take(last)
         if missing := missed(read_snapshot(data)[0]):
             raise SnapshotFailed(f"The snapshot would lack {', '.join(missing)}.")
         return data
 
     async def restore(self, data: bytes) -> str:
-        """Restore the folder from a snapshot, and return the end of the last command then.
-
-        Raises:
-            EnvironmentFailed: The reasons of `ShellWorld.restore`.
-        """
+        """Restore the folder like `ShellWorld.restore`; return the end of the last command then."""
         fields, packed = read_snapshot(data)
         await self._sandbox.end_processes()
         await self._sandbox.folder.unpack(packed)

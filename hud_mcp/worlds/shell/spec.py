@@ -115,9 +115,6 @@ class Shell(WorldSpec):
     def check(self, folder: Path) -> None:
         """Refuse a folder that is not there, before anything is opened.
 
-        Args:
-            folder: The folder of the environment's file.
-
         Raises:
             InvalidEnvironment: A folder is missing, or contains the environment's file. The error
                 names it as it was written, and a close name of a missing one.
@@ -146,7 +143,6 @@ class Shell(WorldSpec):
         return alone and own and type(self).open is Shell.open
 
     def _options_from(self, folder: Path) -> SandboxOptions:
-        """Return the options of a sandbox, with paths that start in a folder."""
         if not self._readonly:
             return self.options
         sources = {guest: folder / path for guest, path in self._readonly.items()}
@@ -169,11 +165,7 @@ class Shell(WorldSpec):
 
 
 def _packed(source: Path, most_bytes: int) -> bytes:
-    """Return a folder of the author's as a tar.
-
-    Raises:
-        LimitReached: Its files have more than `most_bytes`.
-    """
+    """Return a folder of the author's as a tar; `LimitReached` if it has too many bytes."""
     total = 0
 
     def plain(info: tarfile.TarInfo) -> tarfile.TarInfo | None:

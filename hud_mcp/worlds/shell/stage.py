@@ -67,11 +67,7 @@ class Author:
     root: Path | None = None
 
     def find(self, files: str | Path) -> Path:
-        """Return a file or folder, named from the environment's folder on.
-
-        Raises:
-            GraderFailed: The file or folder is not there.
-        """
+        """Return a file, named from the environment's folder on, or raise `GraderFailed`."""
         found = self.folder / files
         if found.exists():
             return found
@@ -85,8 +81,6 @@ class Author:
 class Stage:
     """Copies of the author's files, until a verifier is closed.
 
-    Its path cannot be guessed: a sandbox that is another user must be able to enter it.
-
     Attributes:
         files: The files that are seen in the verifier's folder.
         site: The folder of modules that its Pythons begin with.
@@ -95,6 +89,7 @@ class Stage:
     def __init__(self) -> None:
         self._top = Path(tempfile.mkdtemp(prefix="hud-mcp-verifier-", dir=_scratch()))
         self._top.chmod(0o711)  # others may enter it by a known path, and cannot list it
+        # A sandbox that is another user must be able to enter, so only the name is secret.
         hidden = self._top / secrets.token_hex(16)
         self.files = hidden / "files"
         self.site = hidden / "site"
@@ -133,9 +128,7 @@ class Stage:
     def mounts(self, root: str, site: str) -> dict[str, Path]:
         """Return the read-only paths of a sandbox, each with its path on this machine.
 
-        Args:
-            root: The sandbox's folder.
-            site: The path at which its Pythons look first.
+        Its Pythons look at `site` first.
         """
         found = {f"{root}/{path.name}": path for path in sorted(self.files.iterdir())}
         if any(path.suffix == ".py" for path in found.values()):

@@ -1,8 +1,7 @@
 """The text that a terminal would show for a command's output.
 
-A carriage return, a backspace and the escape sequences of ECMA-48 (colours, cursor, erasing) are
-obeyed like in a terminal. So a hundred frames of a progress bar become the last one. The screen
-has no bottom: nothing scrolls away.
+A carriage return, a backspace and the escape sequences of ECMA-48 are obeyed, so a hundred frames
+of a progress bar become the last one. The screen has no bottom: nothing scrolls away.
 """
 
 import re
@@ -24,7 +23,7 @@ _MOST_BLANKS = 1_000_000
 
 
 def as_on_terminal(text: str) -> str:
-    """Return a text as a terminal shows it. A text without control characters stays unchanged."""
+    """Return a text as a terminal shows it."""
     if _CONTROL.search(text) is None:
         return text
     screen = _Screen()
@@ -50,7 +49,6 @@ class _Screen:
         return "\n".join(map("".join, self._lines))
 
     def write(self, text: str) -> None:
-        """Write in place of what is there."""
         line = self._line()
         missing = self._column - len(line)
         if missing > 0:

@@ -1,8 +1,7 @@
 """A clean place of a grader's own: the author's files, and named outputs of the agent as data.
 
-It is a sandbox like the session's, made anew: nothing of the agent's runs in it, and it has only
-the files that were asked for. An agent's program runs there only if a grader runs it, and then
-like any stranger's: its output is data, and its exit code is its own choice.
+It is a sandbox like the session's, made anew. An agent's program runs there only if a grader runs
+it, and then like any stranger's: its output is data, and its exit code is its own choice.
 """
 
 import json
@@ -59,11 +58,10 @@ _CLEAN = {
 
 @dataclass(frozen=True)
 class VerifierResult:
-    """The result of a command in a verifier.
+    """The result of a command in a verifier; `CommandResult` describes its fields.
 
     Attributes:
-        exit_code: The exit code; 0 for success. After a signal it is 128 plus the signal's number,
-            as in shells.
+        exit_code: The exit code; 0 for success, 128 plus the signal's number after a signal.
         stdout: The standard output, without its middle if it was long.
         stderr: The standard error.
         stopped: The reason why it was stopped from outside, or None.
@@ -172,11 +170,7 @@ class Verifier:
         )
 
     async def read_text(self, path: str) -> str:
-        """Return a text file's content, with a sign in place of bytes that are not UTF-8.
-
-        Raises:
-            ActionFailed, BrokenByAgent: The reasons of `read_bytes`.
-        """
+        """Return a text file's content like `read_bytes`; a sign stands for bytes not in UTF-8."""
         return self._note((await self.read_bytes(path)).decode("utf-8", "replace"))
 
     async def read_json(self, path: str) -> Any:
@@ -216,7 +210,6 @@ class Verifier:
             self._refuse(exc, path)
 
     def _here(self, text: str) -> str:
-        """Replace the agent's folder in a text by this one."""
         for name in self._renamed:
             text = text.replace(name, self.root)
         return text
@@ -241,7 +234,6 @@ class Verifier:
         )
 
     def _refuse(self, exc: OSError, path: str) -> NoReturn:
-        """Raise the error for a path that cannot be read, which blames the agent if it may be."""
         agents = self._could_be_agents(path) and self._is_agents(exc)
         raise (BrokenByAgent if agents else ActionFailed)(_unreadable(path, exc)) from exc
 
@@ -275,13 +267,7 @@ async def open_verifier(
 ) -> AsyncGenerator[Verifier]:
     """Open a verifier for a session's sandbox. `ShellWorld.verifier` describes the arguments.
 
-    Args:
-        agents: The session's sandbox. Its processes are stopped while it is copied.
-        author: The places of the author's files.
-        files: The author's files, from the environment's folder on.
-        copy: The agent's outputs.
-        originals: Patterns of files that come from the environment's own `root`.
-        network: Whether it has the session's allow-list.
+    The session's processes are stopped while its outputs are copied.
     """
     named = named_outputs(copy)
     source = author.find(files) if files is not None else None
@@ -341,10 +327,7 @@ async def _gathered(agents: Sandbox, named: Mapping[str, str]) -> bytes:
 
 
 def _options(session: SandboxOptions, stage: Stage, *, network: bool) -> SandboxOptions:
-    """Return the options of a verifier's sandbox: the session's, with the author's files.
-
-    It has the session's hosts only with `network`.
-    """
+    """Return the options of a verifier's sandbox: the session's, with the author's files."""
     isolated = session.isolation == "bwrap"
     limits = session.limits
     return replace(

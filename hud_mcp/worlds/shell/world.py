@@ -73,10 +73,7 @@ class ShellWorld(World):
         return self.died is not None
 
     def note_change(self) -> None:
-        """Note that files may change without this object.
-
-        Otherwise the next snapshot may be an older one.
-        """
+        """Note that files may change without this object, so that no older pack is a snapshot."""
         self._snapshots.expire()
 
     @property
@@ -103,8 +100,8 @@ class ShellWorld(World):
             env: More environment variables.
 
         Raises:
-            ActionFailed: `cwd` is not in the folder, `timeout_s` is not above 0, or the command
-                has a NUL in it. Nothing ran.
+            ActionFailed: `cwd` is not in the folder, `timeout_s` is not above 0, or the command has
+                a NUL in it. Nothing ran.
             BrokenByAgent: The folder `cwd` is missing, or cannot be entered. Nothing ran.
             EnvironmentFailed: The sandbox has ended.
 
@@ -161,11 +158,7 @@ class ShellWorld(World):
         return note_agent_data(data.decode("utf-8", "replace"))
 
     async def read_bytes(self, path: str) -> bytes:
-        """Return a file's content, at most 1 MiB.
-
-        Raises:
-            ActionFailed, BrokenByAgent: The reasons of `read`.
-        """
+        """Return a file's content, at most 1 MiB, or fail like `read`."""
         self._check_path(path)
         reading = self.sandbox.files.read(path, most_bytes=MOST_READ_BYTES)
         return note_agent_data(await self._doing(reading, path))
@@ -223,11 +216,7 @@ class ShellWorld(World):
         return entries
 
     async def exists(self, path: str) -> bool:
-        """Whether a file or folder of that name exists.
-
-        Raises:
-            ActionFailed, BrokenByAgent: The reasons of `list`.
-        """
+        """Whether a file or folder of that name exists; it fails like `list`."""
         self._check_path(path)
         return await self._doing(self.sandbox.files.exists(path), path)
 

@@ -1,7 +1,6 @@
-"""An agent's handle on the one task that it works on.
+"""An agent's handle on the one task that it works on. It knows tools by name.
 
-It knows tools by name, and nothing of the way to them: an oracle, a script and a model drive a task
-through the tools of any client.
+An oracle, a script and a model drive a task through it, as any client does.
 """
 
 import base64
@@ -51,10 +50,7 @@ class JobHalted(OperatorFailed):
 
 
 class MachineFailed(HudMcpError):
-    """A failure of this program while it let a model work. It is no result of the model's.
-
-    The run says nothing of the agent, and `--resume` runs it again.
-    """
+    """This program failed while it let a model work. The run says nothing of the model."""
 
 
 _MOST_TURNS = 100
@@ -182,13 +178,10 @@ class Agent:
         self._heard = False
 
     def report(self, turn: ModelTurn) -> None:
-        """Report a model's reply, reasoning and usage, for the record; no agent reads it.
+        """Report a model's reply, before the calls that it asks for; no agent reads it.
 
         The next call of a tool carries it, and its step then owns it. Turns that no call carries
         are recorded at the end of the agent's work.
-
-        Args:
-            turn: One reply of the model's. Report it before the calls that it asks for.
         """
         self.turns.append(turn)
 
@@ -205,7 +198,7 @@ class Agent:
     def silence_s(self) -> float:
         """The time since the model's provider was first asked; 0 once it has replied.
 
-        A provider that has replied once works, so later time is the model's own: it thinks.
+        A provider that has replied once works: later time is the model's own.
         """
         return 0.0 if self._heard or self._asked_s is None else time.monotonic() - self._asked_s
 

@@ -51,10 +51,6 @@ def command_name(command: str, folder: Path) -> str:
     """Return the name of a command: its program, and the file or module that this runs.
 
     Its other words may be secrets, and lists of runs show the name.
-
-    Args:
-        command: The text for the shell.
-        folder: Its working folder.
     """
     try:
         words = shlex.split(command)
@@ -72,7 +68,7 @@ def command_name(command: str, folder: Path) -> str:
 
 
 def missing_program(command: str) -> str | None:
-    """Return the program that a command begins with, if the shell finds no such program.
+    """Return a command's program if the shell does not find it.
 
     Return None if it is found, or if only the shell can tell what it would run.
     """
@@ -85,21 +81,14 @@ def missing_program(command: str) -> str | None:
 
 
 class CommandAgent:
-    """An agent that runs a shell command for each task.
+    """An agent that runs a command for each task: a line for the shell, or a list of arguments.
 
-    The command's environment has `HUD_MCP_CONFIG` (the path of an MCP client
-    configuration, `{"mcpServers": {"hud-mcp": {"type": "http", "url", "headers"}}}`),
-    `HUD_MCP_URL`, `HUD_MCP_TOKEN` (which opens the session that waits for it, and nothing else),
-    `HUD_MCP_SESSION` (that session's id),
-    `HUD_MCP_PROMPT` and `HUD_MCP_TASK`.
+    The command's environment has `HUD_MCP_CONFIG` (the path of an MCP client configuration,
+    `{"mcpServers": {"hud-mcp": {"type": "http", "url", "headers"}}}`), `HUD_MCP_URL`,
+    `HUD_MCP_TOKEN` (which opens the session that waits for it, and nothing else), `HUD_MCP_SESSION`
+    (that session's id), `HUD_MCP_PROMPT` and `HUD_MCP_TASK`.
 
-    Args:
-        command: The text for the shell; or a program and its arguments, as a list.
-        url: The address of the server.
-        token: The run's bearer token. No command gets it: each gets the token of its own session,
-            which is made from it.
-        folder: Its working folder; None for this process's own.
-        title: The name of its output in the record.
+    Each command gets the token of its own session, made from the run's token.
     """
 
     is_remote = True
@@ -164,19 +153,12 @@ async def run_agent(
 ) -> None:
     """Run a program that works on a task; its exit status and its output are logged.
 
-    Args:
-        command: For the shell; or a program and its arguments.
-        environment: Its whole environment.
-        agent: The agent's handle on its task.
-        folder: Its working folder; None for this process's own.
-        title: The name of its output in the record.
-        stdin: The descriptor of its standard input.
-
     Raises:
         CommandDied: Its exit status is not 0.
 
-    The call ends when the program ends. Everything that the program leaves behind is killed, also
-    if this call is cancelled.
+    The call ends when the program ends.
+
+    Everything that the program leaves behind is killed, also if this call is cancelled.
     """
     # A reaper ends every descendant, also one that has left the session of processes.
     shell = ["/bin/sh", "-c", command] if isinstance(command, str) else command

@@ -40,12 +40,7 @@ Work = Callable[..., Awaitable[Any]]
 
 @dataclass(frozen=True)
 class AgentTask:
-    """The part of a task that its agent knows: neither its arguments nor its grading.
-
-    Attributes:
-        id: The task's id.
-        prompt: The prompt.
-    """
+    """The part of a task that its agent knows: neither its arguments nor its grading."""
 
     id: str
     prompt: str
@@ -54,9 +49,7 @@ class AgentTask:
 class GivenAgent:
     """An object of this process that works on tasks. It is trusted.
 
-    Args:
-        name: Its name in the record.
-        work: A function that makes the function for one task, with the agent's handle and the task.
+    `work` makes the function for one task, so a class makes an object for each run.
     """
 
     is_remote = False
@@ -66,7 +59,7 @@ class GivenAgent:
         self._work = work
 
     async def solve(self, agent: Agent, task: Task) -> None:
-        """Let the agent work. Submit what it returns, unless it has submitted an answer itself."""
+        """Let the agent work. Submit its return value, unless it has submitted an answer itself."""
         await self.work(agent, task.id)
 
     async def work(self, agent: Agent, task_id: str) -> None:
@@ -79,10 +72,9 @@ class GivenAgent:
 def read_agent(given: Any, *, name: str | None = None) -> GivenAgent:
     """Read a program's agent.
 
-    Args:
-        given: An async function of `(agent)` or `(agent, task)`; an object with such a method
-            `solve`; or a class of such objects. Each run has its own object of the class.
-        name: The name of the agent; by default its own `name`, or the place of its definition.
+    It is an async function of `(agent)` or `(agent, task)`, an object with such a method `solve`,
+    or a class of such objects. Its name is by default its own `name`, or the place of its
+    definition.
 
     Raises:
         InvalidAgent: The value is no such agent. The text says what to write.
@@ -98,7 +90,6 @@ def read_agent(given: Any, *, name: str | None = None) -> GivenAgent:
 
 
 def _method_of(given: Any, name: str) -> Any:
-    """Return the callable of an agent: its `solve`, or the agent itself."""
     solve = getattr(given, "solve", None)
     if solve is not None:
         return solve
@@ -110,7 +101,6 @@ def _method_of(given: Any, name: str) -> Any:
 
 
 def _check_class(given: type[Any], name: str) -> None:
-    """Check that a class can make an agent, before a run needs one."""
     method = getattr(given, "solve", None) or vars(given).get("__call__")
     if method is None:
         raise InvalidAgent(f"The class {name} has no `solve`; {_SHAPES}.")
@@ -304,7 +294,6 @@ def _why(exc: Exception) -> str:
 
 
 def _agents_of(module: ModuleType) -> list[str]:
-    """Return the names of a module that could be agents."""
     return [
         name
         for name, value in vars(module).items()

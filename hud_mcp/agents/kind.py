@@ -1,7 +1,7 @@
 """The kinds of agents, and their names: the core's own, then those of plugins.
 
-A name stands for one agent (`oracle`, `codex`), or, with a colon at its end, for every agent of a
-scheme (`anthropic:` of `anthropic:MODEL`). Nothing but the table loads until a name is found.
+A name stands for one agent (`oracle`), or, with a colon at its end, for every agent of a scheme
+(`anthropic:`). Nothing but the table loads until a name is found.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -82,14 +82,10 @@ async def _no_tools(session: str) -> "Sequence[Tool]":
 class Workplace:
     """The surroundings of an agent in a job.
 
-    Attributes:
-        environments: Loads the job's environments that this process can load.
-        max_steps: The most steps of a run, or None.
-        url: The address of the server for agents that call it by themselves; else empty.
-        token: The job's bearer token there.
-        list_tools: A function that lists the tools of a session's agent.
-        spent_usd: The cost of the job so far.
-        note: Shows a line to people.
+    Loaded `environments` are those that this process can load.
+
+    `url` and `token` are for agents that call the server by themselves. `note` shows a line to
+    people.
     """
 
     environments: Callable[[], Sequence[Environment]] = tuple
@@ -105,13 +101,9 @@ class Workplace:
 class AgentKind:
     """An entry of the agents' table.
 
-    Attributes:
-        open: A function that makes the agent, and keeps it while a job runs.
-        check: Raises an error if such an agent cannot work here. Nothing has begun by then.
-        options: The class of its options.
-        is_remote: Whether it is another process that calls the server over HTTP by itself.
-        is_person: Whether a person works: on one task at a time, for as long as it takes.
-        lists_tools: Whether it asks for the list of a session's tools.
+    `check` raises an error if such an agent cannot work here, before anything begins. A remote
+    agent is another process that calls the server by itself. A person works on one task at a time,
+    for as long as it takes.
     """
 
     open: Callable[[Any, Workplace], AbstractAsyncContextManager[Solver]]
@@ -134,8 +126,7 @@ def find_agent(name: str) -> AgentKind | None:
 def agent_names(*, with_others: bool = False) -> tuple[str, ...]:
     """Return the names of agents that need nothing after a colon.
 
-    Args:
-        with_others: Whether to read the entry points of other distributions, which takes a while.
+    The entry points of other distributions are read only `with_others`, which takes a while.
     """
     found = names_of("agents") if with_others else table("agents")
     return (*SCRIPTED, *(name for name in found if not name.endswith(":")), *PROGRAMS)

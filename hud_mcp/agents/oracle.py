@@ -16,11 +16,7 @@ __all__ = ["NOP", "ORACLE", "NopAgent", "OracleAgent"]
 
 
 class OracleAgent:
-    """An agent that knows every template's solution. It uses the tools of any client.
-
-    Args:
-        environments: The environments of its tasks.
-    """
+    """An agent that knows every template's solution. It uses the tools of any client."""
 
     name = "oracle"
     is_remote = False
@@ -29,7 +25,7 @@ class OracleAgent:
         self._environments = {e.name: e for e in environments}
 
     async def solve(self, agent: Agent, task: Task) -> None:
-        """Solve a task. Submit what the solution returns, unless it has submitted an answer itself.
+        """Solve a task. Submit the solution's result, unless it has submitted an answer itself.
 
         Raises:
             InvalidTask: The template has no oracle.
@@ -57,7 +53,6 @@ class OracleAgent:
 
 @cache
 def _asked_by(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of the arguments that a solution takes beside the agent."""
     return tuple(inspect.signature(function).parameters)[1:]
 
 

@@ -32,14 +32,6 @@ _SECRET = "HUD_MCP_TOKEN"  # noqa: S105  # the name of a variable
 
 @dataclass(frozen=True)
 class _Start:
-    """The start of a program for one session.
-
-    Attributes:
-        arguments: The arguments after the program's name. The prompt is on its standard input.
-        variables: Variables of its environment, beside the user's own.
-        files: The JSON files in its folder, by path.
-    """
-
     arguments: Sequence[str]
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     files: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -47,14 +39,6 @@ class _Start:
 
 @dataclass(frozen=True)
 class _Program:
-    """A program that is an agent already.
-
-    Attributes:
-        program: Its name on PATH.
-        package: The npm package that installs it.
-        start: A function of the server's address and the session's credential. It makes its start.
-    """
-
     program: str
     package: str
     start: Callable[[str, str], _Start]
@@ -76,8 +60,7 @@ _CODEX_OFF = (
     "view_image", "browser_use", "computer_use", "skill_search", "sleep_tool", "tool_suggest",
     "workspace_dependencies", "hooks",
 )  # fmt: skip
-"""Its own abilities, by the list of version 0.169: `view_image` reads files. Another version may
-not know a setting; `--disable` would refuse to start."""
+"""Its own abilities in version 0.169. `--disable` would refuse to start another version."""
 
 
 def _codex(url: str, token: str) -> _Start:
@@ -107,8 +90,7 @@ _GEMINI_TOOLS = (
     "list_directory", "read_background_output", "read_file", "read_many_files", "replace",
     "run_shell_command", "save_memory", "update_topic", "web_fetch", "write_file", "write_todos",
 )  # fmt: skip
-"""Its own tools, by the list that version 0.61 sends to its model; an allow-list would leave out
-the session's too."""
+"""Its own tools in version 0.61; an allow-list would leave out the session's too."""
 
 
 def _gemini(url: str, token: str) -> _Start:
@@ -157,12 +139,9 @@ def check_program(name: str) -> None:
 
 
 class ProgramAgent:
-    """An agent that runs such a program for each task, in an empty folder.
+    """An agent that runs a program such as `codex`, or `codex:MODEL`, for each task.
 
-    Args:
-        name: `claude-code`, `codex` or `gemini`; after a colon, the model that it uses.
-        url: The address of the server.
-        token: The run's bearer token. A program gets the token of its own session, made from it.
+    The program gets an empty folder, and the token of its own session.
     """
 
     is_remote = True

@@ -31,13 +31,9 @@ Schema = Mapping[str, Any]
 
 
 def sample(schema: Schema, draw: Random) -> Any:
-    """Draw a value.
+    """Draw a value of a JSON schema, whose references lead to its own `$defs`.
 
     Patterns and formats of texts are not read. Endless nesting is cut off.
-
-    Args:
-        schema: A JSON schema. Its references lead to its own `$defs`.
-        draw: The source of chance.
     """
     return _sample(schema, draw, schema, _DEPTH)
 
@@ -178,7 +174,6 @@ def _space_choice(described: Mapping[str, Any]) -> Choice:
 
 
 def _plain(value: Any) -> Any:
-    """Return a drawn value as agents send it."""
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]  # Gymnasium's
     if isinstance(value, tuple | list):
@@ -222,7 +217,6 @@ def _point(random: Random) -> dict[str, int]:
 
 
 def _aimed(made: dict[str, Any], random: Random, text: str) -> dict[str, Any]:
-    """Return the action with one target: an element of the last text, if it names any."""
     refs = _REF.findall(text)
     if "ref" in made:
         made["ref"] = random.choice(refs) if refs else None
@@ -243,9 +237,8 @@ _SEED_BITS = 32
 class RandomAgent:
     """An agent that acts and answers at random, from the seed of the run.
 
-    Args:
-        environments: The environments of its tasks. In any other one it only answers.
-        max_steps: The most steps of a run; None for the number that the world suggests.
+    In an environment that it does not know, it only answers. Without a bound of steps, the world
+    suggests one.
     """
 
     name = "random"

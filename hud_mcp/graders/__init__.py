@@ -1,8 +1,4 @@
-"""Graders: the measures of an answer or a state.
-
-Each name loads its module when it is first used: a file that compares two texts does not wait for
-an HTTP client.
-"""
+"""Graders: the measures of an answer or a state. Each name loads its module at its first use."""
 
 from typing import TYPE_CHECKING
 

@@ -137,7 +137,6 @@ _turns: "WeakKeyDictionary[object, anyio.Lock]" = WeakKeyDictionary()
 
 
 def _named(copy: str | Iterable[str] | Mapping[str, str]) -> Mapping[str, str]:
-    """Outputs of the agent's, each with its path in the verifier."""
     if isinstance(copy, Mapping):
         return cast("Mapping[str, str]", copy)
     return {name: name for name in ([copy] if isinstance(copy, str) else copy)}
@@ -169,8 +168,8 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=\S*")
 def runs_no_code(command: str) -> bool:
     """Whether every program of a line of bash is known to run nothing that it reads.
 
-    What is not known may run the agent's code, and then the agent chooses the exit code. The line
-    is its author's, who means no harm: its words are looked at, and nothing else.
+    Any other program may run the agent's code, and then the agent chooses the exit code. The line
+    is its author's, who means no harm, so its words decide.
     """
     left, pieces = _LITERAL.sub("Q", command), list[str]()
     while (inner := _INNER.search(left)) is not None:  # the innermost first

@@ -71,7 +71,6 @@ class EvaluationResult(BaseModel):
 
 
 def _doubts(reward: float, parts: "list[SubScore] | tuple[()]") -> list[str]:
-    """Return the warnings about a result that its author may not have meant."""
     if not parts:
         return []
     found: list[str] = []
@@ -154,10 +153,7 @@ def grade_checks(checks: Mapping[str, bool | float], side_effects: Iterable[str]
 
 
 def _flatten(value: Any, path: str = "") -> dict[str, Any]:
-    """Return every leaf by its path.
-
-    Rows with an `id` or a `number` have it in their path, and their order beside them.
-    """
+    """Return every leaf by its path. Rows with an `id` or a `number` have it in their path."""
     flat: dict[str, Any] = {}
     rows: dict[str, Any] = {}
     if isinstance(value, Mapping):
@@ -263,7 +259,6 @@ def _folded(called: str, weight: float, given: Iterable[Any], name: str, of: Any
 
 
 async def _resolved(items: Sequence[Any]) -> list[SubScore]:
-    """Return the parts, in order, once all are there."""
     if not items:
         raise ValueError("combine() needs at least one part")
     for item in items:

@@ -31,7 +31,7 @@ class CommandEnd(Protocol):
 
     @property
     def exit_code(self) -> int:
-        """The exit code: 0 for success, or 128 plus the number of the signal that ended it."""
+        """The exit code: 128 plus the number of a signal that ended it."""
         ...
 
     @property
@@ -70,7 +70,7 @@ class CleanEnd(Protocol):
 
     @property
     def exit_code(self) -> int:
-        """The exit code: 0 for success, or 128 plus the number of the signal that ended it."""
+        """The exit code: 128 plus the number of a signal that ended it."""
         ...
 
     @property
@@ -116,7 +116,7 @@ class Clean(Protocol):
 
 @runtime_checkable
 class OpensVerifiers(Protocol):
-    """A world that offers a clean place for grading; `ShellWorld.verifier` says what it is."""
+    """A world that offers a clean place for grading, as `ShellWorld.verifier` does."""
 
     def verifier(
         self,
@@ -195,7 +195,6 @@ def _ended(exit_code: int, stopped: str | None, timeout_s: float, took_s: float)
 
 
 def _ends_of(text: str) -> str:
-    """Return the first half and the last of the part of a text that the record keeps."""
     kept = Excerpt(KEPT_BYTES)
     kept.add(text.encode("utf-8", "replace"))
     return kept.taken().decode("utf-8", "replace")
@@ -229,16 +228,7 @@ _PASSED_ON = {
 async def run_on_server(
     command: str, cwd: str, timeout_s: float, env: Mapping[str, str] | None
 ) -> dict[str, Any]:
-    """Run a line of bash beside the server, and end all that it has started.
-
-    Args:
-        command: The line.
-        cwd: A folder of this machine; empty for the server's own.
-        timeout_s: The time limit in seconds.
-        env: More environment variables.
-
-    Returns:
-        What a `BashGrader` tells of it.
+    """Run a line of bash beside the server, end all that it has started, and return its end.
 
     Raises:
         GraderFailed: There is no bash, or no such folder.
@@ -314,7 +304,6 @@ class _Running:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code, as shells report it; None while the command runs."""
         code = self._process.poll()
         return None if code is None else shell_status(code)
 
@@ -338,7 +327,6 @@ class _Running:
         self.err.drain()
 
     def close(self) -> None:
-        """Close both streams."""
         self.out.close()
         self.err.close()
 

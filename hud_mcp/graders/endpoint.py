@@ -50,16 +50,9 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """A question to a model.
+    """A question to a model: rules, a case, its PNG or JPEG pictures, and a text after.
 
-    Attributes:
-        system: The rules.
-        user: The case.
-        schema: The schema of the JSON object that the model replies with; None for free text.
-        pictures: PNG or JPEG pictures that follow the case.
-        after: The text after the pictures.
-        reply_tokens: The most tokens of the reply.
-        seed: The seed of the model's draws, if the model takes one.
+    Without a schema of the reply's JSON object, the model replies with free text.
     """
 
     system: str
@@ -75,11 +68,7 @@ class Question:
 class Endpoint:
     """The address and the name of a model that answers questions.
 
-    Attributes:
-        url: The whole address.
-        model: The model's name there.
-        speaks: The format of requests and replies.
-        key: The key of each request; empty for none. No error and no record has it.
+    No error and no record has its key.
     """
 
     url: str
@@ -135,15 +124,8 @@ class Endpoint:
         """Return the text of the model's reply; a structured one as JSON.
 
         A request that is refused for now (429, 5xx, no connection, no reply) is sent again. Each
-        wait is longer, and ends no sooner than `Retry-After`. A request that is not understood is
-        sent again without the parts that not every server takes.
-
-        Args:
-            client: The client that sends the requests.
-            question: The question.
-            limiter: The limiter of requests at one time.
-            deadline: The time by `anyio.current_time` that no wait goes beyond.
-            backoff_s: The first wait before asking again.
+        wait is longer, ends no sooner than `Retry-After`, and not after the deadline. A request
+        that is not understood is sent again without the parts that not every server takes.
 
         Raises:
             GraderFailed: There is no reply; the text says why.
@@ -203,7 +185,7 @@ class Endpoint:
             return reply.status_code, reply.headers, bytes(data)
 
     async def _wait(self, backoff_s: float, asked_s: float, why: str, deadline: float) -> None:
-        """Wait before asking again: as long as was asked, and not all who wait the same time."""
+        """Wait before asking again: as long as was asked, at random beyond that."""
         backoff_s = min(backoff_s, _LONGEST_BACKOFF_S) * random.uniform(1, 1.25)  # noqa: S311  # no secret
         seconds = max(backoff_s, asked_s)
         if anyio.current_time() + seconds > deadline:
@@ -274,7 +256,6 @@ def find_endpoint(
 
 
 def _content(speaks: Speaks, question: Question) -> str | list[dict[str, Any]]:
-    """Return the message to the model: a text alone, or one with pictures after it."""
     if not question.pictures:
         return question.user + question.after
     parts: list[dict[str, Any]] = [{"type": "text", "text": question.user}]

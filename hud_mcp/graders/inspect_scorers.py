@@ -1,7 +1,6 @@
-"""Inspect's scorers `match`, `includes` and `choice`, by their published rules.
+"""Inspect's scorers `match`, `includes` and `choice`, by their published rules and oddities.
 
-The rules are those of `inspect_ai.scorer` (MIT, github.com/UKGovernmentBEIS/inspect_ai), with what
-is odd in them, so that scores can be compared.
+Source: `inspect_ai.scorer` (MIT, github.com/UKGovernmentBEIS/inspect_ai).
 """
 
 import math
@@ -68,12 +67,7 @@ _CHINESE = frozenset("".join([*_DIGITS, *_TENS, *_UNITS, *_MYRIADS, _POINT_WORDS
 
 
 def inspect_number(text: str, *, trim: bool = True) -> float | None:
-    """Return a finite number, or None.
-
-    Args:
-        text: One word, or a whole answer.
-        trim: Whether punctuation around it is ignored.
-    """
+    """Return a finite number in a word or a whole answer, or None."""
     text = text.strip(_EDGES) if trim else text
     for read in (float, _of_signs):
         try:
@@ -86,7 +80,7 @@ def inspect_number(text: str, *, trim: bool = True) -> float | None:
 
 
 def _of_signs(text: str) -> float:
-    """Return a number in any script, with its signs, a fraction at its end, and a raised exponent.
+    """Return a number in any script, with its signs, a last fraction, and a raised exponent.
 
     Raises:
         ValueError: The text is not a number.
@@ -105,7 +99,6 @@ def _of_signs(text: str) -> float:
 
 
 def _raised(text: str) -> tuple[str, int | None]:
-    """Return the text before a raised exponent, and the exponent."""
     kept = text.rstrip(f" \t\n\u00a0\u202f\u2009{_GROUPS}")
     base = kept.rstrip("⁰¹²³⁴⁵⁶⁷⁸⁹")
     if len(base) == len(kept):
@@ -141,7 +134,7 @@ def _of_any_script(text: str) -> float:
 
 
 def _ascii(text: str) -> str:
-    """Digits of any script as Python reads them; separators of thousands are left out.
+    """Return digits of any script as Python reads them, without separators of thousands.
 
     Raises:
         ValueError: There is another sign among them.
@@ -305,7 +298,6 @@ def _fewer(blanks: re.Match[str]) -> str:
 
 
 def _named(text: str, known: Sequence[str], *, several: bool) -> set[str]:
-    """Return the choices that a text names; empty if it names anything else."""
     if not several:
         parts = [each for each in text.split(",") if each]
         return set(parts) if len(parts) == 1 and parts[0] in known else set()
@@ -346,7 +338,6 @@ def _same_number(given: str, wanted: float, location: Location) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Return a text without the marks around numbers."""
     return _FULL_STOP.sub("", _SIGNS.sub("", _ESCAPED.sub(r"\1", text)))
 
 

@@ -43,12 +43,9 @@ _WORD = re.compile(r"\b(?P<no>UN[_-]?|(?i:not)[\s_-]+)?MET\b")
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on one criterion.
+    """The verdict on one criterion, with the judge's reason.
 
-    Attributes:
-        met: Whether the thing that the criterion describes is there.
-        reason: The reason, in the judge's words.
-        cached: Whether it comes from the cache, without a question to the judge.
+    A `cached` verdict needed no question to the judge.
     """
 
     met: bool
@@ -98,8 +95,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 class VerdictCache:
     """A cache of verdicts by their whole questions. The newest few thousand are in memory.
 
-    Args:
-        folder: The folder that keeps them for other processes too; None for no folder.
+    A folder keeps them for other processes too.
     """
 
     _kept: ClassVar[OrderedDict[str, Verdict]] = OrderedDict()
@@ -191,12 +187,7 @@ _AGAIN = "\n\nYour last reply could not be read. Reply with the JSON object alon
 
 @dataclass(frozen=True)
 class Criterion:
-    """One thing to look for.
-
-    Attributes:
-        requirement: The requirement, in words.
-        weight: Its weight among the others; a negative one makes it a mistake to avoid.
-    """
+    """A requirement in words. A negative weight makes it a mistake to avoid."""
 
     requirement: str
     weight: float = 1.0
@@ -301,8 +292,6 @@ class LLMJudgeGrader(Grader):
 
 @dataclass(frozen=True)
 class _Asking:
-    """The client, the model and the bounds of one grading."""
-
     client: httpx.AsyncClient
     endpoint: Endpoint
     cache: VerdictCache | None
@@ -311,9 +300,7 @@ class _Asking:
     backoff_s: float
 
     async def verdict(self, question: Question) -> Verdict:
-        """Return the earlier verdict, or that of a reply.
-
-        It asks once more after an unreadable reply.
+        """Return the earlier verdict, or that of a reply; ask once more after an unreadable reply.
 
         Raises:
             GraderFailed: Neither reply can be read.
@@ -346,11 +333,6 @@ class _Asking:
 
 
 def _read_criteria(given: Iterable[Any] | None) -> list[Criterion]:
-    """Return the criteria.
-
-    Raises:
-        ValueError: There are none, or one is invalid; the text says which.
-    """
     if isinstance(given, str):
         raise ValueError("LLMJudgeGrader takes a list of criteria, got one text. Put it in a list.")  # noqa: TRY004  # as for the others
     found = [_read_criterion(index, each) for index, each in enumerate(given or ())]
@@ -377,8 +359,8 @@ def _read_criterion(index: int, given: Any) -> Criterion:
 def _question(criterion: Criterion, answer: str, asked: str) -> Question:
     """Return the question to the judge about one criterion.
 
-    The fence around the response is a digest of its content. Therefore nobody can write a text
-    that has its own fence in it, and the same question is the same text.
+    The fence around the response is a digest of its content. Nobody can write a text that has its
+    own fence in it, and the same question is the same text.
     """
     more = len(answer) - _MOST_ANSWER_CHARS
     if more > 0:

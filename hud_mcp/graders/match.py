@@ -1,7 +1,7 @@
-"""The five ways to compare of HUD 0.2's `hud.evaluators.match`, under their names.
+"""The five ways to compare of HUD 0.2's `hud.evaluators.match`, as lax as they were.
 
-They are as lax as they were: `match_single` finds a part of a word, and a long answer that names
-everything passes `match_all`. `hud_mcp.graders.contains` and its neighbours are stricter.
+`match_single` finds a part of a word, and a long answer that names everything passes `match_all`.
+`hud_mcp.graders.contains` and its neighbours are stricter.
 """
 
 import re
@@ -48,12 +48,7 @@ class MatchResult(Value):
 
 
 def match_single(response: Any, answer: Text) -> MatchResult:
-    """1.0 if the answer occurs in the response, as HUD 0.2 compares; case does not count.
-
-    Args:
-        response: What was submitted.
-        answer: What is expected.
-    """
+    """1.0 if the answer occurs in the response, as HUD 0.2 compares; case does not count."""
     found = str(answer).lower().strip() in str(response).lower().strip()
     return MatchResult(
         score=float(found), reason="It is there." if found else "It is not there.", mode="single"
@@ -61,12 +56,7 @@ def match_single(response: Any, answer: Text) -> MatchResult:
 
 
 def match_all(response: Any, answers: Sequence[Text]) -> MatchResult:
-    """The share of the answers that occur in the response, as HUD 0.2 compares.
-
-    Args:
-        response: What was submitted.
-        answers: What is expected; of nothing, the share is 0.
-    """
+    """The share of the answers that occur in the response, as HUD 0.2 compares; 0 of none."""
     if isinstance(answers, str):
         raise TypeError(f"match_all() takes a list of answers, got the text {answers!r:.80}")
     text = str(response).lower()
@@ -92,11 +82,9 @@ def match_fuzzy(response: Any, answer: Text) -> MatchResult:
 
 
 def match_regex(response: Any, pattern: str) -> MatchResult:
-    """1.0 where a regular expression is found in the response; a stop stands for newlines too.
+    """1.0 if a regular expression is found in the response; a stop stands for newlines too.
 
-    Args:
-        response: What was submitted.
-        pattern: The expression. One that is none scores 0, as HUD has it, and the reason says so.
+    A faulty expression scores 0, as HUD has it, and the reason says so.
 
     Raises:
         GraderFailed: It was not found out within 2 s of computing.
@@ -134,10 +122,10 @@ def match_diff(response: Any, answer: Text) -> MatchResult:
 
 
 def _distance(one: str, other: str) -> int:
-    """Levenshtein's distance; of what lies beyond the bound, each sign counts.
+    """Return Levenshtein's distance; of text beyond the bound, each sign counts.
 
-    Bits instead of cells (Hyyrö, "Explaining and Extending the Bit-parallel Approximate String
-    Matching Algorithm of Myers", 2001): a column of the table is two long integers.
+    A column of the table is two long integers (Hyyrö, "Explaining and Extending the Bit-parallel
+    Approximate String Matching Algorithm of Myers", 2001).
     """
     beyond = max(len(one), len(other)) - min(max(len(one), len(other)), _MOST_DISTANCE_CHARS)
     one, other = one[:_MOST_DISTANCE_CHARS], other[:_MOST_DISTANCE_CHARS]
@@ -159,7 +147,6 @@ def _distance(one: str, other: str) -> int:
 
 
 async def _match_regex(answer: str, pattern: Pattern) -> float:
-    """1.0 if the expression is found; a stop stands for newlines too, as in HUD 0.2."""
     # Of a task: a wrong expression is refused when the task meets its environment.
     return float(await search(pattern, answer, flags=re.DOTALL))
 

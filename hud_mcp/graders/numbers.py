@@ -1,11 +1,9 @@
-r"""Numbers as people write them, read whole or not at all.
+"""Numbers as people write them, read whole or not at all.
 
-A part of a written number is another number: the 6 of `10^6`, the 12 of `2024-05-12`, the 5 of
-`0,5`. Therefore the text around some digits decides whether they are a number by themselves. A
-notation with one reading is that number. A notation with two readings, or none, is no number.
-
-The libraries `price-parser`, `quantulum3`, `math-verify` and `number-parser` take parts of a
-number: the 1 of `\frac{1}{2}`, the 12 of `12:30`. The library `babel` needs the country.
+A part of a written number is another number: the 6 of `10^6`, the 5 of `0,5`. A notation with one
+reading is that number. A notation with two readings, or none, is no number. The libraries
+`price-parser`, `quantulum3`, `math-verify` and `number-parser` take parts of a number: the 12 of
+`12:30`. The library `babel` needs the country.
 """
 
 import math

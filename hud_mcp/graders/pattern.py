@@ -40,12 +40,7 @@ _limiter = anyio.CapacityLimiter(_AT_ONCE)
 
 
 def search_now(pattern: str, text: str, *, flags: int = 0) -> bool:
-    """Whether an expression is found in a text.
-
-    Args:
-        pattern: The author's expression, in the form that `re.search` takes.
-        text: The agent's text.
-        flags: Flags of `re.search`.
+    """Whether an author's expression is found in an agent's text, as `re.search` finds it.
 
     Raises:
         ValueError: The pattern is not a regular expression; the text says why.

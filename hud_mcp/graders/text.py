@@ -196,12 +196,7 @@ def f1_score(answer: Any, reference: str, *, compat: Compat = "strict") -> float
 
 
 def occurrence(wanted: str, *, whole_words: bool) -> "re.Pattern[str]":
-    """Return an expression that finds a text, but not within another written number.
-
-    Args:
-        wanted: The text to find: not empty, and in the form of `one_line`.
-        whole_words: Whether it is not found within a word either.
-    """
+    """Return an expression that finds a line of text, but not within another written number."""
     before, after = (r"(?<!\w)", r"(?!\w)") if whole_words else ("", "")
     if wanted[0].isdigit():
         before += _BEFORE_DIGITS
@@ -234,7 +229,6 @@ def _found(
     compat: Compat,
     name: str,
 ) -> list[bool]:
-    """Whether each text occurs."""
     if isinstance(wanted, str):
         raise TypeError(f"{name}() takes a list of texts, got the text {wanted!r:.80}")
     texts = list(wanted)

@@ -1,7 +1,6 @@
 """The visible part of a text: signs that no reader tells apart become one, and markup goes.
 
-The kinds of signs are Unicode's own properties, as the `regex` library has them: the standard
-library knows neither which signs are invisible nor which ones end a sentence. Letters of two
+The kinds of signs are Unicode's own properties, as the `regex` library has them. Letters of two
 scripts that look alike stay different, because the tables of them take `1` for `l` too.
 """
 
@@ -39,10 +38,7 @@ def visible(text: str) -> str:
 
     Kinds of quotes, of apostrophes, of blanks and of hyphens are one each, and signs without a
     shape are gone. Raised digits keep their place (`10^6`), and fractions are spelled (`2 1/2`).
-    Case, spacing and punctuation stay.
-
-    Args:
-        text: A text of any length; the time grows with that alone.
+    Case, spacing and punctuation stay. The time grows with the text's length alone.
     """
     if not text.isascii():
         signs = _signs()
@@ -90,13 +86,10 @@ def _compatible(text: str) -> str:
 
 
 def _spelled(sign: "regex.Match[str]") -> str:
-    """Return a one-sign fraction on one line, apart from the digit before it."""
     return f"{' ' * bool(sign[1])}{_compatible(sign[2])}"
 
 
 class _Signs:
-    """Signs by their properties, as compiled expressions."""
-
     def __init__(self) -> None:
         compile_ = libraries.regex.compile
         self.raised = compile_("[\u2070-\u207e\u00b9\u00b2\u00b3]+")
@@ -116,7 +109,6 @@ _signs = cache(_Signs)
 
 
 def _fraction(found: re.Match[str]) -> str:
-    """Return a fraction on one line, apart from the number before it."""
     return f"{found[1]} {found[2]}/{found[3]}" if found[1] else f"{found[2]}/{found[3]}"
 
 
@@ -159,11 +151,7 @@ _LONG_DASH = re.compile(r"--+")
 
 
 def unmarked(text: str) -> str:
-    """Return a text without markup.
-
-    Args:
-        text: A result of `visible`.
-    """
+    """Return a text without markup. It takes a result of `visible`."""
     if "\\" in text or "{" in text:
         for pattern, replacement in _LATEX:
             text = pattern.sub(replacement, text)

@@ -1,8 +1,4 @@
-"""Contexts for the tasks of a set: read from a file or drawn, and given to one task after another.
-
-`spread` does the work of `--contexts` and `--context-selector`. `values` has contexts, selectors
-and the sampler.
-"""
+"""Contexts for the tasks of a set: read from a file or drawn, and given to tasks."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -144,9 +140,6 @@ def sample_contexts(
 def parse_sample(text: str) -> tuple[int, dict[str, str]] | None:
     """Read `sample:N` or `sample:N:feature=low..high,feature=a|b,feature`; None for other text.
 
-    Returns:
-        The number of contexts, and the range of each named feature.
-
     Raises:
         InvalidContext: The text begins with `sample:` and goes on otherwise.
     """
@@ -165,12 +158,7 @@ def parse_sample(text: str) -> tuple[int, dict[str, str]] | None:
 def contexts_for(
     option: str, spaces: Mapping[str, ContextSpace], *, seed: int = 0
 ) -> dict[str, tuple[NamedContext, ...]]:
-    """Return the contexts that `--contexts` means, by environment.
-
-    Args:
-        option: The path of a file, or `sample:N…`; see `read_contexts` and `parse_sample`.
-        spaces: The context space of each environment that has tasks.
-        seed: The seed of the drawn contexts.
+    """Return the contexts that `--contexts` means, by environment: a file's, or drawn ones.
 
     Raises:
         SourceNotFound: There is no such file.
@@ -300,7 +288,6 @@ def _drawn_features(space: ContextSpace, ranges: Mapping[str, str] | None) -> li
 
 
 def _narrowed(feature: ContextFeature, text: str) -> ContextFeature:
-    """Return a feature that takes only the values of a range."""
     if not text:
         return feature
     low, dots, high = text.partition("..")

@@ -36,15 +36,9 @@ _ENV_FILE = "env.py"
 def find_sources(given: Sequence[str], tasks: Taskset, near: Path) -> list[str]:
     """Return the sources of the environments of tasks.
 
-    The order is: the user's sources alone; shipped names; a file `env.py`; schemes, such as that of
-    Gymnasium.
-
-    Args:
-        given: The user's sources; nothing if the user names none.
-        tasks: The tasks.
-        near: The file of the tasks, or the folder of the first `env.py` to try; the working folder
-            comes after it. If a Python file of tasks declares or imports an environment, that
-            file's wins.
+    The order is: the user's sources alone; shipped names; a file `env.py` near the tasks, then in
+    the working folder; schemes. If a Python file of tasks declares or imports an environment, that
+    file's wins.
 
     Raises:
         SourceNotFound: An environment is nowhere.
@@ -99,8 +93,8 @@ def declared_source(declared: Environment) -> str:
 def find_environment(name: str) -> Environment:
     """Return the environment of a gym's name, in this process.
 
-    The name is that of an environment that this program has declared, or of one in `./env.py`.
-    It may also be that of a shipped one or of a Gymnasium environment, or the path of a file.
+    The name may be declared by this program or in `./env.py`, shipped, a Gymnasium environment's,
+    or a file's path.
 
     Raises:
         SourceNotFound: There is none; the text lists what there is.
@@ -152,14 +146,10 @@ def find_source(name: str) -> str:
 def load_environment(
     target: str | Path, *, name: str | None = None, args: Mapping[str, Any] | None = None
 ) -> Environment:
-    """Return the one environment that a reference means; nothing of it runs.
+    """Return the one environment that a source or a dotted module name means; nothing of it runs.
 
-    Args:
-        target: A Python file, a folder with an `env.py`, or any other source that
-            `hud-mcp serve` takes; or a module by its dotted name.
-        name: For a file, the environment's name or the variable that holds it. For a module,
-            the variable, `env` by default, which may be a function that makes one.
-        args: The arguments of such a function.
+    `name` is an environment or a variable of a file; in a module it is `env` by default, and may be
+    a function that takes `args`.
 
     Raises:
         SourceNotFound: Nothing is there, or nothing of that name.
@@ -192,7 +182,6 @@ def load_environment(
 
 
 def _is_module(target: str) -> bool:
-    """Whether a target is the dotted name of a module that can be found."""
     if not all(part.isidentifier() for part in target.split(".")):
         return False
     try:

@@ -33,14 +33,9 @@ _OPENAI = "api.openai.com"
 
 @dataclass(frozen=True)
 class Conduct:
-    """The settings of a job that a protocol has rules for.
+    """The settings of a job that a protocol has rules for, as the user gave them.
 
-    Attributes:
-        max_steps: The steps after which the agent is stopped; None for any number.
-        timeout_s: The seconds that the user allows a run; None if the user sets none.
-        contexts: The contexts that the rows are spread over, in the user's words; or None.
-        judge: The model that judges, from the user's environment; empty for none.
-        judge_url: The address of that model, from the same place.
+    None or an empty text means that the user set nothing.
     """
 
     max_steps: int | None = None
@@ -66,14 +61,8 @@ class ProtocolRecord(Value):
 class Protocol:
     """The way in which the authors of a benchmark run it.
 
-    Attributes:
-        title: The benchmark.
-        graders: The functions, one of which grades each row.
-        as_published: A function that makes the authors' form of a row from ours.
-        max_steps: The most steps of an agent; None for no limit.
-        rows: The number of rows; None if it is not published openly.
-        parts: The parts that a whole job has rows of.
-        judge: The model that judges; empty for none.
+    One of `graders` grades each row. `as_published` makes the authors' form of a row. `rows` is
+    None if the number is not published. A whole job has rows of all `parts`.
     """
 
     title: str
@@ -99,13 +88,7 @@ class Protocol:
         return self.as_published(task, conduct)
 
     def record(self, tasks: Sequence[Task], conduct: Conduct, *, whole: int) -> ProtocolRecord:
-        """Return the differences of a job from this protocol.
-
-        Args:
-            tasks: The tasks of the job.
-            conduct: The settings of the job.
-            whole: The number of rows in its taskset that run here.
-        """
+        """Return the differences of a job from this protocol. All rows are `whole` many."""
         found = [*self._of_conduct(conduct), *self._of_rows(tasks, whole)]
         return ProtocolRecord(title=self.title, differences=tuple(found))
 

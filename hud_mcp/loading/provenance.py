@@ -102,11 +102,7 @@ def why_not_runnable(task: Task) -> str | None:
 
 
 def leave_out(reasons: Iterable[tuple[Task, str]]) -> list[LeftOut]:
-    """Return the left-out rows by reason, the most frequent reason first.
-
-    Args:
-        reasons: Each row with its reason.
-    """
+    """Return the left-out rows by reason, the most frequent reason first."""
     found: dict[str, list[str]] = {}
     for task, why in reasons:
         found.setdefault(why, []).append(task.id)
@@ -118,7 +114,7 @@ def leave_out(reasons: Iterable[tuple[Task, str]]) -> list[LeftOut]:
 
 
 def recorded_left_out(metadata: Mapping[str, Any]) -> tuple[LeftOut, ...]:
-    """Return the rows that a job left out, from its metadata; empty if it has none."""
+    """Return the rows that a job left out, from its metadata."""
     try:
         return _LEFT_OUT.validate_python(metadata.get(LEFT_OUT, ()))
     except ValidationError:
@@ -128,13 +124,7 @@ def recorded_left_out(metadata: Mapping[str, Any]) -> tuple[LeftOut, ...]:
 def told_sets(
     tasks: Iterable[Task], set_of: Callable[[str], str | None], taskset: str | None
 ) -> dict[str, Any]:
-    """Return the metadata of a job about the sets of its tasks.
-
-    Args:
-        tasks: The tasks of the job.
-        set_of: A function from a task's id to the name of its set.
-        taskset: The taskset of the job; if all tasks are from it, the metadata is empty.
-    """
+    """Return the metadata of a job about the sets of its tasks; empty if all are of its taskset."""
     found: dict[str, list[str]] = {}
     for task in tasks:
         if (name := set_of(task.id)) is not None:
@@ -158,12 +148,10 @@ def context_name(task: Task) -> str | None:
 
 
 def clusters_of(tasks: Iterable[Task]) -> dict[str, str]:
-    """Return the clusters of tasks for statistics: tasks of one base task are one cluster.
+    """Return the cluster of each task for statistics: tasks of one base task are one cluster.
 
-    Returns:
-        The cluster's name by the task's id. If all have one base task, the tasks of one context
-        are a cluster: the question then is how far other contexts would have led. If all have
-        one context too, each task is a cluster of its own.
+    If all have one base task, the tasks of one context are a cluster: the question then is how far
+    other contexts would have led. If all have one context too, each task is its own.
     """
     every = list(tasks)
     for name_of in (base_task, _context_of):
@@ -174,22 +162,14 @@ def clusters_of(tasks: Iterable[Task]) -> dict[str, str]:
 
 
 def _context_of(task: Task) -> str:
-    """Return the name of a task's context, or else the context itself as JSON.
-
-    The name comes first, since rows may keep features of their own beside the context.
-    """
+    """Return the name of a task's context, or else the context itself as JSON."""
     return context_name(task) or orjson.dumps(task.context, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def unused_contexts(
     contexts: Mapping[str, Sequence[str]], tasks: Iterable[Task]
 ) -> UnusedContexts | None:
-    """Return the contexts that no row got; None if each is used.
-
-    Args:
-        contexts: The names of the given contexts, by environment.
-        tasks: The rows.
-    """
+    """Return the contexts, by environment, that no row got; None if each is used."""
     used = {(task.env, context_name(task)) for task in tasks}
     shared = len(contexts) > 1
     names = [

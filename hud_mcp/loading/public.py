@@ -1,7 +1,4 @@
-"""Public sets of tasks: found by their names in the registry, and imported into the user's cache.
-
-A plugin has the sets, their places and their formats. The core asks one for its rows.
-"""
+"""Public sets of tasks: found in the registry, and imported into the user's cache."""
 
 import re
 from collections import Counter
@@ -39,15 +36,10 @@ SETS: Mapping[str, "PublicSet"] = Entries("sets")
 
 @dataclass(frozen=True)
 class Choice:
-    """The rows of a public set that are wanted.
+    """The wanted rows of a public set.
 
-    Attributes:
-        part: A subset, such as `Allrecipes` or `level1`; None for all.
-        hosts: Places for hosts or placeholders of the rows: `{"www.imdb.com":
-            "http://127.0.0.1:8001"}`.
-        gym: The environment of the rows, for a set that names none.
-        seed: The seed of a generated set.
-        size: The number of rows of a generated set.
+    `hosts` has places for hosts or placeholders: `{"www.imdb.com": "http://127.0.0.1:8001"}`. `gym`
+    is the environment of a set that names none. `seed` and `size` are those of a generated set.
     """
 
     part: str | None = None
@@ -58,14 +50,7 @@ class Choice:
 
 
 class PublicSet(Protocol):
-    """A set in the table `sets` of a plugin.
-
-    Attributes:
-        title: Its name; a part of it is `TITLE-PART`.
-        about: Its tasks in a few words.
-        page: The place where a person finds it.
-        licence: The licence of its rows.
-    """
+    """A set in the table `sets` of a plugin; a part of it is `TITLE-PART`."""
 
     title: str
     about: str
@@ -87,11 +72,7 @@ class PublicSet(Protocol):
     ) -> tuple[list[Task], tuple[str, ...]]:
         """Return the chosen rows, and a sentence about each oddity of the files.
 
-        Args:
-            choice: The rows that are wanted.
-            place: A folder or an address that has the files.
-            refresh: Whether to fetch files again, and accept changes.
-            report: Gets lines about the progress.
+        A refresh fetches files again, and accepts changes. `report` gets lines about the progress.
 
         Raises:
             SourceNotFound: A file cannot be had; the text says where to put it.
@@ -103,14 +84,9 @@ class PublicSet(Protocol):
 
 @dataclass(frozen=True)
 class Counted:
-    """The numbers of rows.
+    """The numbers of rows: all, those that run here, and their needs beside this machine.
 
-    Attributes:
-        rows: All rows.
-        runnable: The rows that run here.
-        needs: The needs of runnable rows beside this machine, such as `network`, with their rows.
-        reasons: The first reason of each row that does not run here, each with its rows.
-        besides: The further reasons of these rows, each with its rows.
+    `reasons` has the first reason of each row that does not run here, `besides` the further ones.
     """
 
     rows: int
@@ -122,15 +98,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Imported:
-    """The outcome of an import.
-
-    Attributes:
-        name: The name of the set, with its part.
-        published: The set.
-        tasks: Its rows.
-        counted: Their numbers.
-        notes: A sentence about each oddity of the files.
-    """
+    """The outcome of an import, with a sentence about each oddity of the files."""
 
     name: str
     published: PublicSet
@@ -140,10 +108,7 @@ class Imported:
 
 
 def find_set(name: str) -> tuple[PublicSet, str | None] | None:
-    """Return the set of a name, and the part that the name has; None if no set has it.
-
-    Case does not count: `GAIA-level1` and `gaia-level1` are one.
-    """
+    """Return the set of a name in any case, and the part that the name has; or None."""
     for titles in (table("sets"), names_of("sets")):
         for title in titles:
             if name.casefold() == title.casefold():
@@ -163,12 +128,7 @@ def import_set(
 ) -> Imported:
     """Import a public set by its name, such as `WebVoyager` or `GAIA-level1`.
 
-    Args:
-        name: The set, or a part of it. A part in the name counts more than that of `choice`.
-        choice: The rows that are wanted.
-        place: A folder or an address that has the files.
-        refresh: Whether to fetch files again, and accept changes.
-        report: Gets lines about the progress.
+    A part in the name counts more than that of `choice`.
 
     Raises:
         SourceNotFound: There is no such set, or a file cannot be had; the text says where to put

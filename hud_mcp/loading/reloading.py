@@ -18,11 +18,7 @@ Stamps = Mapping[Path, tuple[int, int] | None]
 
 
 def python_files(environments: Iterable[Environment]) -> set[Path]:
-    """Return the files whose code makes these environments: their own, and those they import.
-
-    Args:
-        environments: The loaded environments.
-    """
+    """Return the files whose code makes these environments: their own, and those they import."""
     found: set[Path] = set()
     for environment in environments:
         for file in {environment.file, environment.source or environment.file}:
@@ -32,12 +28,7 @@ def python_files(environments: Iterable[Environment]) -> set[Path]:
 
 
 def inputs_of(environments: Iterable[Environment], tasks: Iterable[Path]) -> set[Path]:
-    """Return every file that these environments and their tasks are made of.
-
-    Args:
-        environments: The loaded environments.
-        tasks: Files of tasks.
-    """
+    """Return every file that these environments and their tasks are made of."""
     served = [each for each in environments if each.file.is_file()]
     found = python_files(served) | set(tasks)
     for environment in served:
@@ -62,10 +53,7 @@ def stamps_of(files: Iterable[Path]) -> Stamps:
 def forgotten(files: Iterable[Path]) -> Generator[None]:
     """Forget the modules of these files, so that the body loads them again.
 
-    Where the body fails, the modules are there again as they were.
-
-    Args:
-        files: Python files.
+    If the body fails, the former modules are there again.
     """
     wanted = {str(file) for file in files}
     gone = {

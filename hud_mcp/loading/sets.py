@@ -93,12 +93,7 @@ _ENDINGS = (".jsonl", ".json", ".py")
 
 @dataclass(frozen=True)
 class NamedSets:
-    """Sets that were read.
-
-    Attributes:
-        tasks: The tasks of all sets, as one; `tasks.set_of` tells them apart.
-        files: The file of each set, by its name.
-    """
+    """Sets that were read: all tasks as one set, and the file of each set by its name."""
 
     tasks: Taskset
     files: Mapping[str, Path]
@@ -106,13 +101,7 @@ class NamedSets:
 
 @dataclass(frozen=True)
 class FoundSets:
-    """Sets that were found, and not yet read.
-
-    Attributes:
-        name: Their name together.
-        paths: The file or the folder of each.
-        left_out: The sets that `all` leaves out, and the reasons, in a line; if it is among them.
-    """
+    """Sets that were found, and not yet read; a line tells the ones that `all` leaves out."""
 
     name: str
     paths: tuple[Path, ...]
@@ -135,12 +124,10 @@ class FoundSets:
 
 
 def find_taskset(name: str) -> Path:
-    """Return a taskset's file: a path, or a name (`quickstart`).
+    """Return the file of a taskset by its path or its name (`quickstart`).
 
-    Args:
-        name: A file; a folder of files with tasks; the name of a file in the working folder,
-            without its ending; that of a shipped set; or that of a public one, such as
-            `WebVoyager`, which is imported into the user's cache.
+    A name is that of a file in the working folder, without its ending; of a shipped set; or of a
+    public one, which is imported into the user's cache.
 
     Raises:
         SourceNotFound: There is none, or a file of a public set cannot be had.
@@ -231,7 +218,6 @@ async def load_taskset(
 
 
 def _is_public(name: str) -> bool:
-    """Whether a name means a public set: nothing nearer has it."""
     is_near = Path(name).exists() or any(Path(f"{name}{end}").is_file() for end in _ENDINGS)
     return not is_near and find_set(name) is not None
 
@@ -283,7 +269,6 @@ def ready_sets() -> list[Path]:
 
 
 def _left_out() -> str:
-    """Return the sets that `all` does not have, by reason."""
     why: dict[str, list[str]] = {}
     for name, notes in shipped_sets().items():
         if notes.needs:
@@ -335,10 +320,7 @@ def list_sets() -> list[ListedSet]:
 
 
 def _files_here(shipped: Path) -> Iterator[Path]:
-    """Yield the files of the working folder that hold tasks, by name.
-
-    A file `.jsonl` comes before a `.json` of its name, which is left out.
-    """
+    """Yield the files with tasks in the working folder; a `.jsonl` hides a `.json`."""
     if Path.cwd() == shipped.resolve():
         return
     stems: set[str] = set()
@@ -349,7 +331,6 @@ def _files_here(shipped: Path) -> Iterator[Path]:
 
 
 def _holds_tasks(path: Path) -> bool:
-    """Whether the first thing in a file looks like a row of tasks."""
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
             return False

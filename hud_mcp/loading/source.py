@@ -1,7 +1,7 @@
 """One source of environments, and the loading of its files.
 
-A source is a shipped name, a Python file, a folder with an `env.py`, or one of these with the name
-of an environment in it. The registry adds schemes: `gym:ID`, `hud:FILE`, `tcp://HOST:PORT`.
+A source is a shipped name, a Python file, a folder with an `env.py`, or one of these with an
+environment's name. The registry adds schemes: `gym:ID`, `hud:FILE`, `tcp://HOST:PORT`.
 """
 
 import re
@@ -58,10 +58,7 @@ class Scheme:
 
 
 class Source:
-    """One source of environments.
-
-    Args:
-        text: The source as a user writes it.
+    """One source of environments, as a user writes it.
 
     Attributes:
         is_remote: Whether a server elsewhere runs the environments, so that no process of ours
@@ -91,9 +88,6 @@ class Source:
     async def opens(self, *, python: str | None = None) -> AsyncGenerator[list[Environment]]:
         """Load the environments, or connect to the server that has them, for this block.
 
-        Args:
-            python: The interpreter for a server that the scheme starts.
-
         Raises:
             SourceNotFound, InvalidEnvironment, NotInstalled: As for `load`.
             EnvironmentFailed, ChannelFailed: The server cannot be reached.
@@ -111,10 +105,7 @@ async def opened(
 ) -> AsyncGenerator[list[Environment]]:
     """Connect to the remote ones among some sources for this block.
 
-    Args:
-        sources: Any sources; those that this process loads are left out.
-        python: The interpreter for servers that schemes start.
-        taken: The names of other environments.
+    No environment may have one of the taken names.
 
     Raises:
         InvalidEnvironment: Two environments have one name.
@@ -176,10 +167,8 @@ def load_environments(sources: Iterable[str]) -> list[Environment]:
 def declared_tasks(environments: Iterable[Environment]) -> list[Task]:
     """Return the tasks that authors' files declare beside templates, each once, in order.
 
-    They are public names of a task, a taskset or a list, such as `tasks = [count(word="x")]`.
-
-    Args:
-        environments: The served environments. Tasks of others in their files are left out.
+    They are public names of a task, a taskset or a list, such as `tasks = [count(word="x")]`. Tasks
+    of other environments are left out.
     """
     served = list(environments)
     names = {environment.name for environment in served}
@@ -210,10 +199,6 @@ def narrow_sources(sources: Iterable[str], names: Collection[str]) -> list[str]:
     """Return sources that load only environments of some names, as far as files can tell.
 
     A file may declare environments that need more than a job's tasks do.
-
-    Args:
-        sources: Any sources.
-        names: The names of the wanted environments.
 
     Raises:
         SourceNotFound: A source does not exist.
@@ -254,7 +239,6 @@ def _declared_at(source: str) -> list[Environment]:
 
 
 def _check_world(environment: Environment) -> None:
-    """Let the kind of world check the file's folder, and name the file in its error."""
     try:
         environment.world.check(environment.folder)
     except InvalidEnvironment as exc:

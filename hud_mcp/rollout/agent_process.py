@@ -1,7 +1,6 @@
-"""The process of one agent in Python. Its environment names its session, as for any command.
+"""The process of one agent in Python: `python -m hud_mcp.rollout.agent_process REFERENCE`.
 
-`python -m hud_mcp.rollout.agent_process REFERENCE` works on the task. With `--check`, it checks
-that there is such an agent, and works on nothing.
+The environment names its session. With `--check`, it only checks that there is such an agent.
 """
 
 import os
@@ -60,19 +59,12 @@ _CHECK_S = 120.0
 
 
 def process_command(reference: str) -> list[str]:
-    """Return the program and the arguments that work on one task as an agent in Python.
-
-    Args:
-        reference: The place of the agent.
-    """
+    """Return the command of a process that works on one task as an agent in Python."""
     return [sys.executable, "-P", "-m", "hud_mcp.rollout.agent_process", reference]
 
 
 async def check_reference(reference: str) -> None:
     """Check in a process of its own that there is such an agent: its file may do anything.
-
-    Args:
-        reference: The place of the agent.
 
     Raises:
         InvalidAgent: There is no such agent, or it cannot work; the text says what to write.

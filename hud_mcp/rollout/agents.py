@@ -51,13 +51,9 @@ _MAKERS = {"claude": "claude-code", "gpt": "codex", "chatgpt": "codex", "openai"
 
 
 async def agent_options(name: str, of_scheme: Mapping[str, Any] | None = None) -> RunOptions:
-    """Return the options of a job whose agent has a name.
+    """Return the options of a job by its agent's name, and by options of a model.
 
-    Args:
-        name: One of `agent_names`, a program with a model after a colon, a model as
-            `PROVIDER:MODEL`, or the place of an agent in Python. The last is loaded in a process
-            of its own.
-        of_scheme: The options of a model, by their names. The name must be a model's then.
+    An agent in Python is loaded in a process of its own.
 
     Raises:
         InvalidAgent: There is no such agent; the text says what to write.
@@ -75,11 +71,6 @@ async def agent_options(name: str, of_scheme: Mapping[str, Any] | None = None) -
 
 async def options_of_agent(given: Any, *, isolated: bool) -> tuple[RunOptions, GivenAgent | None]:
     """Return the options of a job by a program's agent, and the agent if it works in this process.
-
-    Args:
-        given: An agent's name, a model as `provider:name`, options such as a model's, or an agent
-            in Python.
-        isolated: Whether an agent in Python has a process of its own.
 
     Raises:
         InvalidAgent: It cannot work; the text says what to write.
@@ -121,10 +112,6 @@ def check_agent(how: RunOptions) -> None:
 
 def with_options(how: RunOptions, given: Mapping[str, Any]) -> RunOptions:
     """Return the options of a resumed job with the options of its model that were given again.
-
-    Args:
-        how: The options in the record.
-        given: Values of the model's options, by name.
 
     Raises:
         HudMcpError: No model runs the job, or an option that may not change has another value.

@@ -53,12 +53,10 @@ _DEATHS = 10
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds of an agent's work on one task.
+    """The bounds of an agent's work on one task, in seconds and in steps; None for any number.
 
-    Attributes:
-        timeout_s: The time that it may take.
-        max_steps: The most steps; None for any number. The steps of an agent that calls the server
-            by itself are counted twice a second, so it may take a few more.
+    The steps of an agent that calls the server by itself are counted twice a second, so it may take
+    a few more.
     """
 
     timeout_s: float = 600.0
@@ -66,18 +64,7 @@ class Bounds:
 
 
 class Attempt:
-    """One try of a planned run.
-
-    Args:
-        planned: The run.
-        signs: The first signs of life of the agent's command, which all runs share.
-        contention: The time that the machine takes, which is added to the agent's.
-        solver: The agent that works on it.
-        server: The servers.
-        store: Their store.
-        bounds: The bounds of the agent's work.
-        ids: The ids of the job's sessions, which its plan knows.
-    """
+    """One try of a planned run. All tries share the first signs of life and the machine's load."""
 
     def __init__(
         self, planned: PlannedRun, signs: FirstSigns, contention: Contention, *, solver: Solver,
@@ -145,7 +132,7 @@ class Attempt:
         return self._server.lost
 
     async def finish_grading(self) -> Rollout | None:
-        """Wait for the grade of a submitted answer; return None if there is no such answer."""
+        """Wait for the grade of a submitted answer; return None without such an answer."""
         state = (await self.conversation.status()).structured.get("state")
         if state not in ("grading", "ended"):
             return None
@@ -158,10 +145,7 @@ class Attempt:
         return Rollout.lost(self.planned, trajectory_id, reason, began_s=self._began_s)
 
     async def give_up(self, reason: str) -> bool:
-        """Record that it is lost, if it has begun and has no end.
-
-        Returns:
-            Whether it was recorded as lost now.
+        """Record that it is lost, if it has begun and has no end; return whether it did.
 
         Raises:
             HudMcpError: The end cannot be recorded, or a living server runs the session.
@@ -176,7 +160,6 @@ class Attempt:
         return True
 
     async def _keep_lines(self) -> None:
-        """Record the lines that the agent has logged so far."""
         # Taken first: a second call must not record them again.
         lines, self._lines = list(self._lines), []
         if self.conversation.trajectory_id is not None and lines:
@@ -186,7 +169,6 @@ class Attempt:
             )
 
     async def _flush_turns(self, agent: Agent) -> None:
-        """Record the model turns that no call has carried."""
         turns = agent.take_turns()
         if not turns:
             return
@@ -217,7 +199,6 @@ class Attempt:
             self._error = f"{type(exc).__name__}: {exc} ({frame.filename}:{frame.lineno})"
 
     def _attribute(self, exc: HudMcpError) -> None:
-        """Note the cause by which the agent's work has ended."""
         if isinstance(exc, BoundReached):
             self.conversation.stop(str(exc))
         elif isinstance(exc, CommandDied):
@@ -299,7 +280,6 @@ class Attempt:
         self._signs.note(None, called=True)
 
     def _why_ended(self) -> str:
-        """Return the reason why the agent's work ended without an answer."""
         if self._refused is not None:
             return self._refused
         if self.conversation.stopped is not None:

@@ -1,7 +1,7 @@
 """The calls of one session of a job, each done once, whatever becomes of the server meanwhile.
 
-After a lost reply, the record tells whether a step was performed. A step that it does not have is
-made again; of any other, the reply is read from the record.
+After a lost reply, the record tells whether a step was performed: it is made again, or its reply is
+read.
 """
 
 import secrets
@@ -45,14 +45,11 @@ def draw_session_id() -> str:
 
 
 class SessionIds:
-    """The ids of a job's sessions. The job's plan has each before its session can begin.
+    """The ids of a job's sessions.
+
+    The job's plan, if it has one, has each before its session begins.
 
     Planned ids whose sessions never begin count nowhere.
-
-    Args:
-        store: The job's store.
-        job_id: The job's id; None if it has no plan.
-        at_once: The number of ids that one commit plans.
     """
 
     def __init__(self, store: Store, job_id: str | None, *, at_once: int = _AT_ONCE) -> None:
@@ -89,13 +86,7 @@ class AgentStopped(HudMcpError):
 
 
 class Conversation:
-    """The calls of one session.
-
-    Args:
-        server: The servers.
-        store: Their store.
-        ids: The ids of the job's sessions.
-        max_steps: The most steps of its agent; None for any number.
+    """The calls of one session. Each raises `ServerLost` once there is no server any more.
 
     Attributes:
         session: The session's id. It is drawn before the start, so that the start can be repeated.
@@ -130,13 +121,9 @@ class Conversation:
         return self._stopped
 
     def stop(self, reason: str) -> AgentStopped:
-        """Stop the agent: it makes no other step.
+        """Stop the agent: it makes no other step. Return the error to raise.
 
-        Args:
-            reason: The time and the bound, as in `after 3 steps (--max-steps)`.
-
-        Returns:
-            The error to raise.
+        The reason reads as in `after 3 steps (--max-steps)`.
         """
         self._stopped = reason
         return AgentStopped(f"The agent was stopped {reason}.")
@@ -167,11 +154,6 @@ class Conversation:
     ) -> Reply:
         """Call a tool, as an agent does. The call can concern this session alone.
 
-        Args:
-            name: The tool's name.
-            arguments: The arguments of the call.
-            meta: More metadata of the call.
-
         Raises:
             AgentStopped: It would be a step too many, and was not made.
             ServerLost: There is no server any more, or this session ends each one.
@@ -188,43 +170,23 @@ class Conversation:
             return await self._step(name, arguments, sent)
 
     async def status(self) -> Reply:
-        """Return the session's status.
-
-        Raises:
-            ServerLost: There is no server any more.
-        """
+        """Return the session's status."""
         return await self(TASK_STATUS, {"session": self.session})
 
     async def report(self, turns: Sequence[ModelTurn]) -> None:
-        """Record model turns that no call has carried.
-
-        Raises:
-            ServerLost: There is no server any more.
-        """
+        """Record model turns that no call has carried."""
         for start in range(0, len(turns), _MOST_TURNS):
             some = turns[start : start + _MOST_TURNS]
             meta = {**turns_meta(some), **self._only}
             await self._repeat(TASK_STATUS, {"session": self.session}, meta)
 
     async def cancel(self, *, reason: str | None = None, cause: Cause = Cause.AGENT) -> None:
-        """End the session without a grade.
-
-        Args:
-            reason: The reason, for the record.
-            cause: The cause of the end.
-
-        Raises:
-            ServerLost: There is no server any more.
-        """
+        """End the session without a grade."""
         meta = {CAUSE: cause.value, **({REASON: reason} if reason else {})}
         await self._repeat(CANCEL_TASK, {"session": self.session}, meta)
 
     async def steps(self) -> int:
-        """Return the number of the session's steps; 0 if the server does not say it.
-
-        Raises:
-            ServerLost: There is no server any more.
-        """
+        """Return the number of the session's steps; 0 if the server does not say it."""
         return int((await self.status()).structured.get("steps", 0))
 
     async def find_receipt(self) -> Receipt | None:
@@ -266,7 +228,6 @@ class Conversation:
     async def _send(
         self, name: str, arguments: dict[str, Any], meta: dict[str, Any], before: int
     ) -> Reply:
-        """Make a step once: after a lost reply, the record knows whether it was performed."""
         losses = 0
         while True:
             try:
@@ -282,7 +243,6 @@ class Conversation:
                     return await self._recorded(before)
 
     async def _recorded(self, index: int) -> Reply:
-        """Return the reply to a step that was performed, from its record."""
         if self.trajectory_id is None:
             raise ServerLost("The session's record is not known.")
         (step,) = await self._store.load_steps(self.trajectory_id, index, index + 1)

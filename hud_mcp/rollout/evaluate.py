@@ -42,17 +42,10 @@ Tasks = Taskset | Sequence[Task] | Task | str | Path
 
 @dataclass(frozen=True)
 class JobProgress:
-    """An event in a job: a run began, ended or is repeated, or the server died.
+    """An event in a job: a run began, ended or is repeated, the server died, or a note.
 
-    A `note` informs a person, such as about the address of the page of `human`.
-
-    Attributes:
-        event: The kind of the event.
-        ended: The number of this call's runs that have ended.
-        total: The number of this call's runs.
-        run: The run; None if the server died.
-        rollout: The result of the run; None while it continues.
-        text: One line for people.
+    A `note` informs a person, such as about the address of the page of `human`. `ended` and `total`
+    count this call's runs. `run` is None if the server died, and `rollout` while the run continues.
     """
 
     event: Literal["began", "ended", "retried", "server_died", "note"]
@@ -150,7 +143,6 @@ async def evaluate(
 
 
 def _given(keywords: JobKeywords, *, has_agent: bool) -> dict[str, Any]:
-    """Return the options that were given, by the names of their fields."""
     values: Mapping[str, Any] = {**keywords}
     given = {name: value for name, value in values.items() if value is not None and value != ()}
     fields = fields_by_keyword(JobOptions, given)
@@ -197,7 +189,6 @@ async def _run(
 
 
 def _watch(prepared: Prepared, on_progress: Callable[[JobProgress], None] | None) -> Watch:
-    """Return a watch that logs each event, and passes it to `on_progress`."""
     total, ended = len(prepared.planned), 0
 
     def tell(event: JobProgress) -> None:
@@ -226,13 +217,11 @@ def _watch(prepared: Prepared, on_progress: Callable[[JobProgress], None] | None
 
 
 def _named(run: PlannedRun, prepared: Prepared) -> str:
-    """Return a run's task, and its place in the group."""
     group = prepared.job.group
     return run.task.id if group == 1 else f"{run.task.id} {run.place + 1}/{group}"
 
 
 async def _tasks_of(given: Tasks | None) -> tuple[Taskset, Mapping[str, Path]]:
-    """Return the tasks, and the file of each of their sets."""
     if given is None:
         raise HudMcpError("Give a taskset, or resume=JOB to continue a job.")
     if isinstance(given, str | Path):

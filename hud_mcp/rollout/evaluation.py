@@ -45,11 +45,7 @@ ROWS = "tasks.jsonl"
 
 
 async def place_workers(given: int | None, cluster: str | None) -> int | None:
-    """Return the number of a job's workers: as given, or one for each node of its cluster.
-
-    Args:
-        given: The result of `read_workers`.
-        cluster: The result of `read_cluster`.
+    """Return the number of a job's workers: as read, or one for each node of its cluster.
 
     Raises:
         NotInstalled, HudMcpError: The cluster cannot be reached. Nothing ran.
@@ -62,7 +58,7 @@ async def place_workers(given: int | None, cluster: str | None) -> int | None:
 async def with_workers(options: JobOptions, *, resumed: bool) -> JobOptions:
     """Return the options with the number of workers, and as many runs at once as those take.
 
-    A resumed job keeps the number of runs at once of its record.
+    A resumed job keeps its recorded number of runs at once.
 
     Raises:
         NotInstalled, HudMcpError: The cluster cannot be reached. Nothing ran.
@@ -80,10 +76,8 @@ async def with_workers(options: JobOptions, *, resumed: bool) -> JobOptions:
 class Served:
     """The servers of a job while they run.
 
-    Attributes:
-        servers: The servers; at least one.
-        offers: The needs that each server meets; empty if they are all alike.
-        moves: The rules of moving runs; None if each run stays with its server.
+    `offers` has the needs that each meets, empty if they are alike. Without `moves`, each run stays
+    with its server.
     """
 
     servers: Sequence[AnyServer]
@@ -135,13 +129,6 @@ async def served(
 ) -> AsyncGenerator[Served]:
     """Serve the environments of a job while the block runs.
 
-    Args:
-        prepared: The job.
-        store: The job's store.
-        folder: An empty folder for files of the job.
-        log: The log of its servers.
-        watch: The object that is called as servers die.
-
     Raises:
         EnvironmentFailed: A server does not start; the text has the end of its log.
         HudMcpError: A cluster cannot run the job.
@@ -177,7 +164,6 @@ async def _in_process(job: ServedJob) -> AsyncGenerator[Served]:
 
 @asynccontextmanager
 async def _beside(job: ServedJob) -> AsyncGenerator[Served]:
-    """Serve the job by processes of this machine."""
     how, rows = job.how, job.folder / ROWS
     Taskset(job.prepared.tasks).save(rows)  # the rows of this job alone
     command = ServerCommand(
@@ -226,26 +212,15 @@ _PLANNED = 64
 
 
 def report_folder(store: Store) -> Path:
-    """Return the folder beside the store for reports of jobs and logs of servers.
-
-    Args:
-        store: The store of the jobs. The folder of a database is in the user's data folder.
-    """
+    """Return the folder beside the store, or in the user's data folder, for reports and logs."""
     return store.folder / "reports"
 
 
 class Evaluation:
     """The planned runs of a job.
 
-    Args:
-        store: Its store.
-        prepared: The job and its planned runs.
-        agent: The agent, if it is an object of this process; by default the job's options say.
-
-    Attributes:
-        prepared: The job and its planned runs.
-        lost: The reason why no server was left at the end, or None.
-        cut_off: The number of runs that a cancellation has cut off. They are recorded as lost.
+    Without an agent of this process, the job's options name it. After the run, `lost` is the reason
+    why no server was left, and `cut_off` the number of runs that a cancellation ended.
     """
 
     def __init__(
@@ -270,14 +245,11 @@ class Evaluation:
     async def run(self, log: TextIO, watch: Watch) -> None:
         """Make the planned runs. A failed run is data, and raises nothing.
 
-        Args:
-            log: The log of its servers.
-            watch: The object that is called as the job goes on.
-
         Raises:
             EnvironmentFailed: A server does not start; the text has the end of its log.
 
         If this call is cancelled, answers that are being graded have a moment to get their grade.
+
         Every other run that was under way is recorded as lost: resuming the job runs it again.
         """
         with tempfile.TemporaryDirectory(prefix="hud-mcp-") as folder:
@@ -346,5 +318,4 @@ class Evaluation:
 
 
 def _loadable(how: RunOptions) -> list[str]:
-    """Return the sources that this process can load."""
     return [each for each in how.sources if not Source(each).is_remote]

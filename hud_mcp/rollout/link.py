@@ -1,7 +1,6 @@
-"""The connections to servers, which tell at once when the server has died.
+"""The connections to a job's servers, which tell at once when the server has died.
 
-This module owns the MCP clients of a job. `pipe.py` has the servers that take calls without MCP. No
-call through a link waits for a reply that cannot come.
+No call through a link waits for a reply that cannot come.
 """
 
 import os
@@ -57,16 +56,7 @@ _BREAKS = 3
 
 @dataclass(frozen=True)
 class ServerCommand:
-    """The start of a job's server.
-
-    Attributes:
-        sources: The sources of its environments.
-        taskset: The file of its tasks.
-        store_url: Its store.
-        job_id: The id of the job of all its sessions.
-        log: The open file of its standard error.
-        extra: More arguments for `serve`.
-    """
+    """The start of a job's server: its sources, tasks, store, job and log."""
 
     sources: Sequence[str]
     taskset: Path
@@ -76,11 +66,7 @@ class ServerCommand:
     extra: Sequence[str] = field(default=())
 
     def child(self, *more: str) -> OwnServer:
-        """Return the child process of the command.
-
-        Args:
-            more: More arguments, by which it is reached.
-        """
+        """Return the child process of the command, with more arguments by which it is reached."""
         options = ["--taskset", str(self.taskset), "--store", self.store_url, "--job", self.job_id]
         return OwnServer(["serve", *self.sources, *options, *self.extra, *more], self.log)
 
@@ -89,10 +75,7 @@ class ServerCommand:
 class Address:
     """The address by which agents reach a server over HTTP. The next server listens there too.
 
-    Attributes:
-        token: The bearer token.
-        port: The loopback port; 0 until the first server has chosen one.
-        url: The URL of its MCP endpoint; empty until a server answers.
+    The port is 0 until the first server has chosen one. The URL is empty while no server answers.
     """
 
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
@@ -133,17 +116,7 @@ class Wire(Protocol):
 
 
 class Link:
-    """One connection to one server process.
-
-    Args:
-        wire: Carries the calls.
-        dies_with_connection: Whether a broken connection means that the server has died, as on a
-            pipe.
-
-    Attributes:
-        died: Set when the server has died.
-        find_ended: The wire's function.
-    """
+    """One connection to one server process; on a pipe, it dies with the connection."""
 
     def __init__(self, wire: Wire, *, dies_with_connection: bool) -> None:
         self.died = anyio.Event()
@@ -207,19 +180,12 @@ class Link:
 
 
 class _McpWire:
-    """Calls over an MCP client.
-
-    Args:
-        client: A connected client.
-    """
-
     def __init__(self, client: "Client") -> None:
         self._client = client
 
     async def call(
         self, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any] | None
     ) -> Reply:
-        """Call a tool."""
         more: dict[str, Any] = {} if meta is None else {"meta": dict(meta)}
         try:
             result = await self.ask(
@@ -232,7 +198,6 @@ class _McpWire:
         return Reply.of(result)
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
-        """Ask for anything."""
         try:
             return await request(self._client)
         except libraries.MCPError as exc:
@@ -248,11 +213,7 @@ class _McpWire:
 
 
 class CurrentLink:
-    """The present link, of one server after the other.
-
-    Attributes:
-        link: The link; None if there is no server now.
-    """
+    """The present link, of one server after the other; None while there is no server."""
 
     def __init__(self) -> None:
         self.link: Link | None = None
@@ -307,11 +268,7 @@ async def stdio_client(server: OwnServer) -> "AsyncGenerator[Client]":
 
 @asynccontextmanager
 async def http_link(command: ServerCommand, address: Address) -> AsyncGenerator[Link]:
-    """Start a server on a loopback port, connect, and stop it at the end.
-
-    Args:
-        command: The start of the server.
-        address: The address, whose port and URL are filled in.
+    """Start a server on a loopback port, fill in the address, and stop it at the end.
 
     Raises:
         EnvironmentFailed: The server does not answer; the text has the end of its log.
@@ -350,13 +307,9 @@ async def web_link(url: str, token: str) -> AsyncGenerator[Link]:
 async def http_client(
     url: str, *, token: str | None, call_s: float = START_S, socket: Path | None = None
 ) -> "AsyncGenerator[Client]":
-    """Connect an MCP client to a running server over HTTP, while the block runs.
+    """Connect an MCP client to the `/mcp` of a running server over HTTP, while the block runs.
 
-    Args:
-        url: The address of its `/mcp`.
-        token: The bearer token there, or None.
-        call_s: The bound of one call.
-        socket: The Unix socket that leads to the server, whatever host the address names.
+    A Unix socket leads to the server, whatever host the address names. `call_s` bounds one call.
 
     Raises:
         EnvironmentFailed: Nothing answers there.

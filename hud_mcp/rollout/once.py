@@ -1,9 +1,8 @@
 """The rules by which a call is done once, whatever becomes of the server meanwhile.
 
-A call whose reply was lost may have been performed or not. A call that may be made twice is made
-again. For a step, its caller knows how many steps there were before: the server or the record then
-tells whether it was performed. The connection is the caller's, so that an agent's process and the
-job's runner follow the same rules.
+A call whose reply was lost is made again if it may be made twice. For a step, the number of steps
+before it tells whether it was performed. An agent's process and the job's runner follow the same
+rules.
 """
 
 from collections.abc import Awaitable, Callable
@@ -63,9 +62,8 @@ def give_up_on_deaths(exc: ConnectionLost, losses: int) -> None:
 async def repeat(call: Callable[[bool], Awaitable[T]], *, give_up: GiveUp = give_up_on_deaths) -> T:
     """Make a call that may be made twice, until a server replies to it.
 
-    Args:
-        call: A function that makes the call. Its argument says whether the call is a suspect.
-        give_up: Decides after each loss whether another try is made.
+    The call learns whether it is a suspect. `give_up` decides after each loss whether another try
+    is made.
 
     Raises:
         HudMcpError: `give_up` has raised it; by default `ServerLost`.
@@ -96,13 +94,8 @@ async def step_once(
 ) -> tuple[int, Reply]:
     """Make a step. Make it again if its world had died before the step and is back.
 
-    Args:
-        before: The number of steps before this one.
-        send: A function that makes the step after that number of steps, once.
-        count: A function that asks the server for the number of steps.
-
-    Returns:
-        The number of steps before the step that was made, and its reply.
+    Both functions work with the number of steps before the step, which is returned beside the
+    reply.
     """
     reply = await send(before)
     for _ in range(_DEATHS):

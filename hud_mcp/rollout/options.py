@@ -42,10 +42,7 @@ AUTO = "auto"
 
 
 def read_workers(given: int | str | None) -> int | None:
-    """Read a number of workers.
-
-    Args:
-        given: A number; `auto` for one a core; None for the one server that every job has.
+    """Read a number of workers: `auto` is one a core; None the one server that every job has.
 
     Raises:
         HudMcpError: It is none of these.
@@ -61,11 +58,7 @@ def read_workers(given: int | str | None) -> int | None:
 
 
 def read_cluster(given: Any) -> str | None:
-    """Read the address of a cluster.
-
-    Args:
-        given: An address, `auto` or True for the cluster that is found, None or False for no
-            cluster.
+    """Read the address of a cluster: `auto` or True finds one; None or False is no cluster.
 
     Raises:
         HudMcpError: The value is none of these.

@@ -35,13 +35,6 @@ _GIVE_UP_S = 1.0
 
 
 class _Pipe:
-    """The calls to a server over its standard streams.
-
-    Args:
-        stdin: The server's stream.
-        stdout: The server's stream.
-    """
-
     def __init__(self, stdin: "ByteSendStream", stdout: "ByteReceiveStream") -> None:
         self._stdin = stdin
         self._stdout = stdout
@@ -54,7 +47,6 @@ class _Pipe:
     async def call(
         self, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any] | None
     ) -> Reply:
-        """Call a tool."""
         number = next(self._numbers)
         told = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
@@ -70,7 +62,6 @@ class _Pipe:
         return Reply(f"{name} has not replied within {CALL_S:g} s.", is_error=True)
 
     async def _give_up(self, number: int) -> None:
-        """Tell the server that nobody waits for a reply any more."""
         broken = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError)
         with suppress(*broken), anyio.move_on_after(_GIVE_UP_S, shield=True):
             await self._stdin.send(dump_line({"call": number}))
@@ -81,21 +72,14 @@ class _Pipe:
         return Reply.of_wire(told["reply"])
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
-        """Refuse any request that is not a call.
-
-        Raises:
-            HudMcpError: In any case.
-        """
         del request
         raise HudMcpError("This job's server answers only calls; it has no lists.")
 
     def find_ended(self, session: str) -> tuple[str, Receipt] | None:
-        """Return the record's id and the receipt of a session, if a reply has reported its end."""
         receipt = self._ended.pop(session, None)
         return None if receipt is None else (receipt.trajectory, receipt)
 
     async def receive(self) -> None:
-        """Hand replies to their callers until the server ends."""
         while (line := await self._line()) is not None:
             told = orjson.loads(line)
             waiting = self._waiting.get(told["call"])
@@ -103,7 +87,6 @@ class _Pipe:
                 waiting.set_result(told)
 
     async def is_ready(self) -> bool:
-        """Wait until the server takes calls; return False if it ends before that."""
         return await self._line() is not None
 
     async def _line(self) -> Any:

@@ -1,8 +1,7 @@
 """The runs of a job: planned ones with their seeds, and ended ones.
 
-A run is one of the group of its task. In a job with a seed, the run's seed follows from it, from
-the task's id and from the run's place in the group. So the same job can be run again, in any order
-and after any interruption.
+A run's seed follows from the job's seed, the task's id and the run's place in the group of its
+task. Therefore a job can be run again, in any order and after any interruption.
 """
 
 import hashlib
@@ -25,12 +24,9 @@ _SEED_BYTES = 4
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One planned run of a task.
+    """One planned run of a task, at its place from 0 in the group of the task's runs.
 
-    Attributes:
-        task: The task.
-        place: Its place in the group of the task's runs, from 0.
-        seed: The seed of its session; None for the task's own, or for no seed.
+    Without a seed, the session has the task's own, or none.
     """
 
     task: Task
@@ -42,14 +38,10 @@ class PlannedRun:
 class Rollout:
     """The result of one run of a task.
 
-    Attributes:
-        planned: The run.
-        trajectory_id: The id of its record; None if it never began.
-        outcome: The class in which it counts.
-        reward: None unless graded.
-        error: The error of either side, or None.
-        agent_failed: Whether the error was on the agent's side.
-        seconds: The time from its start to its end, as the client saw it.
+    Without a trajectory it never began; without a reward it was not graded.
+
+    `error` is of either side, `agent_failed` tells which. `seconds` is the time that the client
+    saw.
     """
 
     planned: PlannedRun
@@ -65,16 +57,7 @@ class Rollout:
         cls, planned: PlannedRun, trajectory_id: str | None, receipt: Receipt | None, *,
         error: str | None, agent_failed: bool, began_s: float,
     ) -> Self:  # fmt: skip
-        """Return the result of a run by its record.
-
-        Args:
-            planned: The run.
-            trajectory_id: The id of its record; None if it never began.
-            receipt: Its recorded end, or None.
-            error: The error, or None.
-            agent_failed: Whether the error was on the agent's side.
-            began_s: The start, by the monotonic clock.
-        """
+        """Return the result of a run by its receipt and its start on the monotonic clock."""
         if receipt is not None:
             cause = cause_of(receipt.outcome, receipt.cause)
             outcome = class_of(receipt.outcome, cause, receipt.reward)
@@ -94,14 +77,7 @@ class Rollout:
     def lost(
         cls, planned: PlannedRun, trajectory_id: str | None, reason: str, *, began_s: float
     ) -> Self:
-        """Return the result of a run that cannot end in order.
-
-        Args:
-            planned: The run.
-            trajectory_id: The id of its record; None if it never began.
-            reason: The reason.
-            began_s: The start, by the monotonic clock.
-        """
+        """Return the result of a run that cannot end in order."""
         seconds = time.monotonic() - began_s
         return cls(planned, trajectory_id, Outcome.LOST, None, reason, False, seconds)
 
@@ -122,15 +98,8 @@ def plan_runs(
 ) -> list[PlannedRun]:
     """Plan the runs that a job still needs: the missing ones, and those that infrastructure failed.
 
-    Args:
-        tasks: The job's tasks, in order.
-        runs: The runs that have begun so far.
-        group: The wanted number of runs of each task.
-        seed: The job's seed, or None. A task with a seed in its row keeps that one.
-
-    Returns:
-        First one run of each task, then the next of each: a job that is cut short has seen most
-        tasks.
+    The first run of each task comes before the second of any: a job that is cut short has seen most
+    tasks. A task with a seed in its row keeps that one.
     """
     begun = counting(runs)
     missing = plan([task.id for task in tasks], begun, group)

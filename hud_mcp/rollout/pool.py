@@ -47,11 +47,7 @@ class Places(Protocol):
 
 
 class AnyOf:
-    """Any of several servers.
-
-    Args:
-        servers: At least one worker.
-    """
+    """Any of several servers; at least one."""
 
     def __init__(self, servers: Sequence[RunServer]) -> None:
         self._servers = list(servers)
@@ -68,13 +64,7 @@ class AnyOf:
 
 
 class Anywhere:
-    """The server of one run, or another one once that is gone.
-
-    Args:
-        server: The first server.
-        places: The other servers.
-        address: The address by which agents reach whichever it is.
-    """
+    """The server of one run, or another one once that is gone, at one address for agents."""
 
     principal = "token"
 
@@ -120,7 +110,7 @@ class Anywhere:
             await anyio.sleep(5 * _PAUSE_S)
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
-        """Make a request that is not a tool's call, as `RunServer.ask` does."""
+        """Make a request that is not a tool's call."""
         server = await self._ready()
         try:
             return await server.ask(request)
@@ -153,7 +143,6 @@ class Anywhere:
 
 
 def _is_taken(reply: Reply) -> bool:
-    """Whether a server that may have died still owns the session."""
     return reply.is_error and reply.meta.get("hud-mcp/error") == SessionBusy.__name__
 
 
@@ -175,14 +164,7 @@ class BeginOn(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Worker:
-    """One server process of a job, and its tries.
-
-    Attributes:
-        server: The process.
-        begin: A function that makes a try of a run on it.
-        number: Its number for people, from 1.
-        offers: The needs of sessions that it meets.
-    """
+    """One server process of a job: its number for people, from 1, and the needs that it meets."""
 
     server: AnyServer
     begin: BeginOn
@@ -194,11 +176,7 @@ class Worker:
 class Moves:
     """The rules by which a run goes on with another worker once its own is gone.
 
-    Attributes:
-        needs: The needs of a session, by the environment's name.
-        each: The runs at one time that one worker is meant for.
-        address: The address by which agents reach any of the workers.
-        tell: A function that gets a line for people.
+    `needs` is by the environment's name. `each` is the number of runs that one worker is meant for.
     """
 
     needs: dict[str, Needs]
@@ -208,13 +186,10 @@ class Moves:
 
 
 class Pool:
-    """The workers of a job. Each run begins on the one with the fewest runs.
+    """The workers of a job; at least one. Each run begins on the one with the fewest runs.
 
-    A worker whose server is gone for good gets no other run. The job goes on with the rest.
-
-    Args:
-        workers: At least one worker.
-        moves: The rules of moving; None if each run stays with its worker.
+    A worker whose server is gone for good gets no other run. Without rules of moving, each run
+    stays with its worker.
     """
 
     def __init__(self, workers: Sequence[Worker], moves: Moves | None = None) -> None:
@@ -301,12 +276,6 @@ def _is_up(server: AnyServer) -> bool:
 
 
 class _Seat:
-    """The present worker of a run.
-
-    Attributes:
-        worker: The worker that has the run.
-    """
-
     def __init__(self, pool: Pool, worker: Worker, planned: PlannedRun) -> None:
         self.worker = worker
         self._pool = pool
@@ -314,11 +283,9 @@ class _Seat:
 
     @property
     def lost(self) -> str | None:
-        """The reason why no worker may take the run any more, or None."""
         return self._pool.why_lost(self._planned)
 
     def other_place(self) -> RunServer | None:
-        """Move the run to another worker, and return its server; None if there is no other."""
         other = self._pool.other_worker(self._planned, self.worker)
         if other is None or not isinstance(other.server, RunServer):
             return None
@@ -328,8 +295,6 @@ class _Seat:
 
 
 class _PooledTry:
-    """A try on one of several workers."""
-
     def __init__(self, pool: Pool, seat: _Seat, one: Try) -> None:
         self._pool = pool
         self._seat = seat
@@ -341,10 +306,8 @@ class _PooledTry:
 
     @property
     def server_lost(self) -> str | None:
-        """The reason why there is no worker any more, or None."""
         return self._pool.lost
 
     async def run(self) -> Rollout:
-        """Let the agent work, as a run of its worker."""
         with self._pool.busy(self._seat):
             return await self._one.run()

@@ -51,12 +51,8 @@ _SHOWN_REASONS = 3
 class JobRequest:
     """A new job as somebody wants it.
 
-    Attributes:
-        tasks: The tasks from which its options choose.
-        options: The options; without sources, the environments of its tasks are found.
-        files: The file or folder of each set of the tasks, by its name; empty if a program made
-            them.
-        job_id: Its id; a new one by default.
+    Its options choose from the tasks. Without sources, the environments of the tasks are found.
+    `files` has the place of each set by its name, and is empty if a program made the tasks.
     """
 
     tasks: Taskset
@@ -72,15 +68,7 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A job that is ready to run.
-
-    Attributes:
-        job: The recorded job.
-        tasks: All its tasks.
-        planned: The runs that it still needs.
-        how: Its options.
-        spent_usd: The cost of its model so far.
-    """
+    """A recorded job, the runs that it still needs, and its model's cost so far."""
 
     job: Job
     tasks: Sequence[Task]
@@ -147,7 +135,6 @@ def _metadata(
     left_out: Sequence[LeftOut],
     protocol: ProtocolRecord | None,
 ) -> dict[str, Any]:
-    """Return the record of a new job's options, and of everything that it does not run."""
     metadata: dict[str, Any] = {"options": how.model_dump(mode="json", exclude_none=True)}
     if how.agent_object is not None:
         metadata[IN_PROCESS] = True
@@ -194,14 +181,9 @@ async def resume_job(
     agent: str | None = None,
     of_model: Mapping[str, Any] | None = None,
 ) -> Prepared:
-    """Take a job up again from its record. Runs that an earlier call left without an end are lost.
+    """Take a job up again from its record.
 
-    Args:
-        store: The store that records it.
-        job_id: Its id, or a unique beginning of the id.
-        options: The options that were given anew; the record has the others.
-        agent: The name of the agent that was given again; None if none was.
-        of_model: The options of its model that were given again.
+    Runs that an earlier call left without an end are lost.
 
     Raises:
         HudMcpError: It is no such job, another process still runs it, or an option would make it
@@ -273,7 +255,6 @@ def _chosen(request: JobRequest) -> Taskset:
 
 
 def _find_sources(tasks: Taskset, request: JobRequest) -> list[str]:
-    """Find the environments of tasks that a program made or a file holds."""
     if request.files:
         parts = {name: tasks.filter(partial(_is_of, tasks, name)) for name in request.files}
         found = (find_sources((), parts[name], file) for name, file in request.files.items())
@@ -352,9 +333,7 @@ def _spread(
 
 
 def _bound(tasks: Taskset, how: RunOptions) -> Taskset:
-    """Return the tasks as their environments read them, before anything is recorded or runs.
-
-    A bridged server checks its tasks by itself.
+    """Return the tasks as their environments read them; a bridged server checks its own.
 
     Raises:
         InvalidTask: A task cannot be run; the text names its file, line and field.
@@ -370,12 +349,8 @@ def solvable(
 ) -> tuple[Taskset, list[LeftOut]]:
     """Return the tasks that a job's agent can play, and the others, before anything runs.
 
-    The oracle plays tasks with a solution. Any other agent plays all.
-
-    Args:
-        how: The options of the job.
-        tasks: The tasks.
-        every: Whether all tasks have to be played, as they were recorded.
+    The oracle plays tasks with a solution. Any other agent plays all. A resumed job plays `every`
+    recorded task.
 
     Raises:
         InvalidTask: No task has an oracle; or all have to be played, and some have no oracle.
@@ -403,7 +378,6 @@ def _unsolved(task: Task, environments: Mapping[str, Environment]) -> str | None
 
 
 def _nothing_to_play(tasks: Taskset, environments: Mapping[str, Environment]) -> str:
-    """Return the advice for tasks that have no oracle."""
     if asked := [task.id for task in tasks if task.prompt is not None]:
         more = f" and {len(asked) - 1} more" if len(asked) > 1 else ""
         return (

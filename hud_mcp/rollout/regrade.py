@@ -1,8 +1,8 @@
 """Grade stored answers again, without their agent.
 
-A run is regraded on a copy of its record. The template runs to its prompt, the world is brought to
-its state after the recorded steps, as after a server's death, and the recorded answer is submitted.
-The copy belongs to a job of its own. The original does not change.
+A run is regraded on a copy of its record, in a job of its own; the original does not change. Its
+template runs to the prompt, and its world is brought to the recorded state, as after a server's
+death.
 """
 
 import logging
@@ -52,15 +52,10 @@ LIVE_WORLD = "needs_live_world"
 
 @dataclass(frozen=True)
 class Regraded:
-    """The result of one regraded run.
+    """The result of one regraded run: the new outcome, or one of the reasons above for none.
 
-    Attributes:
-        original: The original run.
-        trajectory_id: The id of the new record; None if there is no such record.
-        outcome: The new outcome's class, or the reason for none: `no_answer`, `no_task`, `pruned`,
-            `not_regraded`, `needs_live_world`.
-        reward: The new reward; None unless it was graded.
-        reason: The reason why it was not graded, or a note on the new grade, or None.
+    Without a new record, `trajectory_id` is None. `reason` tells why it was not graded, or remarks
+    on the new grade.
     """
 
     original: TrajectorySummary
@@ -81,12 +76,7 @@ class Regraded:
 
 
 class Regrader:
-    """A grader of recorded runs.
-
-    Args:
-        sessions: The sessions of their environments. The job of these is the job of the copies.
-        tasks: The tasks to grade by, by their ids.
-    """
+    """A grader of recorded runs by given tasks; the job of its sessions has the copies."""
 
     def __init__(self, sessions: Sessions, tasks: Mapping[str, Task]) -> None:
         self._sessions = sessions
@@ -100,10 +90,9 @@ class Regrader:
         max_concurrent: int,
         on_end: Callable[[Regraded], None],
     ) -> list[Regraded]:
-        """Grade the answers of runs again. A run that cannot be graded is data, and raises nothing.
+        """Grade the answers of runs again, in order.
 
-        Returns:
-            The result of each run, in the same order.
+        A run that cannot be graded is data, and raises nothing.
         """
         done: dict[str, Regraded] = {}
         limiter = anyio.Semaphore(max_concurrent)
@@ -183,11 +172,7 @@ class Regrader:
         stored: StoredSession,
         steps: Sequence[TrajectoryStep],
     ) -> tuple[Receipt | None, str | None]:
-        """Record the copy as a session that waits for its grade, and resume it.
-
-        Returns:
-            Its end, and its prompt.
-        """
+        """Record the copy as a session before its grade, and resume it; return end and prompt."""
         session_id = f"sess-{secrets.token_hex(16)}"
         # The plan has the session first: what is not in it does not count.
         if copy.job_id is not None:
@@ -226,8 +211,8 @@ class Regrader:
 def _submitted(stored: StoredSession) -> StoredSession:
     """Return a record whose last step submits the answer, also if its operator graded it.
 
-    The operator's own measurements are left out: the grade is of the world at that time, and of the
-    kept answer. Without a kept answer, it is empty.
+    The operator's own measurements are left out: the grade is of the world then, and of the kept
+    answer or an empty one.
     """
     steps = stored.trajectory.steps
     own = [i for i, s in enumerate(steps) if s.kind == "evaluate" and not s.info.get("override")]
@@ -257,7 +242,6 @@ def _submitted(stored: StoredSession) -> StoredSession:
 
 
 def _answer_alone(step: TrajectoryStep) -> TrajectoryStep:
-    """Return the answering step alone, for a template without a world."""
     return step.model_copy(
         update={
             "index": 0,

@@ -1,7 +1,7 @@
 """The calls of one session from an agent's own process, over HTTP, with its credential alone.
 
-A server that dies is started again at the same address. After a lost reply a step is made again: it
-says how many steps its caller has seen, and is not done twice.
+A server that dies is started again at the same address. A step says how many steps its caller has
+seen, so it is not done twice.
 """
 
 import re
@@ -30,13 +30,7 @@ _TAIL = re.compile(r"\s*Pass after_step=\d+ with your next call\.\s*\Z")
 
 
 class RemoteConversation:
-    """The calls of one session.
-
-    Args:
-        url: The address of the server.
-        token: The session's credential.
-        session: The session's id.
-    """
+    """The calls of one session, by its address, its credential and its id."""
 
     def __init__(self, url: str, token: str, session: str) -> None:
         self._url = url

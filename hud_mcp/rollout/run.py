@@ -1,10 +1,7 @@
 """The runs of a job, several at once: each is tried until its result counts, or often enough.
 
-A try may be on a server of the job's own, on the control channel, or in a live environment.
-`evaluate`, `check`, `Taskset.run` and `run_job` all go through here.
-
-A job that is cut short leaves no session without an end. The runs under way are recorded as lost,
-with the reason: the job can be resumed, and counts them for nobody.
+A try may be on a server of the job's own, on the control channel, or in a live environment. A job
+that is cut short leaves no session without an end: its runs under way are recorded as lost.
 """
 
 import logging
@@ -29,12 +26,9 @@ T = TypeVar("T")
 async def work_through(
     items: Iterable[T], work: Callable[[T], Awaitable[bool]], *, max_concurrent: int | None
 ) -> None:
-    """Work on all items, in their order.
+    """Work on all items, in their order, at most so many at one time; None for all.
 
-    Args:
-        items: The items. The next one begins when one is done.
-        work: Works on one item, and returns whether its worker takes another one.
-        max_concurrent: The most items at one time; None for all.
+    The work on one item returns whether its worker takes another one.
 
     If this call is cancelled, the items under way are cancelled, and no other begins.
     """
@@ -59,8 +53,7 @@ _ENOUGH = 3
 class FirstSigns:
     """The signs of life of an agent's command in the first runs of a job.
 
-    Attributes:
-        alive: Whether a run of the command has called a tool, or ended in order.
+    It is `alive` once a run of the command has called a tool, or ended in order.
     """
 
     def __init__(self) -> None:
@@ -69,22 +62,14 @@ class FirstSigns:
         self._halted: str | None = None
 
     def halt(self, reason: str) -> None:
-        """Begin no other run, as each would end in the same way.
-
-        Args:
-            reason: The reason, in a sentence or two.
-        """
+        """Begin no other run, as each would end in the same way, for this reason."""
         self._halted = self._halted or f"The job was stopped. {reason}"
 
     def note(self, death: str | None, *, called: bool) -> bool:
-        """Note the end of a run.
+        """Note the end of a run; return whether it says nothing of the agent.
 
-        Args:
-            death: The death of the command, or None.
-            called: Whether it had called a tool: then it has ended its own run.
-
-        Returns:
-            Whether the end says nothing of the agent: it died, and no run has ever lived.
+        It says nothing if the command died and no run has ever lived. A command that has called a
+        tool has ended its own run.
         """
         if death is None or called:
             self.alive = True
@@ -144,10 +129,7 @@ class Try(Protocol):
         ...
 
     async def give_up(self, reason: str) -> bool:
-        """Record that it is lost, if it has begun and has no end.
-
-        Returns:
-            Whether it was recorded as lost now.
+        """Record that it is lost, if it has begun and has no end; return whether it did.
 
         Raises:
             HudMcpError: The end cannot be recorded, or a living server runs the session.
@@ -165,13 +147,9 @@ Begin = Callable[[PlannedRun, FirstSigns, Contention], Try]
 
 @dataclass(frozen=True)
 class Watch:
-    """The callbacks of a job while it runs.
+    """The callbacks of a job while it runs. `on_end` gets whether another try follows.
 
-    Attributes:
-        on_start: A function that is called as a try begins.
-        on_end: A function that is called as a try has ended. It gets whether another try follows.
-        on_death: A function that gets a line for people when the server has died.
-        on_note: A function that gets any other line that people have to know.
+    `on_death` and `on_note` get lines for people.
     """
 
     on_start: Callable[[PlannedRun], None] = lambda _run: None
@@ -181,16 +159,9 @@ class Watch:
 
 
 class Runs:
-    """The runs that an agent works on, several at once.
+    """The runs that an agent works on, several at once, each repeated if infrastructure failed it.
 
-    Args:
-        begin: A function that makes each try.
-        max_concurrent: The most runs at one time; None for all.
-        retries: The repeats of a run that infrastructure failed.
-        watch: The callbacks.
-
-    Attributes:
-        lost: The reason why no other run begins, or None.
+    `lost` is the reason why no other run begins, or None.
     """
 
     def __init__(
@@ -224,10 +195,7 @@ class Runs:
             self._contention.stop()
 
     async def record_lost(self, reason: str) -> int:
-        """Record the runs under way as lost. Call this once the server has ended.
-
-        Returns:
-            The number of these runs.
+        """Record the runs under way as lost, once the server has ended; return their number.
 
         It is done within its bound, also if this call is cancelled.
         """

@@ -1,7 +1,7 @@
 """The servers of a job: processes that are started again when they die, or this process.
 
-Sessions survive their server: the next one on the same store goes on with them. A call waits while
-there is no server. A call that was lost with its connection is repeated by its caller.
+Sessions survive their server: a call waits for the next one, and its caller repeats a call that was
+lost.
 """
 
 import logging
@@ -96,17 +96,7 @@ class AnyServer(Protocol):
 
 
 class RunServer:
-    """Server processes, one after the other at the same address.
-
-    Args:
-        open_link: Starts a server, and connects to it.
-        on_death: A function that gets a line for people when a server has died.
-
-    Attributes:
-        deaths: The number of servers that have died.
-        address: The address for agents that call it by themselves, or None.
-        lost: The reason why there will be no server any more, or None.
-    """
+    """Server processes, one after the other at the same address."""
 
     def __init__(
         self,
@@ -147,15 +137,8 @@ class RunServer:
     ) -> Reply:
         """Call a tool once. Without a server now, call it on the next server.
 
-        After a server that died without an answer, calls are made one at a time until one is
-        answered. This shows which call ends servers. Suspect calls are always made one at a time.
-        Otherwise the call that ends servers could not be told from calls that only ran beside it.
-
-        Args:
-            name: The tool's name.
-            arguments: The arguments of the call.
-            meta: The metadata of the call.
-            suspect: Whether servers died each time that this call was made.
+        After a death without an answer, calls are made one at a time until one is answered. Suspect
+        calls, at which servers died before, always are. This shows which call ends servers.
 
         Raises:
             ConnectionLost: No reply came. Calling again reaches the next server.
@@ -171,13 +154,7 @@ class RunServer:
                     return await self._call(link, name, arguments, meta)
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
-        """Make a request that is not a tool's call: lists, resources, prompts.
-
-        Raises:
-            ConnectionLost: No reply came. Asking again reaches the next server.
-            ServerLost: There will be no server any more.
-            MCPError: The server refused.
-        """
+        """Make a request that is not a tool's call, with the errors of `Link.ask` and of `call`."""
         return await (await self._ready()).ask(request)
 
     async def _ready(self) -> Link:
@@ -231,11 +208,7 @@ class RunServer:
             await anyio.sleep(_WAITS_S[min(waits, len(_WAITS_S) - 1)])
 
     async def _serve_one(self, task_status: TaskStatus[None]) -> tuple[Link | None, str]:
-        """Run one server until it dies.
-
-        Returns:
-            The link to it, or None if it did not start; and the reason, or an empty text.
-        """
+        """Run one server until it dies; return its link or None, and the reason."""
         link: Link | None = None
         try:
             async with self._open_link() as link:
@@ -265,12 +238,8 @@ async def run_server(
 ) -> AsyncGenerator[RunServer]:
     """Keep a server for a job, and stop it at the end.
 
-    Args:
-        command: The start of the server.
-        http: Whether it listens on a loopback port, for agents that call it by themselves.
-            Otherwise only this object reaches it, over stdio, which is quicker.
-        answers_requests: Whether `ask` will be called: the server then speaks MCP over stdio, too.
-        on_death: A function that gets a line for people when a server has died.
+    Over HTTP it has a loopback port, for agents that call it by themselves; stdio is quicker. It
+    speaks MCP there only if it answers requests by `ask`.
 
     Raises:
         EnvironmentFailed: The server does not start; the text has the end of its log.
@@ -295,12 +264,7 @@ async def run_server(
 
 
 class LocalServer:
-    """The tools of sessions of this process, as a server that cannot die alone.
-
-    Args:
-        tools: The tools.
-        client: The client for requests that are no calls; None if nobody makes any.
-    """
+    """The tools of sessions of this process, as a server that cannot die alone."""
 
     address = None
     principal = None
@@ -319,12 +283,12 @@ class LocalServer:
         *,
         suspect: bool = False,
     ) -> Reply:
-        """Call a tool, as `RunServer.call` does."""
+        """Call a tool."""
         del suspect
         return Reply.of_wire(await self._tools.call(name, arguments, meta or {}))
 
     async def ask(self, request: "Callable[[Client], Awaitable[T]]") -> T:
-        """Make a request that is not a tool's call, as `RunServer.ask` does.
+        """Make a request that is not a tool's call.
 
         Raises:
             HudMcpError: The server was started to answer calls alone.
@@ -351,14 +315,7 @@ async def local_server(
     image: ImageFormat,
     answers_requests: bool,
 ) -> AsyncGenerator[LocalServer]:
-    """Serve sessions while the block runs, and close them at the end.
-
-    Args:
-        sessions: The registry, which this closes.
-        environments: The environments, whose hooks run first.
-        image: The format of pictures.
-        answers_requests: Whether `ask` will be called.
-    """
+    """Run the environments' hooks, and serve sessions while the block runs."""
     try:
         sessions.begin()
         for environment in environments:

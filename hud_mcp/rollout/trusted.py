@@ -1,7 +1,7 @@
 """A job whose agent works in its program's own process; and the resumption of any job.
 
-`Taskset.run` and `run_job` make such jobs. Planning, repeats, figures and records are those of
-`evaluate`; only the way to an environment differs.
+`Taskset.run` and `run_job` make such jobs. Only their way to an environment differs from that of
+`evaluate`.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
@@ -46,11 +46,7 @@ LEFT = "The evaluation that it belongs to ended before it did."
 async def load_resumable(
     store: Store, job_id: str
 ) -> tuple[Job, list[Task], list[TrajectorySummary]]:
-    """Read a job that is to be resumed, its tasks in order, and its runs.
-
-    Args:
-        store: Its store.
-        job_id: Its id, or a unique beginning of the id.
+    """Read a job by its id or a beginning of it, its tasks in order, and its runs.
 
     Raises:
         SourceNotFound: There is no such job.
@@ -79,15 +75,7 @@ async def end_left_runs(
 
 
 async def end_as_lost(store: Store, trajectory_id: str, reason: str) -> bool:
-    """Record that a session cannot go on.
-
-    Args:
-        store: Its store.
-        trajectory_id: Its record's id.
-        reason: The reason, for the record.
-
-    Returns:
-        Whether it has an end now; False if a living server runs it.
+    """Record that a session cannot go on; return False if a living server runs it.
 
     Raises:
         SourceNotFound: There is no such session.
@@ -109,14 +97,7 @@ _INTERRUPTED = "The program that ran it was interrupted."
 
 @dataclass(frozen=True)
 class TrustedJob:
-    """A job of a program's own agent, before it runs.
-
-    Attributes:
-        job: The job.
-        tasks: Its tasks.
-        planned: The runs that it still needs.
-        is_new: Whether it is not recorded yet.
-    """
+    """A job of a program's own agent, before it runs; a new one is not recorded yet."""
 
     job: Job
     tasks: Taskset
@@ -125,11 +106,7 @@ class TrustedJob:
 
     @asynccontextmanager
     async def recorded(self) -> AsyncGenerator[tuple[Store, list[Runs]]]:
-        """Open its store while the block runs. Runs that are left then are recorded as lost.
-
-        Yields:
-            The store, and a list for the runs.
-        """
+        """Open its store and a list for its runs. Those left at the end are recorded as lost."""
         begun: list[Runs] = []
         async with opened_store(self.job.place) as store:
             try:
@@ -145,11 +122,7 @@ class TrustedJob:
     ) -> None:
         """Record the job if it is new, and make the planned runs. A failed run is data.
 
-        Args:
-            begin: A function that makes each try.
-            begun: The list that takes the runs, for their end.
-            max_concurrent: The most runs at one time; None for all.
-            retries: The repeats of a run that infrastructure failed.
+        The runs are in the list `begun` for their end.
         """
         if self.is_new:
             await self.job.begin(self.tasks)
@@ -167,16 +140,7 @@ def plan_trusted(
     metadata: Mapping[str, Any] | None = None,
     store: Place = None,
 ) -> TrustedJob:
-    """Plan a new job. Nothing is recorded yet.
-
-    Args:
-        tasks: Its tasks.
-        agent: The agent.
-        name: The job's name.
-        group: Runs of each task.
-        metadata: The job's metadata.
-        store: The store of its record.
-    """
+    """Plan a new job. Nothing is recorded yet."""
     job = Job(
         name=name,
         taskset=tasks.name,
@@ -195,13 +159,7 @@ def plan_trusted(
 async def resume_trusted(
     tasks: Taskset, agent: Any, resume: Job | str, *, store: Place = None
 ) -> TrustedJob:
-    """Resume such a job. Runs that were left without an end are recorded as lost.
-
-    Args:
-        tasks: Its tasks; the same as when it began.
-        agent: Its agent; the same.
-        resume: The job, its id, or a unique beginning of the id.
-        store: Its store.
+    """Resume such a job by itself or its id. Runs that were left without an end are lost.
 
     Raises:
         SourceNotFound: There is no such job.
@@ -240,10 +198,6 @@ def called(agent: Any) -> str:
 
 async def recorded_runs(store: Store, job_id: str) -> list[Run]:
     """Read the runs of a job that count, in the tasks' order.
-
-    Args:
-        store: The job's store.
-        job_id: The job's id.
 
     Raises:
         SourceNotFound: There is no such job.

@@ -1,11 +1,7 @@
 """Attacks in a shell for a reward that an agent has not earned, as data.
 
-Each attack is a line of bash, run in the agent's own shell, and an answer. No attack does what its
-task asks for: a sound grader gives each less than the full reward. Tests of shipped tasks run them,
-and so does `hud-mcp check`.
-
-`shell_attacks` fills in the files that a task asks for. The other files of the folder are attacked
-too.
+Each is a line of bash in the agent's own shell, and an answer. No attack does what its task asks
+for: a sound grader gives each less than the full reward.
 """
 
 import re
@@ -18,14 +14,7 @@ __all__ = ["ShellAttack", "named_files", "shell_attacks"]
 
 @dataclass(frozen=True)
 class ShellAttack:
-    """One attack.
-
-    Attributes:
-        name: A word or two, with hyphens.
-        tries: Its idea, in a sentence.
-        command: A line of bash for the session's folder; it ends at once and exits with 0.
-        answer: The answer that is submitted then.
-    """
+    """One attack: its name, its idea, and a line of bash that ends at once and exits with 0."""
 
     name: str
     tries: str
@@ -87,13 +76,11 @@ _EACH, _WANTED = "@each@", "@wanted@"
 
 
 def _solution(text: str) -> str:
-    """Return the command that puts a text in the place of the outputs."""
     put = f'mkdir -p "$(dirname "$f")"; rm -rf "$f"; printf %s {shlex.quote(text)} > "$f"'
     return f"{_EACH}{put}; done; true"
 
 
 def _before(text: str) -> str:
-    """Return the command that puts a text before the outputs."""
     put = f'{{ printf %s {shlex.quote(text)}; cat "$f" 2>/dev/null; }} > .new; mv .new "$f"'
     return f'{_EACH}mkdir -p "$(dirname "$f")"; {put}; done; true'
 
@@ -254,11 +241,9 @@ _ATTACKS = (
 
 
 def shell_attacks(outputs: Iterable[str] = ()) -> tuple[ShellAttack, ...]:
-    """Return all attacks on a task in a shell.
+    """Return all attacks on a task in a shell, with the files that its prompt asks for.
 
-    Args:
-        outputs: Files that the task asks for, from its folder on; `named_files` finds them in a
-            prompt. Every Python file of the folder counts as one, too.
+    Every Python file of the folder is attacked, too.
     """
     wanted = shlex.join(outputs)
     each = f"for f in {wanted} $(find . -name '*.py' -not -path './.*'); do "

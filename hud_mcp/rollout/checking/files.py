@@ -50,8 +50,7 @@ _SUM = re.compile(r"^(?P<sum>[0-9a-f]{64})  (?P<path>/.*)$", re.MULTILINE)
 def search_for(values: Iterable[str]) -> list[str]:
     """Return commands that print the places of values in a sandbox: files and variables.
 
-    Args:
-        values: The texts. Of one with several lines, the longest is searched for.
+    Of a value with several lines, the longest is searched for.
     """
     # Without a sandbox the other files are the machine's, which any agent there can read anyway.
     root = f"$([ -e {OWN} ] && echo / || echo .)"
@@ -92,10 +91,7 @@ def read_lines(reply: str, world: WorldSpec) -> list[Seen]:
 
 
 def find_author_files() -> str | None:
-    """Return a command that prints a sandbox's files that no agent may read; None without any.
-
-    These are the environment's, the tasksets' and others that this process has noted.
-    """
+    """Return a command that prints a sandbox's files that no agent may read, or None."""
     alike = [
         f"\\( -name {shlex.quote(path.name)} -size {path.stat().st_size}c \\)"
         for path in map(Path, hidden_paths())

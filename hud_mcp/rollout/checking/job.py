@@ -51,12 +51,7 @@ __all__ = [
 
 @dataclass
 class Wanted:
-    """The tasks of a proof.
-
-    Attributes:
-        tasks: The tasks to prove; each fits its environment.
-        judged: Verdicts on what cannot even be started.
-    """
+    """The tasks of a proof, each of which fits its environment, and verdicts on the others."""
 
     tasks: list[Task] = field(default_factory=list[Task])
     judged: list[TaskVerdict] = field(default_factory=list[TaskVerdict])
@@ -68,7 +63,7 @@ class Wanted:
         self.judged = [v for v in self.judged if is_like(pattern, v.environment, v.task)]
 
     def add(self, task: Task, catalogue: Catalogue, place: str | None = None) -> None:
-        """Add a task. A task that does not fit its environment has failed.
+        """Add a task. One that does not fit its environment has failed.
 
         A task whose row says that it does not run here is unproven, and is not played.
         """
@@ -98,14 +93,7 @@ def rows_wanted(
     environments: Sequence[Environment],
     places: Mapping[str, str | None],
 ) -> None:
-    """Add the rows of a taskset.
-
-    Args:
-        wanted: The object that gets the rows.
-        tasks: The rows.
-        environments: The environments of the rows.
-        places: The file and the line of each, by its id.
-    """
+    """Add the rows of a taskset, with the file and the line of each by its id."""
     catalogue = Catalogue(environments)
     for task in tasks:
         wanted.add(task, catalogue, places.get(task.id))
@@ -114,8 +102,7 @@ def rows_wanted(
 def templates_wanted(wanted: Wanted, environments: Sequence[Environment]) -> None:
     """Add the declared tasks of environments, and each template with its defaults.
 
-    A template with an argument that has neither a default nor an example is unproven: no task of it
-    is known.
+    A template is unproven if an argument has neither a default nor an example.
     """
     catalogue = Catalogue(environments)
     for task in declared_tasks(environments):
@@ -191,17 +178,8 @@ class CheckOptions(Value):
 class Proof:
     """The probes of tasks, as a recorded job.
 
-    Args:
-        job: The recorded job.
-        probes: The tasks of all probes, in order.
-        planned: The probes that are still to be played.
-        how: The options.
-        store: The store of the record.
-        environments: The environments that load.
-        answers: The known answers of oracles, by the task's id.
-
-    Attributes:
-        lost: The reason why no server was left at the end, or None.
+    `planned` are still to be played. `answers` are the known ones of oracles, by the task's id.
+    `lost` is the reason why no server was left at the end, or None.
     """
 
     def __init__(
@@ -373,7 +351,6 @@ def _distinct(probe: Task, taken: set[str]) -> Task:
 def _planned(
     probes: Sequence[Task], records: Mapping[str, Trajectory], seed: int
 ) -> list[PlannedRun]:
-    """Return the probes without an end, each with its task's seed."""
     return [
         PlannedRun(
             probe, 0, derived_seed(seed, read_probe(probe).task, 0) if probe.seed is None else None

@@ -60,16 +60,10 @@ _ANSWERS = frozenset(REGISTERED)
 
 @dataclass(frozen=True)
 class Candidate:
-    """A value that an agent should find nowhere but in the prompt.
+    """A value that an agent should find nowhere but in the prompt, and its place in words.
 
-    Attributes:
-        value: A text or a number.
-        name: Its place, in short: `letter`, `target`.
-        origin: Its place, in words.
-        argument: The template's argument that has it, or None.
-        by_default: Whether it is the argument's default, which the row leaves out.
-        certain: Whether it surely is the expected answer.
-        may_answer: Whether a probe tries it as the answer.
+    `by_default` marks an argument's default that the row leaves out. A `certain` value surely is
+    the expected answer. A probe tries a value that `may_answer`.
     """
 
     value: str | int | float
@@ -91,12 +85,7 @@ class Candidate:
 
 
 def candidates(task: Task, environment: Environment) -> list[Candidate]:
-    """Return every value of a task that may have to stay hidden, in order.
-
-    Args:
-        task: A task that fits its environment.
-        environment: The task's environment.
-    """
+    """Return every value of a bound task that may have to stay hidden, in order."""
     found = [*_of_metadata(task)]
     if task.target is not None:
         found += [
@@ -159,14 +148,7 @@ def is_short(value: str | float) -> bool:
 
 
 def is_labelled(candidate: Candidate, text: str, named: str, prompt: str) -> bool:
-    """Whether a text calls a value an answer, in words that the prompt does not use.
-
-    Args:
-        candidate: The value.
-        text: The text that contains it.
-        named: The author's name of that text.
-        prompt: The task's prompt, which may ask for the value by such a word.
-    """
+    """Whether a text calls a value an answer, in words that the prompt does not use."""
     before = text[: max(0, text.lower().find(candidate.text.lower()))][-_LABEL_CHARS:]
     before = before.rpartition("\n")[2]
     asked = _words(prompt)
@@ -174,7 +156,6 @@ def is_labelled(candidate: Candidate, text: str, named: str, prompt: str) -> boo
 
 
 def _words(text: str) -> set[str]:
-    """Return the words of a text or of a name, which case or hyphens may join."""
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
     return set(re.sub(r"[\W\d_]+", " ", apart).lower().split())
 
@@ -261,13 +242,8 @@ class Trail(Value):
 class Exposure:
     """The rules for values in places that no person sees.
 
-    A task may have its agent find the answer in a file or on a page. Then the prompt or the
-    oracle's way leads there, or the page shows it. A text that calls itself the answer is a leak.
-
-    Args:
-        prompt: The task's.
-        shown: The texts of the world that anybody sees.
-        trail: The oracle's.
+    A task may have its agent find the answer: then the prompt or the oracle's way leads there, or
+    the page shows it. A text that calls itself the answer is a leak.
     """
 
     def __init__(self, prompt: str, shown: Iterable[str], trail: Trail) -> None:
@@ -292,7 +268,6 @@ class Exposure:
         return labelled or each.kind == "hidden" or not occurs(candidate.value, self._trail.saw)
 
     def _leads_to(self, path: str) -> bool:
-        """Whether the prompt or the oracle's actions name a file."""
         name = PurePosixPath(path).name
         return occurs(name, self._prompt) or occurs(name, self._trail.said)
 
@@ -339,15 +314,8 @@ def find_leaks(
 ) -> list[Leak]:
     """Search all texts that an agent saw for values that it must not find.
 
-    Args:
-        found: The values.
-        seen: The texts, with their places.
-        prompt: The task's prompt, which may tell values.
-        listed: Choices that a schema lists: one of them among others is only a note.
-        trail: The oracle's way. A file that it names is part of the task.
-
-    Returns:
-        For each found value a leak of the bad places, and one of the others.
+    A choice that a schema lists among others is only a note. A file on the oracle's way is part of
+    the task. Each value has at most one leak of the bad places, and one of the others.
     """
     texts = list(seen)
     shown = [prompt, *(each.text for each in texts if each.kind == "observation")]
@@ -393,7 +361,6 @@ def _leaks_of(
 
 
 def _each_once(found: Sequence[Candidate]) -> list[Candidate]:
-    """Return each value once, by its surest candidate."""
     best: dict[str, Candidate] = {}
     for candidate in found:
         if candidate.text not in best or (candidate.certain and not best[candidate.text].certain):

@@ -34,16 +34,9 @@ _LINE_CHARS = 400
 
 
 class HtmlSource(HTMLParser):
-    """The parts of a document's source.
+    """The parts of a document's source: hidden texts, visible texts, and addresses.
 
-    Args:
-        text: The source.
-        place: Its place, for people.
-
-    Attributes:
-        parts: Texts that no person sees, with their places.
-        visible: Texts that a person sees, or may see.
-        addresses: The addresses that elements name, as they are written.
+    A visible text is one that a person sees, or may see. Addresses are as elements write them.
     """
 
     def __init__(self, text: str, place: str) -> None:
@@ -130,7 +123,6 @@ class HtmlSource(HTMLParser):
             self.parts.append(Seen(place=place, kind=kind, text=line, own=True, named=named))
 
     def _note_form(self, tag: str, known: dict[str, str]) -> None:
-        """Note a form that is sent by GET, and the values of its fields."""
         if tag == "form" and known.get("method", "get").lower() == "get":
             self._form = (known.get("action", ""), {})
         elif self._form is not None and tag in ("input", "button") and known.get("name"):
@@ -147,13 +139,7 @@ def named_addresses(text: str) -> list[str]:
 
 
 def parts_of_text(text: str, place: str, named: str) -> Iterator[Seen]:
-    """Return the parts of a response that is no page: each value of JSON, or each line.
-
-    Args:
-        text: It.
-        place: Its place, for people.
-        named: Its path on the site.
-    """
+    """Return the parts of a response that is no page: each value of JSON, or each line."""
     try:
         value: Any = orjson.loads(text)
     except orjson.JSONDecodeError:

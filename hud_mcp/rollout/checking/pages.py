@@ -47,12 +47,10 @@ _BOUND_S = 120.0
 
 @dataclass
 class PageReading:
-    """The result of reading a task's pages.
+    """The result of reading a task's pages: texts with a wanted value, and addresses.
 
-    Attributes:
-        seen: Texts that hold one of the values that were looked for.
-        changing: Addresses of which a GET changed the state of the site, in order.
-        failed: The reason why the reading stopped, or None.
+    A GET of a `changing` address changed the state of the site. `failed` is the reason why the
+    reading stopped, or None.
     """
 
     seen: list[Seen] = field(default_factory=list[Seen])
@@ -63,8 +61,7 @@ class PageReading:
 class PageReader:
     """A reader of pages, in worlds of its own in which no agent acts.
 
-    Args:
-        seed: The check's, from which the seeds of tasks follow.
+    The seeds of its tasks follow from that of the check.
     """
 
     def __init__(self, seed: int) -> None:
@@ -76,13 +73,7 @@ class PageReader:
     async def read(
         self, task: Task, environment: Environment, values: Sequence[str] = ()
     ) -> PageReading:
-        """Read the pages of a task at its beginning, once; nothing if it has no site of its own.
-
-        Args:
-            task: The task from its set.
-            environment: The task's environment.
-            values: The values to look for.
-        """
+        """Search a task's own site for values at its beginning, once."""
         key = task.id, tuple(values)
         async with self._turn:
             if key not in self._known:
@@ -117,9 +108,8 @@ class PageReader:
     async def _opened(self, task: Task, environment: Environment) -> AsyncGenerator[BrowserWorld]:
         """Open a task's world, and let its template set it up.
 
-        One task of its own runs the template to its end, as scopes and task groups that a template
-        holds over its yields belong to the task that resumes it. No bound of ours lies around it:
-        a cancellation comes from outside, after the template had time to end.
+        One task of its own runs the template to its end: scopes that a template holds over its
+        yields belong to the task that resumes it.
         """
         begun: asyncio.Future[BrowserWorld] = asyncio.get_running_loop().create_future()
         over = asyncio.Event()
@@ -189,15 +179,6 @@ async def open_page_reader(seed: int) -> AsyncGenerator[PageReader]:
 
 
 class _Crawl:
-    """A reader of the addresses that pages name, one after the other.
-
-    Args:
-        world: The world whose pages are read.
-        values: The values to look for.
-        files: The addresses of the site's files.
-        found: The reading that gets the findings.
-    """
-
     def __init__(
         self,
         world: BrowserWorld,
@@ -214,7 +195,6 @@ class _Crawl:
         self._pages = 0
 
     async def run(self) -> None:
-        """Read the page in view, then what it and the others name."""
         world = self._world
         for frame in world.page.frames:
             self._take_page(await frame.content(), frame.url, f"the page {_path(frame.url)}")
@@ -281,7 +261,6 @@ class _Crawl:
                     self._found.seen.append(each.model_copy(update={"text": around}))
 
     def _note(self, place: str, text: str) -> None:
-        """Note the values that a page shows to anybody."""
         for value in self._values:
             if occurs(value, text):
                 self._found.seen.append(
@@ -289,7 +268,6 @@ class _Crawl:
                 )
 
     def _add(self, addresses: Sequence[str], url: str) -> None:
-        """Take addresses of the site that were not asked for yet."""
         hosts = {urlsplit(self._world.site_url).netloc, urlsplit(self._world.site_address).netloc}
         for address in addresses:
             try:
@@ -325,6 +303,5 @@ def _is_text(kind: str) -> bool:
 
 
 def _around(text: str, value: str) -> str:
-    """Return the piece of a text with a value in it and the characters before and behind."""
     at = max(0, text.lower().find(value.lower()))
     return text[max(0, at - _AROUND_CHARS) : at + len(value) + _AROUND_CHARS]

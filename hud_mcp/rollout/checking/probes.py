@@ -111,13 +111,10 @@ class Probe(Value):
 def plan_probes(
     task: Task, environment: Environment, *, repeat: int, whole: bool
 ) -> list[tuple[Probe, Task]]:
-    """Plan what is played on a task, each with the task that is recorded for it.
+    """Plan the plays of a task, each with the task that is recorded for it.
 
-    Args:
-        task: It fits its environment.
-        environment: Its own.
-        repeat: The plays of the oracle and the nop with one seed.
-        whole: Whether its look for leaks includes what the environment offers to anybody.
+    The oracle and the nop play `repeat` times with one seed. A `whole` look for leaks includes the
+    environment's offers to anybody.
     """
     return [(probe, _derived(task, probe)) for probe in _probes(task, environment, repeat, whole)]
 
@@ -207,7 +204,6 @@ def _probes(task: Task, environment: Environment, repeat: int, whole: bool) -> I
 def _earned_by_nothing(
     task: Task, environment: Environment, below: float | None
 ) -> Iterator[Probe]:
-    """Answers that know nothing, values that must stay hidden, and attacks."""
     acts = bool(environment.world.actions - {"wait"})
     yield Probe(task=task.id, name="echo", kind="last-line", below=below)
     yield Probe(task=task.id, name="prompt", kind="prompt", below=below)
@@ -232,7 +228,6 @@ def _earned_by_nothing(
 
 
 def _in_a_shell(task: Task, environment: Environment, below: float | None) -> Iterator[Probe]:
-    """Attacks, and odd outputs in the place of the oracle's."""
     for attack in shell_attacks():  # what each does depends on the prompt, which is not known
         yield Probe(
             task=task.id, name=f"attack-{attack.name}", kind="attack", answer=attack.answer,
@@ -246,7 +241,7 @@ def _in_a_shell(task: Task, environment: Environment, below: float | None) -> It
 
 
 def _tried(found: Sequence[Candidate]) -> dict[str, Candidate]:
-    """Return the values that may be answers, each once and by a name of its own, and only a few."""
+    """Return a few values that may be answers, each once and by a name of its own."""
     by_text: dict[str, Candidate] = {}
     for candidate in found:
         if candidate.may_answer and len(by_text) < _MOST_VALUES:

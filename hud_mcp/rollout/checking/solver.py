@@ -86,14 +86,7 @@ def read_report(logs: str | None) -> Report | None:
 
 
 class ProbeSolver:
-    """The player of probes.
-
-    Args:
-        environments: The environments of its tasks.
-        server: The server of the run.
-        answers: The known answers of oracles, by the task's id.
-        pages: Reads the source of pages.
-    """
+    """The player of probes, with the known answers of oracles by the task's id."""
 
     name = "check"
     is_remote = False
@@ -172,7 +165,6 @@ class ProbeSolver:
             await self._after(play)
 
     async def _try(self, play: "_Play", probe: Probe) -> None:
-        """Submit a value, or nothing if the prompt tells it."""
         value = probe.answer
         if value is None:
             value = await self._oracle_answer(probe.task)
@@ -181,7 +173,6 @@ class ProbeSolver:
         play.agent.note_answered(answered=not reply.is_error)
 
     async def _look(self, play: "_Play", probe: Probe, task: Task) -> None:
-        """Look at the world, and for leaks at everything else."""
         environment = self._environments[task.env]
         if environment.world.actions - {"wait"}:
             text = (await play.agent.ask(STEP, {"actions": []})).text
@@ -201,7 +192,6 @@ class ProbeSolver:
             play.notes.append(f"The source of its pages was not read: {read.failed}")
 
     async def _search_files(self, play: "_Play", values: Iterable[str], world: WorldSpec) -> None:
-        """Search the files of a sandbox for values that may not be there."""
         if (find := find_author_files()) is not None:
             play.findings += read_author_files((await play.agent.ask(ACT, _run(find))).text)
         for command in search_for(values):
@@ -209,7 +199,6 @@ class ProbeSolver:
             play.seen.extend(read_lines(reply.text, world))
 
     async def _open_addresses(self, play: "_Play", task: Task) -> None:
-        """Open each address of the pages whose GET changes the site's state."""
         known, environment = original(task), self._environments[task.env]
         values = await self._answers_of(known, environment)
         for path in (await self._pages.read(known, environment, values)).changing:
@@ -226,7 +215,6 @@ class ProbeSolver:
         return found
 
     async def _solve(self, agent: Agent, task: Task) -> None:
-        """Solve a task by the calls in its row, if it has some; else by the oracle."""
         calls = hud_calls(task)
         if calls is None:
             await self._oracle.solve(agent, task)
@@ -249,11 +237,9 @@ class ProbeSolver:
         return self._answers.get(task_id)
 
     def _event(self, task_id: str) -> anyio.Event:
-        """Return the event that the oracle has played a task."""
         return self._played.setdefault(task_id, anyio.Event())
 
     async def _after(self, play: "_Play") -> None:
-        """Look at the replies of a session that has ended."""
         calls: tuple[tuple[str, dict[str, Any]], ...] = (
             (TASK_STATUS, {}),
             (ACT, {"type": "wait"}),
@@ -264,7 +250,6 @@ class ProbeSolver:
 
 
 def _run(command: str) -> dict[str, Any]:
-    """Return the arguments of `act` that run a command in the shell."""
     args = {"command": command, "timeout_s": _COMMAND_S}
     return {"type": "custom", "action": "run", "args": args}
 
@@ -277,8 +262,6 @@ def _commands(probe: Probe, prompt: str) -> list[str]:
 
 
 class _Play:
-    """An agent's handle that notes the answer."""
-
     def __init__(self, agent: Agent, server: RunServer) -> None:
         self._inner = agent
         self._server = server
@@ -332,7 +315,6 @@ def _answer(probe: Probe, agent: Agent, seen: Iterable[Seen]) -> str:
 
 
 def _value(text: str) -> str | float:
-    """Return a text's value: a number if it is one."""
     try:
         found: Any = orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -1,7 +1,6 @@
 """The texts that a client can see of a server and of a session, each with its place.
 
-The module asks as any client does: lists, resources, prompts, wrong calls, the live page. Each
-request may be made twice, so a request that is lost with a server goes to the next server.
+Each request may be made twice, so a request that is lost with a server goes to the next server.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,9 +38,9 @@ SeenKind = Literal[
 ]  # fmt: skip
 """The kinds of texts that an agent can see.
 
-A `graded` text comes once the answer is graded. A `file` is in the session's folder, and an
-`outside` text elsewhere in its sandbox. A `hidden` text is in a page where no person sees it, and
-`open` is what an address of the site answers.
+A `graded` text comes after the grade. A `file` is in the session's folder, an `outside` text
+elsewhere in its sandbox, a `hidden` one in a page where no person sees it. An address of the site
+answers an `open` one.
 """
 
 _DATA = frozenset({"const", "default", "enum", "examples"})
@@ -58,10 +57,9 @@ _NO_ARGUMENT = "zzz_no_such_argument"
 class Seen(Value):
     """A text that an agent can see.
 
-    In a text that an author wrote (`own`), short values are searched for too; in one of the
-    package's they are found by chance. One that is `shared` is there for all tasks of an
-    environment, or for those of one `template`. `named` is its author's name for it: the path of a
-    file, or a field.
+    Short values are searched for in an author's `own` text alone: elsewhere they stand by chance. A
+    `shared` text is there for all tasks of an environment, or of one `template`. `named` is its
+    author's name for it.
     """
 
     place: str
@@ -114,14 +112,7 @@ async def look_at_environment(server: RunServer, environment: Environment) -> li
 async def look_at_session(
     server: RunServer, agent: Agent, task: Task, environment: Environment
 ) -> list[Seen]:
-    """Look at all that the agent of a session can see of it before it answers.
-
-    Args:
-        server: The server.
-        agent: The session's.
-        task: The task of the session.
-        environment: The task's.
-    """
+    """Look at all that the agent of a session can see of it before it answers."""
     found: list[Seen] = []
     listed = await _call(server, LIST_TASKS, {"environment": task.env, "filter": task.id})
     for row in listed.structured.get("tasks", ()):
@@ -152,7 +143,6 @@ def replies_of(place: str, reply: Any, kind: SeenKind) -> list[Seen]:
 async def _wrong_calls(
     server: RunServer, agent: Agent, task: Task, environment: Environment
 ) -> list[Seen]:
-    """Return the errors of calls that are wrong in each way, and the replies to nonsense."""
     found: list[Seen] = []
     starts: list[dict[str, Any]] = [{"task": f"{task.id} zzz"}]
     if task.prompt is None:
@@ -195,7 +185,6 @@ def _told(place: str, reply: Any, *, own: bool) -> list[Seen]:
 
 
 def _junk(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments that fit a schema's types and mean nothing."""
     properties: Mapping[str, Any] = schema.get("properties", {})
     return {
         name: (each.get("enum") or [_JUNK.get(str(each.get("type")), "zzz-nothing")])[0]
@@ -245,7 +234,6 @@ async def _manifest(server: RunServer, uri: str) -> list[Seen]:
 
 
 async def _trajectory(server: RunServer, session: str) -> list[Seen]:
-    """Return the texts of a session's resource."""
     place = "resources/read, the session's trajectory"
     value, refused = await _read(server, f"hud://sessions/{session}/trajectory")
     if refused is not None:
@@ -254,7 +242,6 @@ async def _trajectory(server: RunServer, session: str) -> list[Seen]:
 
 
 async def _read(server: RunServer, uri: str) -> tuple[dict[str, Any], str | None]:
-    """Return the JSON of a resource, or the text of the refusal."""
     try:
         read = await _ask(server, lambda client: client.read_resource(uri))
     except libraries.MCPError as exc:
@@ -263,7 +250,6 @@ async def _read(server: RunServer, uri: str) -> tuple[dict[str, Any], str | None
 
 
 async def _live_page(agent: Agent) -> list[Seen]:
-    """Return the texts of a session's live page, if the server tells its address."""
     status: Any = await agent.ask(TASK_STATUS, {})
     address = status.structured.get("live_url")
     if not isinstance(address, str):
@@ -306,7 +292,6 @@ def _of_template(template: Any, found: Iterable[Seen]) -> list[Seen]:
 
 
 def _prefix(environment: Environment) -> str:
-    """Return the prefix of a tool's name that two environments share."""
     return f"{safe_names([environment.name])[environment.name]}_".lower()
 
 

@@ -85,16 +85,10 @@ def judge(
     listed: Sequence[frozenset[str | int | float]] = (),
     refused: Mapping[str, str] | None = None,
 ) -> TaskVerdict:
-    """Judge a task.
+    """Judge a task by its probes and their records, by the probes' task ids.
 
-    Args:
-        task: It.
-        environment: Its own.
-        probes: The tasks that were recorded for its probes.
-        records: The records of the probes, by their tasks' ids.
-        shared: The texts that the environment shows to anybody.
-        listed: The choices that the server's schemas list; see `choices`.
-        refused: The known reasons why probes could not start, by their tasks' ids.
+    `shared` has the texts that the environment shows to anybody, `listed` the choices of the
+    server's schemas, and `refused` the reasons why probes could not start.
     """
     played = [_Played(read_probe(each), records.get(each.id)) for each in probes]
     for each, derived in zip(played, probes, strict=True):
@@ -126,7 +120,6 @@ def judge(
 
 
 def _weaknesses(record: Trajectory | None) -> Iterator[str]:
-    """Return the graders' notes on how their results can be forged."""
     receipt = record.receipt if record is not None else None
     parts = [receipt.info] if receipt is not None else []
     left = [*receipt.subscores] if receipt is not None else []
@@ -150,12 +143,9 @@ def _why_unproven(task: Task, environment: Environment) -> str:
 
 @dataclass(frozen=True)
 class _Fault:
-    """A fault of one probe. Faults with the same text become one sentence.
+    """A fault of one probe, with `{}` for the probe's name.
 
-    Attributes:
-        what: The probe in words.
-        text: The fault, with `{}` for the probe's name.
-        record: The record's id, or None.
+    Faults with one text become one sentence.
     """
 
     what: str
@@ -164,8 +154,6 @@ class _Fault:
 
 
 class _Played:
-    """A probe and its record."""
-
     def __init__(self, probe: Probe, record: Trajectory | None) -> None:
         self.probe = probe
         self.record = record
@@ -175,7 +163,6 @@ class _Played:
 
     @property
     def is_missing(self) -> bool:
-        """Whether its end says nothing of the task."""
         if self.record is None or self.record.outcome is None:
             return True
         return not is_done(self.record) and self.record.outcome not in (
@@ -193,7 +180,6 @@ class _Played:
 
     @property
     def fault(self) -> _Fault | None:
-        """Return its fault, or None."""
         record = self.record
         if record is None:
             text = f"It could not be started ({{}}): {_clip(self.refused)}"
@@ -209,7 +195,6 @@ class _Played:
         return self._of_no_grade(record) if is_done(record) else None
 
     def result(self) -> ProbeResult:
-        """Return its result for programs."""
         record, probe = self.record, self.probe
         outcome = NOT_BEGUN if record is None else record.outcome or UNFINISHED
         return ProbeResult(
@@ -226,7 +211,6 @@ class _Played:
 
     @property
     def what(self) -> str:
-        """The probe in words."""
         probe = self.probe
         answer = self.report.answer if self.report.answer is not None else probe.answer
         value = probe.name.removeprefix("value-")
@@ -284,7 +268,6 @@ def _folded(faults: Iterable[_Fault]) -> list[str]:
 
 
 def _differences(played: Sequence[_Played]) -> list[str]:
-    """Return the parts that differ under the same seed."""
     found: list[str] = []
     prompts = list(
         dict.fromkeys(p.record.prompt for p in played if p.record and p.record.prompt is not None)
@@ -308,7 +291,6 @@ def _differences(played: Sequence[_Played]) -> list[str]:
 
 
 def _apart(one: str, other: str) -> tuple[str, str]:
-    """Return two texts from shortly before their first difference."""
     at = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
     start = max(0, at - 20)
     return one[start : start + 60], other[start : start + 60]
@@ -340,7 +322,6 @@ def _leaks(
 
 
 def _trail(played: Iterable[_Played]) -> Trail:
-    """Return the oracle's recorded way."""
     steps = [
         step
         for each in played

@@ -49,7 +49,6 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def _commands() -> Mapping[str, Command]:
-    """Return all commands by name, other distributions' too. None of their modules loads."""
     return CORE | names_of("commands") | CORE  # the order of the first, the values of the last
 
 
@@ -111,7 +110,6 @@ class _Commands(click.Group):
 
 
 def _discard_full_output() -> None:
-    """Drop output that finds no room, so that the process does not fail on it again."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -204,7 +204,6 @@ async def _prove(
 
 
 def _missed(done: Rollout) -> str | None:
-    """Return the expected result of a probe that got another."""
     if done.reward is None:
         return None
     return read_probe(done.planned.task).missed(done.reward)
@@ -217,7 +216,6 @@ def _conclude(
     interruption: Interruption,
     log_path: Path,
 ) -> None:
-    """Say what is left to do."""
     if proof.lost is not None:
         console.print(cell(f"{proof.lost} Server log: {log_path}", "red"))
     if interruption.signal is not None or proof.lost is not None:
@@ -226,7 +224,6 @@ def _conclude(
 
 
 def _by_set(proof: Proof, verdicts: Sequence[TaskVerdict]) -> dict[str, dict[str, int]]:
-    """Return the number of tasks with each verdict for each of several sets."""
     told = {each.task: each for each in verdicts}
     return {
         name: _counts([told[task_id] for task_id in ids if task_id in told])
@@ -289,7 +286,7 @@ def _print(console: Console, verdicts: Sequence[TaskVerdict], *, notes: bool) ->
 
 
 def _alike(verdicts: Sequence[TaskVerdict]) -> list[list[TaskVerdict]]:
-    """Tasks that are unproven or weak for the same reasons, as one; each other one by itself."""
+    """Group the tasks that are unproven or weak for the same reasons."""
     found: dict[object, list[TaskVerdict]] = {}
     for each in verdicts:
         alike = each.verdict != "failed" and bool(each.reasons or each.weak)

@@ -69,15 +69,7 @@ def _groups() -> dict[str, list[str]]:
 class _Call:
     """The options of the command that are no options of the job.
 
-    Attributes:
-        options: The job's options.
-        of_model: The options of its model that were given to a resumed job.
-        tasksets: The names and paths of its tasks.
-        store: The record's place; None for the user's own.
-        resume: The job that goes on, or None.
-        report: The report's file, or None.
-        view: Whether the job's page is served.
-        verbose: Whether each run gets a line.
+    `of_model` has the options of its model that were given to a resumed job.
     """
 
     options: JobOptions
@@ -141,11 +133,7 @@ def command(ctx: click.Context, **options: Any) -> None:
 
 
 def _read(ctx: click.Context, options: Mapping[str, Any]) -> _Call:
-    """Read the options and check that they go together, before anything is loaded.
-
-    Raises:
-        UsageError: The text says which do not, and what to write.
-    """
+    """Read the options before anything is loaded; raise UsageError if they do not go together."""
     resume = options["resume"]
     of_model = given_fields(ctx, _MODEL)
     try:
@@ -302,7 +290,6 @@ async def _load(store: Store, prepared: Prepared, progress: Progress) -> Results
 
 
 def _conclude(console: Console, results: Results, store: str | None, lost: str | None) -> None:
-    """Say what is left to do."""
     if lost is not None:
         console.print(cell(lost, "red"))
     if results.to_resume:

@@ -53,7 +53,6 @@ def command(source: str | None, as_json: bool) -> None:  # noqa: FBT001  # click
 
 
 def _print_one(console: Console, row: dict[str, Any]) -> None:
-    """Print a function's signature, and below it what it does."""
     whose = cell(f"  {row['use']}, of {row['of']}", "dim")
     console.print(Text.assemble(cell(row["signature"], "bold"), whose))
     console.print(Padding(cell(row["description"]), (0, 0, 0, _INDENT)))
@@ -62,7 +61,6 @@ def _print_one(console: Console, row: dict[str, Any]) -> None:
 
 
 def _rows(environments: Iterable[Environment]) -> Iterable[dict[str, Any]]:
-    """Yield a row for each function once, with its owner."""
     seen: set[tuple[str, str]] = set()
     # An environment lists the built-in ones alone; a name of another distribution is found too.
     everywhere = {name: REGISTERED[name] for name in names_of("functions")}

@@ -25,11 +25,7 @@ _PLACES = frozenset({"tasksets", "store", "python", "operator_token_file"})
 
 
 def is_watched(options: Mapping[str, Any]) -> bool:
-    """Whether a person reads what this server says: a client has a pipe where a terminal would be.
-
-    Args:
-        options: The command's, by name.
-    """
+    """Whether a person reads the server's output: a client has a pipe in place of a terminal."""
     return _is_terminal(2) and (options["http"] is not None or _is_terminal(0))
 
 
@@ -41,11 +37,7 @@ def _is_terminal(descriptor: int) -> bool:
 
 
 def configured_arguments(ctx: click.Context) -> list[str]:
-    """Return the arguments of a command as a client's configuration has them, in any folder.
-
-    Args:
-        ctx: The context of the command, as it was called.
-    """
+    """Return a called command's arguments as a client's configuration has them, in any folder."""
     arguments = [ctx.info_name or ""]
     sources = ctx.params["sources"] or surfaces.default_sources()
     for param in ctx.command.params:
@@ -56,7 +48,6 @@ def configured_arguments(ctx: click.Context) -> list[str]:
 
 
 def _as_given(option: click.Option, value: Any) -> list[str]:
-    """Return one option in the form that a command line has."""
     name = option.opts[-1]
     if option.is_flag:
         return [name] if value else []
@@ -76,12 +67,7 @@ def _may_be_file(text: str) -> bool:
 
 
 def greet_over_stdio(sessions: Any, arguments: Sequence[str]) -> str:
-    """Tell what waits here, and how a client starts it.
-
-    Args:
-        sessions: The registry of the sessions that are served.
-        arguments: The result of `configured_arguments`.
-    """
+    """Return the text about the served sessions, with the configuration that starts them."""
     program, *first = surfaces.own_command()
     shown = {"mcpServers": {"hud-mcp": {"command": program, "args": [*first, *arguments]}}}
     return (
@@ -93,13 +79,7 @@ def greet_over_stdio(sessions: Any, arguments: Sequence[str]) -> str:
 
 
 def greet_over_http(sessions: Any, url: str, *, has_tokens: bool) -> str:
-    """Tell what is served at a URL, and how a client reaches it.
-
-    Args:
-        sessions: The registry of the sessions that are served.
-        url: The address of the server.
-        has_tokens: Whether clients must send a token; none is shown.
-    """
+    """Return the text about the sessions that a URL serves. It shows no token."""
     entry: dict[str, Any] = {"type": "http", "url": url}
     if has_tokens:
         entry["headers"] = {"Authorization": "Bearer TOKEN"}

@@ -63,9 +63,6 @@ class Command(click.Command):
         *args: As click's.
         groups: The parameters of each group, by its heading. The other options come last.
         **kwargs: As click's.
-
-    Attributes:
-        groups: The parameters of each group, by its heading.
     """
 
     def __init__(
@@ -78,10 +75,7 @@ class Command(click.Command):
         self.params += [_shared(name, hidden=True) for name in _SHARED if name not in self._own]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments, after the options of a file, of the group and of `--set`.
-
-        A later one wins: what is written out is the last.
-        """
+        """Read the arguments after those of a file, the group and `--set`; a later one wins."""
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         written, _, _ = self.make_parser(ctx).parse_args(list(args))
@@ -128,7 +122,6 @@ class Command(click.Command):
             yield from self._written(ctx, name, value, f"--config {file}")
 
     def _written(self, ctx: click.Context, name: str, value: Any, where: str) -> Iterator[str]:
-        """Yield the words of an option on a command line."""
         name, _, key = name.partition(".")
         option = self._named(ctx, name, where)
         if key:
@@ -213,11 +206,9 @@ class Group(click.Group):
 
     Args:
         *args: As click's.
-        shared: Options that its commands take too, before the command's name or after it.
+        shared: Options that its commands take too, before the command's name or after it. The
+        commands that have them hide them.
         **kwargs: As click's.
-
-    Attributes:
-        shared: The options. The commands that have them hide them.
     """
 
     command_class = Command
@@ -249,7 +240,6 @@ _TRUE = ("true", "1", "yes", "on")
 
 
 def _flag(option: click.Option) -> str:
-    """Return the longest spelling of an option."""
     return max(option.opts, key=len)
 
 
@@ -265,12 +255,10 @@ def _root_commands(ctx: click.Context) -> list[str]:
 
 
 def _table(value: Any) -> dict[str, Any]:
-    """Return a table of a TOML file; an empty one if the file has none there."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _of_group(ctx: click.Context, name: str) -> Any:
-    """Return the value of a shared option that stands before the command's name."""
     return ctx.meta.get(_META, {}).get(name)
 
 

@@ -78,7 +78,6 @@ def _named(name: str | None, folder: Path) -> str:
 
 
 def _files(world: str, name: str) -> dict[str, str]:
-    """Return the written files by their paths in the folder."""
     shipped = shipped_folder("scaffolds")
     found = {
         path.relative_to(shipped / world).as_posix(): path
@@ -92,7 +91,6 @@ def _files(world: str, name: str) -> dict[str, str]:
 
 
 def _python() -> str:
-    """Return the command of the interpreter that has this package."""
     found = shutil.which("python")
     is_ours = found is not None and Path(found).absolute().parent == Path(sys.executable).parent
     return "python" if is_ours else shlex.quote(sys.executable)

@@ -15,11 +15,7 @@ _PATIENCE = 2
 
 
 class Interruption:
-    """Whether somebody wants a command to end.
-
-    Attributes:
-        signal: The first signal that came, or None.
-    """
+    """The state of a command that somebody may end. `signal` is the first one, or None."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -27,11 +23,11 @@ class Interruption:
 
     @property
     def status(self) -> int | None:
-        """The exit status that says so, or None."""
+        """The exit status for the signal, or None."""
         return None if self.signal is None else 128 + self.signal
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Await what `work` returns until it ends; a signal cancels it, and nothing else."""
+        """Await the result of `work` until it ends; a signal cancels it, and nothing else."""
         with anyio.CancelScope() as scope:
             self._scope = scope
             if self.signal is None:
@@ -39,7 +35,7 @@ class Interruption:
         self._scope = None
 
     def forget(self) -> None:
-        """Take a signal back that ended what comes after the work."""
+        """Drop a signal that ended what comes after the work."""
         self.signal = None
 
     def note(self, number: int) -> None:
@@ -56,12 +52,8 @@ async def watched_signals(
 ) -> AsyncGenerator[Interruption]:
     """Take SIGINT and SIGTERM while the body runs.
 
-    The first signal ends the call that runs in `Interruption.run`. The code after that call goes
-    on, so that a second signal does not lose a report. The third cancels the body, and the code
-    that follows the body runs next.
-
-    Args:
-        on_repeated: A function that tells the sender, called at the second signal.
+    The first signal ends the call that runs in `Interruption.run`. The code after it goes on, so
+    that a second one, which calls `on_repeated`, loses no report. The third cancels the body.
     """
     interruption = Interruption()
     if os.name == "nt":  # there, only Ctrl-C comes, as an exception

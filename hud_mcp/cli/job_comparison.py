@@ -29,12 +29,7 @@ _SIGNS = {1: "up", -1: "down", 0: ""}
 async def load_comparison(
     store: Store, names: Sequence[str], threshold: float
 ) -> tuple[list[Job], Comparison]:
-    """Read jobs and compare each with the first.
-
-    Args:
-        store: The store that has the jobs.
-        names: The ids of the jobs, or unique beginnings of ids.
-        threshold: The lowest reward with which a run passes.
+    """Read jobs by unique beginnings of their ids, and compare each with the first.
 
     Raises:
         UsageError: One is named twice, or proves tasks.
@@ -58,12 +53,7 @@ async def load_comparison(
 
 
 def comparison_json(jobs: Sequence[Job], found: Comparison) -> dict[str, Any]:
-    """Return it all as JSON values: jobs, their differences to the first, and each task.
-
-    Args:
-        jobs: The compared jobs, in order.
-        found: The result of the comparison.
-    """
+    """Return the jobs, their differences to the first and each task as JSON values."""
     known = {"id", "name", "agent", "taskset", "created_at", "group"}
     differences = (None, *found.differences)
     return {
@@ -80,12 +70,7 @@ def comparison_json(jobs: Sequence[Job], found: Comparison) -> dict[str, Any]:
 
 
 def print_comparison(jobs: Sequence[Job], found: Comparison) -> None:
-    """Print a line for each job, then the tasks that flipped.
-
-    Args:
-        jobs: The compared jobs, in order.
-        found: The result of the comparison.
-    """
+    """Print a line for each job, then the tasks that flipped."""
     console = make_console()
     right = ("tasks", "pass rate", "difference", "up", "down", "p")
     table = make_table(
@@ -142,7 +127,6 @@ def _words(of: Difference) -> str:
 
 
 def _print_flips(console: Console, jobs: Sequence[Job], found: Comparison) -> None:
-    """Print the tasks that pass more or less often in some job than in the first."""
     flips = found.flips
     console.print()
     if not flips:
@@ -163,7 +147,6 @@ def _print_flips(console: Console, jobs: Sequence[Job], found: Comparison) -> No
 
 
 def _result(found: TaskResult | None) -> str:
-    """Return the result of a task in a job, as a word and a number."""
     if found is None:
         return "-"
     if found.wanted > 1:

@@ -15,12 +15,7 @@ _RIGHT = ("tasks", "graded", "mean", "pass@1")
 
 
 def print_groupings(console: Console, groupings: Iterable[Grouping]) -> None:
-    """Print a row for each group, with the figures that the job has of all its runs.
-
-    Args:
-        console: The console that prints.
-        groupings: The groupings to print, a table each.
-    """
+    """Print a row for each group, with the figures that the job has of all its runs."""
     for grouping in groupings:
         if not grouping.is_told:
             console.print(f"No row says its {grouping.by}.\n", style="dim")
@@ -33,12 +28,7 @@ def print_groupings(console: Console, groupings: Iterable[Grouping]) -> None:
 
 
 def print_means(console: Console, groupings: Iterable[Grouping]) -> None:
-    """Print the mean and the pass rate of each group, in a few columns.
-
-    Args:
-        console: The console that prints.
-        groupings: The groupings to print, a table each. A grouping with one group is left out.
-    """
+    """Print the mean and the pass rate of each group. A grouping with one group is left out."""
     for grouping in groupings:
         if len(grouping.groups) < 2:  # noqa: PLR2004  # one says what the job's own figures say
             continue
@@ -82,6 +72,5 @@ def _interval(estimate: Estimate | None) -> str:
 
 
 def _others(group: RunGroup) -> str:
-    """Return the runs that were not graded, by their outcome."""
     names = (item for item in group.outcomes.items() if item[0] != Outcome.GRADED)
     return ", ".join(f"{count} {name}" for name, count in names if count)

@@ -270,7 +270,6 @@ def _print_job(
 
 
 def _removed(job: Job, runs: Iterable[TrajectorySummary]) -> Iterable[str]:
-    """Yield a line for each pruning of a job."""
     if job.pruned is not None:
         yield f"The job was {job.pruned}."
         return

@@ -39,7 +39,7 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
 class WholeNumber(click.IntRange):
-    """A range of integers; what is none is refused as no whole number."""
+    """A range of integers, whose errors speak of whole numbers."""
 
     name = "whole number"
 
@@ -52,7 +52,7 @@ class FiniteFloat(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Read it."""
+        """Read the number."""
         found = float(super().convert(value, param, ctx))
         if not math.isfinite(found):
             self.fail(f"{found} is not a finite number.", param, ctx)
@@ -85,11 +85,10 @@ allow_option = click.option(
     metavar="HOST",
     help="Let rows of tasks open this local or private host, such as localhost:8080.",
 )
-"""The option; the same for each command that holds sessions."""
+"""The option of each command that holds sessions."""
 
 
 def _refuse_record(_context: click.Context, _option: click.Parameter, given: str | None) -> None:
-    """Say that `--record` is needed no more."""
     if given is not None:
         raise click.UsageError(
             "There is no --record any more: every step is written before its reply, and waits "
@@ -121,21 +120,12 @@ json_option = click.option(
 
 
 def in_store(command: str, named: str | None) -> str:
-    """Return a command as a person types it next, so that it reads the store of this one.
-
-    Args:
-        command: The command without `--store`.
-        named: The store that `--store` named here, or None.
-    """
+    """Return a command as a person types it next, with the `--store` of this one."""
     return command if named is None else f"{command} --store {shlex.quote(named)}"
 
 
 def is_there(store: "Store", named: str | None) -> bool:
     """Whether there is a store to read; the user's own may not be there yet.
-
-    Args:
-        store: The store to read.
-        named: The user's name for it, or None.
 
     Raises:
         SourceNotFound: The user named a store that does not exist.
@@ -206,7 +196,6 @@ def _option(declared_: Declared, complete: Any) -> Callable[[CommandT], CommandT
 
 
 def _kinds(annotation: Any) -> Sequence[Any]:
-    """Return the types of a field's values, without None."""
     if get_origin(annotation) is Annotated:
         return _kinds(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):

@@ -50,7 +50,7 @@ _UNFOLDED = 100_000
 
 
 def asks_here() -> bool:
-    """Whether a person is there to be asked: who types and who reads are at a terminal."""
+    """Whether a person is there to be asked: both input and errors are a terminal."""
     try:
         return os.isatty(0) and os.isatty(2)
     except OSError:  # one is closed
@@ -71,7 +71,7 @@ def make_console(*, lasting: bool = False, stderr: bool = False) -> Console:
 
     Args:
         lasting: Whether the work goes on after the reader of the output has left. Otherwise the
-            command ends then.
+        command ends then.
         stderr: Whether it prints to standard error, because standard output is for data.
     """
     console = (_LastingConsole if lasting else Console)(highlight=False, stderr=stderr)
@@ -81,12 +81,7 @@ def make_console(*, lasting: bool = False, stderr: bool = False) -> Console:
 
 
 def make_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
-    """Return a plain table with these columns.
-
-    Args:
-        columns: Their headings.
-        right: The columns that hold numbers.
-    """
+    """Return a plain table. The columns in `right` hold numbers."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in columns:
         justify = "right" if name in right else "left"
@@ -97,17 +92,15 @@ def make_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
 def print_table(console: Console, table: Table, *, whole: str, least: Sequence[str] = ()) -> None:
     """Print a line for each row, in which no id is broken, so that it can be copied.
 
-    A table without rows is not printed.
-
-    Columns without a value are left out. On a narrow terminal, the columns in `least` are left out
-    too, then texts are cut. Where ids alone are too wide, each row is an id and a line for the
-    rest, which the terminal folds itself.
+    An empty table and columns without values are left out. On a narrow terminal, so are the columns
+    in `least`, the first one first. Then texts are cut. If ids alone are too wide, each row is an
+    id and a line for the rest.
 
     Args:
         console: The console that prints.
         table: A table from `make_table`.
         whole: The column of ids.
-        least: The headings of the columns that are missed least, the least first.
+        least: The headings of the columns that are missed least.
     """
     if not table.row_count:
         return
@@ -147,19 +140,18 @@ class _Shown:
 
     @property
     def width(self) -> int:
-        """The width of its widest cell; 0 where it has no value."""
+        """The width of its widest cell; 0 without a value."""
         return max((each.cell_len for each in self.cells), default=0)
 
 
 def _width(columns: Sequence[_Shown]) -> int:
-    """Return the columns that a table takes, with what is between them."""
     return sum(each.wide + _BETWEEN for each in columns) - _BETWEEN
 
 
 def _cut_to(columns: list[_Shown], width: int, whole: str) -> list[_Shown] | None:
     """Cut texts, the widest first, to fit a width. Return None if ids and numbers are wider.
 
-    Numbers are never cut: half of one is another one.
+    A number is never cut: half of one is another one.
     """
     columns = list(columns)
     while (excess := _width(columns) - width) > 0:
@@ -173,7 +165,6 @@ def _cut_to(columns: list[_Shown], width: int, whole: str) -> list[_Shown] | Non
 
 
 def _print_blocks(console: Console, columns: Sequence[_Shown], whole: str) -> None:
-    """Print for each row a line with its id, and one with everything else."""
     named = next(each for each in columns if each.name == whole)
     others = [each for each in columns if each.name != whole]
     for shown, *cells in zip(named.cells, *(each.cells for each in others), strict=True):
@@ -197,9 +188,9 @@ def cell(text: str, style: str = "") -> Text:
 
 
 def print_line(console: Console, text: str, style: str) -> None:
-    """Print a text that others chose, as `cell` gives it.
+    """Print an untrusted text, as `cell` gives it.
 
-    To a pipe it is written at once: what Rich does to lay a line out takes longer than a short run.
+    To a pipe it is written at once: Rich's layout takes longer than a short run.
     """
     line = visible_line(text)
     if console.quiet or console.is_terminal or len(line) > console.width:
@@ -250,7 +241,7 @@ class Telling:
         self._has_told = False
 
     def show(self, done: int, total: int, note: str = "") -> None:
-        """Say it, unless it was said a moment ago."""
+        """Print the progress, unless it was printed a moment ago."""
         now_s = time.monotonic()
         if now_s - self._told_s < self._every_s:
             return
@@ -269,13 +260,7 @@ class Telling:
 def telling_in_pipes(
     say: Callable[[float], None], *, every_s: float, is_wanted: bool = True
 ) -> Generator[None]:
-    """Call a function again and again while the body runs, with the seconds that have passed.
-
-    Args:
-        say: Prints a line; called on another thread.
-        every_s: The time between two calls.
-        is_wanted: Whether the function is called at all.
-    """
+    """Call `say` on a thread every `every_s` during the body, with the seconds that passed."""
     if not is_wanted:
         yield
         return

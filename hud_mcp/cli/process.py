@@ -21,7 +21,7 @@ _FILES = 65_536
 
 
 def raise_file_limit() -> None:
-    """Let this process have as many files and connections open as the system allows it.
+    """Raise the limit of open files and connections as far as the system allows.
 
     The usual soft limit is 1,024, for programs that use `select`; a server holds more sessions.
     """
@@ -38,7 +38,7 @@ def raise_file_limit() -> None:
 def discard_output() -> None:
     """Write nothing more to standard output, nor what waits to be written.
 
-    Python tries that once more when the process ends, and makes its status 120 where it fails.
+    Python tries that once more when the process ends, and makes its status 120 if it fails.
     """
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
@@ -67,11 +67,10 @@ def interrupted_quietly() -> Generator[None]:
 
 @contextmanager
 def without_collecting() -> Generator[None]:
-    """Load or show much without looking for garbage meanwhile, which takes a tenth of that.
+    """Load or show much without a search for garbage, which takes a tenth of that.
 
-    What is there then stays to the end, and is not looked through again. A session is some sixty
-    objects that live for a while: from now on, new ones are looked through less often too. With
-    Python's own 700 that takes a tenth of a short session.
+    The objects of the body stay to the end, and later searches leave them out. They are rarer too:
+    with Python's own 700 they take a tenth of a short session, which is some sixty objects.
     """
     gc.disable()
     try:

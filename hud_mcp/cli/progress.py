@@ -1,7 +1,6 @@
-"""The progress of `hud-mcp eval`: a few lines, which suit 10 runs and 10,000.
+"""The progress of `hud-mcp eval`: lines that a terminal draws over and over.
 
-On a terminal they are drawn over and over; elsewhere, and with `--verbose`, each run that
-ended is a line.
+Elsewhere, and with `--verbose`, each run that ended is a line.
 """
 
 import time
@@ -41,14 +40,12 @@ class Progress:
         total: The number of runs.
         group: The number of runs of each task.
         verbose: Whether each run that ended is a line on a terminal too.
-        missed: The reward that was expected of a run that got another, in words; else None. With
-            this function, the progress counts such runs in place of a mean. Each of them is then
-            a line on a terminal too.
+        missed: Returns the expected reward of a run that got another, else None. The progress then
+        counts such runs in place of a mean, and each is a line on a terminal too.
         pause_s: The time without an end after which a pipe gets a line about what goes on.
 
     Attributes:
-        done: The results of the runs, in the order in which they ended. A try that another try
-            followed is left out.
+        done: The results of the runs, in the order of their ends, without tries that were repeated.
         told: The printed reasons, each once, with each task that has had it.
     """
 
@@ -103,7 +100,6 @@ class Progress:
         self._told.close()
 
     def _tell(self, passed_s: float) -> None:
-        """Say in a pipe what goes on, where no run has ended for a while."""
         if self._ends_s and time.monotonic() - self._ends_s[-1] < self._pause_s:
             return
         what = self._under_way().plain
@@ -135,7 +131,7 @@ class Progress:
         self._console.print(cell(text, "yellow"))
 
     def on_note(self, text: str) -> None:
-        """Something that people have to know."""
+        """Print something that people have to know."""
         self._console.print(text, style="bold", soft_wrap=True, markup=False)
 
     def _print(self, done: Rollout, *, again: bool, expected: str | None) -> None:
@@ -193,7 +189,7 @@ class Progress:
         return text
 
     def _rate(self) -> float | None:
-        """Runs a second, of those that ended last."""
+        """Return the runs a second, of those that ended last."""
         if not self._ends_s:
             return None
         began_s = self._ends_s[0] if len(self._ends_s) == _RECENT else self._began_s
@@ -213,5 +209,4 @@ def _clock(seconds: float) -> str:
 
 
 def _per(rate: float) -> str:
-    """Runs a minute, in one unit however quick they are."""
     return f"{60 * rate:,.0f}/min" if rate >= _QUICK else f"{60 * rate:.1f}/min"

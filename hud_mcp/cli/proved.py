@@ -28,9 +28,9 @@ class Found:
         sources: The sources of their environments, valid from any folder.
         environments: The loaded environments.
         name: The name of the check.
-        said: The meaning that was chosen for a name of both an environment and a taskset, and
-            the list of what `all` leaves out.
-        sets: The ids of the tasks of each set or source, where there are several.
+        said: The meaning that was chosen for a name of both an environment and a taskset, and the
+        list of what `all` leaves out.
+        sets: The ids of the tasks of each set or source, if there are several.
     """
 
     wanted: Wanted
@@ -53,12 +53,12 @@ def find_wanted(
     Args:
         given: Sources and tasksets.
         sources: The sources of the tasksets' environments, if the user names them.
-        pattern: The pattern of the tasks that are meant; None for all.
-        split: The one split or difficulty whose rows are meant; None for all.
+        pattern: The pattern of the wanted tasks; None for all.
+        split: The one split or difficulty whose rows are wanted; None for all.
 
     Raises:
-        UsageError: Something is nowhere, or on another server. Or the user asked for a split of
-            an environment, which has no splits.
+        UsageError: Something is nowhere, or on another server. Or the user asked for a split of an
+        environment, which has no splits.
         HudMcpError: A taskset cannot be read, or no task is meant.
     """
     wanted = Wanted()
@@ -112,9 +112,7 @@ def _meant(given: Sequence[str]) -> tuple[list[str], str]:
 def _place(given: str) -> Path | None:
     """Return the file of tasks for a name; None for an environment.
 
-    Raises:
-        UsageError: It is on another server.
-        SourceNotFound: It is neither.
+    Raise UsageError if it is on another server, and SourceNotFound if it is neither.
     """
     if Source(given).is_remote:
         raise click.UsageError(
@@ -125,7 +123,6 @@ def _place(given: str) -> Path | None:
 
 
 def _read(given: str, path: Path | None) -> Taskset:
-    """Return the tasks of a file; none of an environment, whose templates are taken."""
     return Taskset([], given) if path is None else Taskset.from_file(path)
 
 
@@ -134,9 +131,7 @@ def _of_split(
 ) -> list[tuple[str, Path | None, Taskset]]:
     """Return the rows of a split, of the sets that have it.
 
-    Raises:
-        UsageError: An environment is among what is given, which has no rows.
-        InvalidTask: None of the sets has it.
+    Raise UsageError for an environment, which has no rows, and InvalidTask if no set has the split.
     """
     for each, path, _ in read:
         if path is None:
@@ -159,10 +154,9 @@ def _said(name: str) -> str:
 
 
 def _taskset(given: str) -> Path | None:
-    """Return the file of tasks that is meant, as `eval` and `tasks` take a name; None for a source.
+    """Return the file of tasks for a name, as `eval` and `tasks` take it; None for a source.
 
-    Raises:
-        SourceNotFound: It is neither.
+    Raise SourceNotFound if it is neither.
     """
     path = Path(given)
     if path.suffix in (".jsonl", ".json"):

@@ -118,7 +118,7 @@ async def _run(options: dict[str, Any]) -> int:
 async def _load(
     store: Store, options: dict[str, Any]
 ) -> tuple[Job, list[Task], list[TrajectorySummary]]:
-    """Return the job, what its answers are graded by, and the runs of it that count."""
+    """Return the job, the tasks by which its answers are graded, and the runs of it that count."""
     job, tasks, runs = await store.load_job_summary(await store.find_job_id(options["job"]))
     of_task: dict[str, list[TrajectorySummary]] = {task.id: [] for task in tasks}
     for run in counting(runs):

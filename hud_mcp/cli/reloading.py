@@ -1,4 +1,4 @@
-"""`hud-mcp serve --reload`: new sessions get what the files say now."""
+"""`hud-mcp serve --reload`: new sessions get the present content of the files."""
 
 import logging
 import tempfile
@@ -20,16 +20,10 @@ __all__ = ["Reloading"]
 logger = logging.getLogger(__name__)
 
 _LOOK_S = 0.5
-"""Between two looks at the files."""
 
 
 class Reloading:
-    """A follower of the files of the served environments.
-
-    Args:
-        options: The command's, by name.
-        stack: Keeps the copies of files for as long as something is served.
-    """
+    """A follower of the files of the served environments. `stack` keeps copies while it serves."""
 
     def __init__(self, options: dict[str, Any], stack: AsyncExitStack) -> None:
         self._options = options
@@ -50,7 +44,7 @@ class Reloading:
 
     @asynccontextmanager
     async def following(self, sessions: Any) -> AsyncGenerator[None]:
-        """Load again what was edited, while the body runs."""
+        """Load edited files again while the body runs."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._follow, sessions)
             try:

@@ -109,12 +109,8 @@ async def load_results(
 ) -> Results:
     """Read the results of a job.
 
-    Args:
-        store: The store that has the job.
-        job_id: The job's id.
-        agent: The built-in agent that ran it, if rows say which reward it gets; or None.
-        failed_agents: The failures of the agent, by the run's id.
-        refused: The reasons why a task's runs could not begin, by its id.
+    `agent` is the built-in agent that ran it, if rows say which reward it gets. `failed_agents` and
+    `refused` are as in `Results`.
 
     Raises:
         SourceNotFound: There is no such job.
@@ -144,12 +140,8 @@ def print_results(
 ) -> None:
     """Print a row a task, the figures with their denominators, and what to do next.
 
-    Args:
-        console: The console that prints.
-        results: The results to print.
-        told: The lines printed while the job ran, each a task's id and a reason. They are not
-            printed again.
-        store: The store that `--store` named, or None.
+    `told` has the lines printed while the job ran, each a task's id and a reason. They are not
+    printed again.
     """
     every = results.figures.tasks
     rows = list(every)
@@ -214,7 +206,6 @@ def _print_reasons(
     rows: Sequence[TaskStatistics],
     told: Collection[tuple[str, str]],
 ) -> None:
-    """Print the failures below the table, each reason once and in full."""
     found: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         for style, text in _reasons(results, row):
@@ -238,7 +229,6 @@ def _print_reasons(
 
 
 def _reasons(results: Results, row: TaskStatistics) -> Iterator[tuple[str, str]]:
-    """Return the remarks about a task's runs, each with its colour."""
     for run_id in row.runs:
         run = results.runs[run_id]
         if (why := results.failed_agents.get(run.id) or _why(run)) is not None:

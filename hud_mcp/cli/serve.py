@@ -43,12 +43,12 @@ _GROUPS = {
 
 
 class _LivePort(click.ParamType[int]):
-    """A port; what else follows `--live` was meant as a source."""
+    """A port. Any other word after `--live` was meant as a source."""
 
     name = "port"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read it."""
+        """Read the port."""
         try:
             port = int(value)
         except ValueError:
@@ -233,7 +233,6 @@ def command(ctx: click.Context, **options: Any) -> None:
 
 
 def _wires(options: Mapping[str, Any]) -> list[str]:
-    """Return the wires that are named, also by the options that two of them had before."""
     named = list(options["wires"])
     if options["openenv"]:
         named.append("openenv")

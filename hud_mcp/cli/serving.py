@@ -44,15 +44,10 @@ _LEAVE_S = 0.3
 
 
 def run(options: dict[str, Any], streams: Any) -> int:
-    """Serve until a signal or the client ends it.
+    """Serve on the streams of the protocol, or over HTTP, until a signal or the client ends it.
 
-    Args:
-        options: The options of the command, by name. `greeted` is set if somebody reads the
-            terminal.
-        streams: The streams of the protocol; None over HTTP.
-
-    Returns:
-        The status that the process ends with.
+    `options["greeted"]` is set if somebody reads the terminal. Return the exit status of the
+    process.
     """
     configure_logging(options["log_level"], form=options["log_format"])
     raise_file_limit()
@@ -72,7 +67,7 @@ def run(options: dict[str, Any], streams: Any) -> int:
 
 
 def private_stdout() -> TextIO:
-    """Keep standard output for ourselves; what children and libraries write goes to stderr."""
+    """Keep standard output for the protocol; output of children and libraries goes to stderr."""
     private = os.dup(1)  # not inherited by children
     os.dup2(2, 1)
     return os.fdopen(private, "w")
@@ -118,7 +113,7 @@ async def _serve_sessions(options: dict[str, Any], streams: Any, printed: Any) -
 
 
 async def _open_sessions(options: dict[str, Any], bridges: AsyncExitStack) -> Any:
-    """Return the registry of what is served; what it bridges to is left with the stack."""
+    """Return the registry of the served sessions. The bridges stay open on the stack."""
     check_place(options["store"])
     options["operator_token"] = read_operator_token(options["operator_token_file"])
     options["tokens"] = read_tokens(options["tokens"], options["token_file"])
@@ -159,11 +154,7 @@ async def _open_sessions(options: dict[str, Any], bridges: AsyncExitStack) -> An
 
 
 def _refuse_impossible(environments: Sequence[Any]) -> None:
-    """Refuse at once what this operating system can never open.
-
-    Raises:
-        HudMcpError: Naming the environment, and what to do.
-    """
+    """Raise HudMcpError for a world that this operating system can never open, with advice."""
     for environment in environments:
         if (why := service("platform refusal")(environment.world)) is not None:
             raise HudMcpError(f"{environment.name} cannot run here. {why}")
@@ -195,7 +186,6 @@ def _build(sessions: Any, options: dict[str, Any]) -> Any:
 
 @asynccontextmanager
 async def _following(options: dict[str, Any], sessions: Any) -> AsyncGenerator[None]:
-    """Follow edits while the body runs, if that is asked for."""
     if not options["reload"]:
         yield
         return
@@ -217,7 +207,6 @@ async def _serve_stdio(
 
 
 def _status(reason: "StopReason") -> int:
-    """Return the exit status for the reason why serving on stdio ended."""
     return _SIGNALLED.get(reason.value, 0)
 
 
@@ -235,7 +224,6 @@ async def leave(code: int) -> None:
 
 @asynccontextmanager
 async def _live_pages(options: dict[str, Any], sessions: Any) -> AsyncGenerator[None]:
-    """Serve live pages on a loopback port while the body runs, if they are asked for."""
     if options["live"] is None:
         yield
         return

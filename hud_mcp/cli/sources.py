@@ -35,13 +35,9 @@ def load(
 ) -> tuple[list[Any], list[Any]]:
     """Load environments and the tasks that go with them.
 
-    If no taskset is named, two kinds of tasks are offered: the quickstart's tasks of the served
-    shipped environments, and the tasks that the authors' own files declare.
-
-    Args:
-        sources: The names of environments.
-        tasksets: The names of sets of tasks.
-        split: The one split or difficulty whose rows of each set are meant; None for all.
+    Without a taskset, the offered tasks are those that authors' own files declare, and the
+    quickstart's tasks of the served shipped environments. With `split`, only its rows of each set
+    are.
 
     Raises:
         SourceNotFound, InvalidEnvironment, InvalidTask: Loading one of them failed.
@@ -84,9 +80,6 @@ _COLUMNS = ("set", "tasks", "difficulty", "environments", "needs", "description"
 def print_sets(*, as_json: bool) -> None:
     """Print the sets of the package and of the working folder, and what to type next.
 
-    Args:
-        as_json: Whether each set is a line of JSON.
-
     Raises:
         InvalidTask: The description of the sets of a folder is wrong.
     """
@@ -111,7 +104,6 @@ def print_sets(*, as_json: bool) -> None:
 
 
 def _print_narrow(console: Console, each: ListedSet) -> None:
-    """Print a set as two lines, where the table would be too wide."""
     levels = f" ({text})" if (text := _difficulty(each)) else ""
     inside = f" in {text}" if (text := _environments(each)) else ""
     noun = "task" if each.tasks == 1 else "tasks"
@@ -135,7 +127,6 @@ def _print_next(console: Console, sets: Sequence[ListedSet]) -> None:
 
 
 def _difficulty(each: ListedSet) -> str:
-    """Return the number of tasks of each difficulty, the usual words first and in order."""
     ordered = [*_LEVELS, *(name for name in each.difficulties if name not in _LEVELS)]
     return ", ".join(
         f"{count} {name}" for name in ordered if (count := each.difficulties.get(name))
@@ -151,12 +142,7 @@ def _said(each: ListedSet) -> str:
 
 
 def environments_of(tasks: Taskset, files: Sequence[Path]) -> list[Environment]:
-    """Return the environments of tasks, loaded here; an empty list if one cannot be loaded.
-
-    Args:
-        tasks: The listed tasks.
-        files: The files that the tasks were read from.
-    """
+    """Return the environments of tasks from these files; an empty list if one cannot be loaded."""
     try:
         found = find_sources((), tasks, files[0] if len(files) == 1 else Path.cwd())
         loaded = surfaces.load_environments([s for s in found if not Source(s).is_remote])

@@ -1,6 +1,6 @@
 """The objects that commands run. Each loads when it is first used.
 
-The command reports a mistake in an option before it spends half a second on imports.
+A mistake in an option is reported before the half second of imports.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`hud-mcp tasks`: which sets of tasks there are, and what is in them."""
+"""`hud-mcp tasks`: the sets of tasks, and their rows."""
 
 from collections.abc import Iterator, Sequence
 
@@ -107,7 +107,6 @@ def _print_list(chosen: Taskset, tasks: Taskset) -> None:
 
 
 def _lines(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Yield a line for each row of a long list, no longer than the terminal is wide."""
     shown = [[visible_line(text) for text in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     for row in shown:

@@ -1,4 +1,4 @@
-"""Bearer tokens: from options, the environment or a file, and whom each one names."""
+"""Bearer tokens: from options, the environment or a file, each with its principal."""
 
 import logging
 import os
@@ -47,14 +47,10 @@ token_file_option = click.option(
 
 
 def read_tokens(given: Sequence[str], file: str | None) -> dict[str, str]:
-    """Read `[NAME=]SECRET` tokens into secret to principal.
-
-    Args:
-        given: On the command line or in the environment.
-        file: One that holds more, one a line, or None.
+    """Read `[NAME=]SECRET` tokens, and those of a file, into secret to principal.
 
     Raises:
-        HudMcpError: A secret is too short to be one, two have one, or the file cannot be read.
+        HudMcpError: A secret is too short, two names have one secret, or the file cannot be read.
     """
     tokens: dict[str, str] = {}
     of_file = _lines(file)
@@ -69,7 +65,7 @@ def read_tokens(given: Sequence[str], file: str | None) -> dict[str, str]:
 
 
 def quotas_of_tokens(file: str | None) -> dict[str, str]:
-    """Read what the lines of a token file say of their principals' quotas, by principal.
+    """Read the quotas in the lines of a token file, by principal.
 
     Raises:
         HudMcpError: The file cannot be read, or two lines say something of one principal.
@@ -95,12 +91,9 @@ def _split(item: str) -> tuple[str, str]:
 
 
 def read_one_token(given: str | None, file: str | None, *, check: bool = True) -> str | None:
-    """Read the one token of a command; None if none is given.
+    """Read the one token of a command, from its options or a file; None if none is given.
 
-    Args:
-        given: On the command line or in the environment.
-        file: A file that holds it, or None.
-        check: Whether it must be long enough not to be guessed.
+    With `check`, it must be long enough not to be guessed.
 
     Raises:
         HudMcpError: It is given twice or too short, or the file cannot be read.
@@ -118,7 +111,7 @@ def read_one_token(given: str | None, file: str | None, *, check: bool = True) -
 
 
 def with_operator(tokens: dict[str, str], token: str | None) -> dict[str, str]:
-    """Bearer tokens with the operator's, where any are asked for: one credential is enough.
+    """Add the operator's token to the bearer tokens, if there are any: one credential is enough.
 
     Raises:
         HudMcpError: An agent has the operator's.
@@ -133,7 +126,6 @@ def with_operator(tokens: dict[str, str], token: str | None) -> dict[str, str]:
 
 
 def _lines(file: str | None) -> list[str]:
-    """Return the tokens of a file: one a line, without the quotas that follow it."""
     lines = [_QUOTA_WORDS.sub("", line) for line in _whole_lines(file)]
     if file is not None and surfaces.is_open_to_others(Path(file)):
         logger.warning("others on this machine may read %s; chmod 600 keeps it yours", file)
@@ -141,7 +133,6 @@ def _lines(file: str | None) -> list[str]:
 
 
 def _whole_lines(file: str | None) -> list[str]:
-    """Return the lines of a file without those that begin with #."""
     if file is None:
         return []
     hide(file)
@@ -181,8 +172,7 @@ def hide_operator_token() -> None:
 def read_operator_token(file: str | None) -> str | None:
     """Return the token of a server's operations; None if nobody may call them.
 
-    Args:
-        file: A file that has it; else it is what the environment variable held.
+    It comes from the file, or else from the environment variable.
 
     Raises:
         HudMcpError: The file cannot be read, or the token is too short to be a secret.

@@ -37,7 +37,8 @@ class Wire:
     Attributes:
         routes: A function that makes the routes beside MCP over HTTP; None for a wire of sockets.
         listening: Serves a socket while its context is entered. The context gives a line for
-            standard output, such as `HUD_SERVE_PORT=8765`.
+            standard
+        output, such as `HUD_SERVE_PORT=8765`.
         sockets: Whether its routes take WebSockets.
     """
 

@@ -1,7 +1,7 @@
 """A group's setup: run once, kept as a snapshot, and restored for the group's other runs.
 
-Only a `setup` of the world's own functions is shared, and only where the kind of world says that
-such a setup changes nothing but what its snapshot keeps. Every run has a world of its own.
+Every run has a world of its own. A setup is shared only if its functions are the world's, and the
+kind of world says that such a setup changes nothing but what its snapshot keeps.
 """
 
 import logging
@@ -48,11 +48,7 @@ class Kept:
 
 
 class GroupSetups:
-    """The snapshots after setup that the sessions of one process share, by job and task.
-
-    Args:
-        store: Where jobs are recorded.
-    """
+    """The snapshots after setup that the sessions of one process share, by job and task."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -62,13 +58,9 @@ class GroupSetups:
     def of(
         self, task: Task, environment: Environment, principal: str | None, job_id: str | None
     ) -> "GroupSetup | None":
-        """Return the setup that a new session shares; None if it cannot be shared.
+        """Return the setup that a principal's new session shares; None if it cannot be shared.
 
-        Args:
-            task: The task, bound to its environment.
-            environment: Its environment.
-            principal: The caller who starts it. Nothing is shared with others.
-            job_id: Its job.
+        The task is bound to its environment. Nothing is shared with another principal.
         """
         if job_id is None or task.prompt is None or not task.setup:
             return None
@@ -108,20 +100,14 @@ class GroupSetups:
 
 @dataclass(frozen=True)
 class GroupSetup:
-    """The setup that one session shares with its group.
-
-    Attributes:
-        setups: The setups of all groups.
-        key: The key of the group.
-        by: The record's id of the session.
-    """
+    """The setup that one session, with the record `by`, shares with its group."""
 
     setups: GroupSetups = field(repr=False)
     key: _Key
     by: str = ""
 
     def of_session(self, trajectory_id: str) -> "GroupSetup":
-        """Return the same for a session with this record."""
+        """Return the same setup for a session with this record."""
         return replace(self, by=trajectory_id)
 
     async def apply(
@@ -134,18 +120,9 @@ class GroupSetup:
     ) -> World:
         """Set a freshly opened world up: by its group's snapshot, or by the calls.
 
-        The first run of a group runs the calls while the others wait for it.
-
-        Args:
-            world: The world.
-            template: Its task's.
-            reopen: Closes the world and opens another one in its place.
-            log: Takes a line for the session's log.
-
-        Returns:
-            The world that is set up: another one where a restore failed.
-
-        Raises whatever the calls raise.
+        The first run of a group runs the calls while the others wait for it. If a restore fails,
+        `reopen` closes the world and opens another one, which is returned. Raises whatever the
+        calls raise.
         """
         group = await self.setups.group(self.key[0])
         if group < 2:  # noqa: PLR2004  # one shares nothing
@@ -174,7 +151,6 @@ class GroupSetup:
     async def _run_first(
         self, kept: Kept, world: World, template: CallTemplate, log: Callable[[str], None]
     ) -> None:
-        """Run the calls for the whole group, and keep what they made."""
         done = False
         try:
             began = time.monotonic()
@@ -205,7 +181,7 @@ class GroupSetup:
         log("setup was run, and a snapshot after it is kept for the group's other runs")
 
     def _take(self, kept: Kept) -> bytes | None:
-        """The snapshot, for one run; the group's last one leaves nothing behind."""
+        """Return the snapshot for one run; the group's last one leaves nothing behind."""
         data = kept.data
         kept.left -= 1
         if kept.left <= 0 and self.setups.kept.get(self.key) is kept:

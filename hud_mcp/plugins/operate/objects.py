@@ -1,4 +1,4 @@
-"""Pictures in an object store, by fsspec, with a copy of those that were used on this machine."""
+"""Pictures in an object store, by fsspec, with a copy of the used ones on this machine."""
 
 import os
 import tempfile
@@ -13,11 +13,9 @@ __all__ = ["Objects"]
 
 
 class Objects:
-    """A folder of an object store. Constructing one touches nothing.
+    """A folder of an object store, and its copies here. Constructing one touches nothing.
 
-    Args:
-        url: Of the folder, such as `s3://bucket/folder`; its keys are where fsspec looks.
-        copies: The folder of copies.
+    The keys for the URL, such as `s3://bucket/folder`, are where fsspec looks.
     """
 
     def __init__(self, url: str, copies: Path) -> None:
@@ -62,11 +60,7 @@ class Objects:
         return path.relative_to(self._copies).as_posix()
 
     def _open(self) -> tuple[Any, str]:
-        """The file system, and the folder in it.
-
-        Raises:
-            NotInstalled: What speaks to it is not installed.
-        """
+        """Return the file system, and the folder in it; raise NotInstalled without its library."""
         if self._opened is not None:
             return self._opened
         try:

@@ -24,17 +24,14 @@ _QUICK_S = 0.02
 """A sum that takes no longer is made anew for each start."""
 
 _PATIENCE = 50
-"""To make a slower one may take this part of the time at most."""
+"""The sum of a slower one takes this part of the time at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
     """The bounds of one principal; None for any amount.
 
-    Attributes:
-        sessions: Sessions that go on at once.
-        starts_per_minute: Sessions started in any minute.
-        stored_bytes: Bytes of its records, before it starts one more session.
+    They hold for sessions that go on, starts in any minute, and stored bytes before one more start.
     """
 
     sessions: int | None = None
@@ -47,7 +44,7 @@ class Quota:
         return self == NO_QUOTA
 
     def with_changes(self, changes: Mapping[str, int]) -> "Quota":
-        """The same with other amounts, by name."""
+        """Return the quota with other amounts, by name."""
         return replace(self, **changes)
 
 
@@ -89,13 +86,10 @@ class Quotas:
     def check(self, connection: "Connection", principal: str | None, now: datetime) -> None:
         """Refuse a start that is more than a principal may have. Nothing is counted by that.
 
-        Args:
-            connection: Of a transaction in which nobody else starts a session of this principal.
-            principal: Who starts it.
-            now: The time of the start.
+        In the connection's transaction nobody else starts a session of this principal.
 
         Raises:
-            LimitReached: Naming the quota, what is used of it, and how long to wait.
+            LimitReached: The text names the quota, its use, and the time to wait.
         """
         quota = self.of(principal)
         began_s = time.monotonic()
@@ -118,12 +112,7 @@ class Quotas:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A sum of stored bytes.
-
-    Attributes:
-        count: The bytes.
-        until_s: The time until which the sum holds.
-    """
+    """A sum of stored bytes, which holds until a time."""
 
     count: int
     until_s: float
@@ -132,15 +121,10 @@ class Stored:
 def _compare(
     quota: Quota, living: int, earlier: datetime | None, stored: int, now: datetime
 ) -> None:
-    """Refuse a start that is above a quota.
+    """Raise LimitReached for a start that is above a quota.
 
-    Args:
-        quota: The bounds.
-        living: The number of sessions that go on.
-        earlier: The start of the session that came one minute's worth of starts ago; None if
-            there were fewer.
-        stored: The stored bytes.
-        now: The time of the start.
+    `earlier` is the start of the session that came one minute's worth of starts ago; None if there
+    were fewer.
     """
     if quota.stored_bytes is not None and stored >= quota.stored_bytes:
         raise LimitReached(
@@ -184,7 +168,7 @@ def read_quotas(
     Args:
         given: `NAME=VALUE` of everybody.
         named: The same of some principals, with spaces between several.
-        living_s: How long a session may go on at most.
+        living_s: The longest time of a session.
 
     Raises:
         HudMcpError: A name is unknown, or a value is no amount.
@@ -213,11 +197,7 @@ def _read(given: Iterable[str], *, where: str) -> dict[str, int]:
 
 
 def _amount(value: str, *, item: str, is_size: bool) -> int:
-    """An amount.
-
-    Raises:
-        HudMcpError: It is none, or not more than 0.
-    """
+    """Return an amount above 0; raise HudMcpError if it is none."""
     read = _SIZE.fullmatch(value.strip())
     unit = read[2].lower() if read else ""
     whole = is_size or (unit == "" and value.strip().isdigit())

@@ -63,17 +63,14 @@ _TOKEN_CHARS = 8
 
 
 def monitoring_options(command: CommandT) -> CommandT:
-    """Give a command the options that are read here."""
+    """Give a command the options that `Monitor` reads."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 class Monitor:
-    """The state, metrics and traces of one server.
-
-    Args:
-        options: The command's, by name.
+    """The state, metrics and traces of one server, as the command's options ask for them.
 
     Raises:
         UsageError: The options contradict each other.
@@ -98,15 +95,11 @@ class Monitor:
         self._metrics = commands.Metrics(lambda: self._sessions) if wanted else None
 
     def watch(self, sessions: Any) -> None:
-        """Tell of this registry from now on."""
+        """Observe this registry from now on."""
         self._sessions = sessions
 
     def routes(self, hosts: Any) -> list[Any]:
-        """Return the routes beside MCP over HTTP.
-
-        Args:
-            hosts: The names by which the server may be addressed.
-        """
+        """Return the routes beside MCP over HTTP, for a server that these names address."""
         routes = commands.health_routes(self._health)
         if self._metrics is not None and self._address is None:
             routes.append(commands.metrics_route(self._metrics, token=self._token, hosts=hosts))
@@ -141,7 +134,7 @@ class Monitor:
 
 @asynccontextmanager
 async def monitoring(options: dict[str, Any]) -> AsyncGenerator[None]:
-    """Tell operators what they asked for while the body runs; `options["monitor"]` is what does."""
+    """Serve `options["monitor"]`, which this sets, while the body runs."""
     monitor = options["monitor"] = Monitor(options)
     async with monitor.running():
         yield

@@ -27,7 +27,7 @@ class _Fields(click.ParamType[tuple[RedactedField, ...]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[RedactedField, ...]:
-        """Read them; each once, in the order of the record."""
+        """Read the names; each once, in the order of the record."""
         if not isinstance(value, str):
             return value
         names = [name.strip() for name in value.split(",") if name.strip()]

@@ -52,12 +52,7 @@ def replica_options(command: Any) -> Any:
 
 
 def read_replica(options: dict[str, Any], sessions: Any, host: str) -> Any:
-    """Read the options of a replica; None if the server is the only one.
-
-    Args:
-        options: The command's, by name.
-        sessions: The registry.
-        host: The address that it listens on.
+    """Read the options of a replica that listens on `host`; None if the server is the only one.
 
     Raises:
         HudMcpError: An option is missing or wrong.
@@ -87,7 +82,7 @@ def refuse_alone(options: dict[str, Any]) -> None:
     """Refuse options that say nothing without the others.
 
     Raises:
-        UsageError: Naming what is missing.
+        UsageError: The text names the missing option.
     """
     if options["replica"] is None:
         for name in ("advertise", "replica_secret_file", "drain_s"):

@@ -1,4 +1,4 @@
-"""`hud-mcp store`: what a store holds, what is damaged, what may go, and moving it."""
+"""`hud-mcp store`: the contents of a store, its damage, its pruning and its copies."""
 
 import json
 import re
@@ -37,7 +37,7 @@ class _Age(click.ParamType[timedelta]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> timedelta:
-        """Read it."""
+        """Read the age."""
         if isinstance(value, timedelta):
             return value
         found = _AGE.fullmatch(str(value))
@@ -92,7 +92,6 @@ def _fields(found: Holdings) -> dict[str, Any]:
 
 
 def _facts(found: Holdings) -> list[tuple[str, str]]:
-    """Its lines, each with a name."""
     total = sum(found.sessions.values())
     ended = ", ".join(f"{number:,} {name}" for name, number in found.sessions.items())
     free = "" if not found.free_bytes else f", {_size(found.free_bytes)} of it free"
@@ -281,7 +280,7 @@ async def _prune(options: dict[str, Any]) -> int:
 
 
 def _agrees(found: Pruned, *, keeps: bool) -> bool:
-    """Whether a person agrees to what is removed; where nobody can be asked, it is refused."""
+    """Whether a person agrees to the removal; if nobody can be asked, it is refused."""
     grades = "Grades stay." if keeps else "Grades are removed too."
     if not asks_here():
         raise click.UsageError(

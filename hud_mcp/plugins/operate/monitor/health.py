@@ -1,4 +1,4 @@
-"""Whether a server is alive, and whether it may be given more work."""
+"""Whether a server is alive, and whether it can be given more work."""
 
 import asyncio
 import secrets
@@ -29,11 +29,7 @@ _FRESH_S = 1.0
 
 
 class Health:
-    """Tells whether a server may be given work.
-
-    Args:
-        sessions: Returns the registry; None before there is one.
-    """
+    """The state of a server whose registry `sessions` returns; None before there is one."""
 
     def __init__(self, sessions: Callable[[], Sessions | None]) -> None:
         self._sessions = sessions
@@ -54,7 +50,7 @@ class Health:
         return "ready" if written else "store unavailable"
 
     async def _writes(self, sessions: Sessions) -> bool:
-        """Whether the store takes a write; asked once of it for all who want to know."""
+        """Whether the store takes a write. One question to it serves all callers of the moment."""
         now_s = time.monotonic()
         if self._looked_s is not None and now_s - self._looked_s < _FRESH_S:
             return self._written
@@ -86,9 +82,9 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 
 def health_routes(health: Health) -> list[BaseRoute]:
-    """`/healthz`, which answers as long as the process does, and `/readyz`.
+    """Make `/healthz`, which answers as long as the process does, and `/readyz`.
 
-    Whoever watches a server may call it by any name: the answer is the state alone.
+    They answer under any Host, as the answer is the state alone.
     """
 
     async def alive(_request: Request) -> Response:

@@ -45,10 +45,9 @@ _GAUGES = {"browsers": ("browsers", "Browsers that run.")}
 
 
 class Metrics:
-    """Counts the events of this process, and renders them for a scrape.
+    """The counts of this process's events, rendered for a scrape.
 
-    Args:
-        sessions: Returns the registry; None before there is one.
+    `sessions` returns the registry; None before there is one.
     """
 
     def __init__(self, sessions: Callable[[], Sessions | None]) -> None:
@@ -84,7 +83,7 @@ class Metrics:
         registry.register(_Now(sessions))
 
     def begin(self, span: Span, *, current: bool) -> Callable[[], None]:  # noqa: ARG002  # it counts in any case
-        """Take note that something begins."""
+        """Begin to time an operation."""
         began_s = time.perf_counter()
         if span.name == "store":
             self._queue.inc()
@@ -109,14 +108,14 @@ class Metrics:
         timed.observe(took_s)
 
     def add(self, name: str, amount: int, labels: Mapping[str, Any]) -> None:
-        """Take note that something has happened."""
+        """Count an event."""
         if name in self._gauges:
             self._gauges[name].inc(amount)
         elif name in self._counted:
             self._counted[name].labels(**labels).inc(amount)
 
     def origin(self) -> None:
-        """Nothing: what is counted is a part of nothing."""
+        """Return nothing: a count is a part of nothing."""
         return
 
     def follow(self, _origin: Any, /) -> Callable[[], None]:
@@ -124,30 +123,23 @@ class Metrics:
         return lambda: None
 
     def render(self, accept: str) -> tuple[bytes, str]:
-        """Render the metrics for one scrape.
-
-        Args:
-            accept: The request's Accept header.
-
-        Returns:
-            The text and its content type.
-        """
+        """Return the metrics for one scrape's Accept header, and their content type."""
         encode, kind = libraries.choose_encoder(accept)
         return encode(self._registry), kind
 
 
 class _Now:
-    """Counts sessions and their worlds at each scrape."""
+    """The numbers of sessions and their worlds, counted at each scrape."""
 
     def __init__(self, sessions: Callable[[], Sessions | None]) -> None:
         self._sessions = sessions
 
     def describe(self) -> Iterable[Any]:
-        """Nothing: it is known when it is asked for."""
+        """Return nothing: the figures are known when they are asked for."""
         return ()
 
     def collect(self) -> Iterator[Any]:
-        """The figures of this moment."""
+        """Yield the figures of this moment."""
         registry = self._sessions()
         living = [] if registry is None else registry.roster.living()
         served = [] if registry is None else list(registry.environments)

@@ -1,8 +1,7 @@
 """Traces of calls, from request to record, for any OpenTelemetry backend.
 
-The span of a request is the SDK's own, in its caller's trace if the request names one. Below it
-are the wait for calls before it, the world's work, the grading, and the writes of the record.
-No words or pictures of an agent go along, no id of a session, and no name of a caller.
+The SDK makes the span of a request. Below it are the wait for earlier calls, the world's work, the
+grading and the writes. No agent's words or pictures go along, no session's id and no caller's name.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -38,11 +37,7 @@ _FLUSH_S = 5.0
 
 
 class Traces:
-    """Makes spans of the events of this process.
-
-    Args:
-        tracer: OpenTelemetry's tracer.
-    """
+    """Makes spans of the events of this process."""
 
     def __init__(self, tracer: Any) -> None:
         self._tracer = tracer
@@ -119,7 +114,6 @@ def _attributes(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ids() -> dict[str, str]:
-    """The trace that a line of the log belongs to."""
     context = libraries.get_current_span().get_span_context()
     if not context.is_valid:
         return {}

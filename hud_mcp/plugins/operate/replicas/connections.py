@@ -1,8 +1,8 @@
 """Connections of the 2025-11-25 era, each of which every replica can serve.
 
-A client has one Mcp-Session-Id. The process that opened it knows it by the same name. Another one
-opens a connection of the SDK in the client's place, with the client's own credential, and knows it
-by a name of its own. The SDK checks on each request that the credential is the same.
+A client has one Mcp-Session-Id, which the opening process uses too. Another process opens its own
+connection of the SDK, with the client's credential, under another name. The SDK compares the
+credential on each request.
 """
 
 import asyncio
@@ -39,11 +39,11 @@ class _Known:
     """A connection that this process has open.
 
     Attributes:
-        local: What the SDK calls it here.
+        local: The SDK's name for it here.
         whose: The hash of whose it is.
         turn: One introduction at a time.
         used: Whether there was a request since that was noted last.
-        open: How many requests of it are being answered.
+        open: The number of its requests that are being answered.
     """
 
     local: str | None
@@ -54,12 +54,7 @@ class _Known:
 
 
 class Connections:
-    """The connections that this process serves.
-
-    Args:
-        records: Where all replicas find them.
-
-    """
+    """The connections that this process serves, and their records for all replicas."""
 
     def __init__(self, records: ReplicaRecords) -> None:
         self._records = records
@@ -68,11 +63,11 @@ class Connections:
         self._touching: asyncio.Task[None] | None = None
 
     def be_before(self, app: ASGIApp) -> None:
-        """Have an app answer, with the SDK's own connections."""
+        """Let an app answer, with the SDK's own connections."""
         self._app = app
 
     def stop(self) -> None:
-        """Note no more which are in use."""
+        """Note no more which connections are in use."""
         if self._touching is not None:
             self._touching.cancel()
 
@@ -89,7 +84,7 @@ class Connections:
             await self._answer(arrival, name, again=True)
 
     def forget(self, name: str) -> None:
-        """Know a connection no more that its client has left."""
+        """Forget a connection that its client has left."""
         self._known.pop(digest(name), None)
 
     def is_known(self, name: str) -> bool:
@@ -161,7 +156,7 @@ class Connections:
         self._known[key] = known
 
     async def _introduce(self, arrival: Arrival, params: dict[str, Any]) -> str | None:
-        """Open a connection in the place of the client; what the SDK calls it here."""
+        """Open a connection in the place of the client; return the SDK's name for it here."""
         params.setdefault("protocolVersion", LATEST_HANDSHAKE_VERSION)
         row = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
         with anyio.fail_after(_INTRODUCE_S):
@@ -175,7 +170,7 @@ class Connections:
         return local
 
     async def _ask(self, arrival: Arrival, row: dict[str, Any], local: str | None) -> str | None:
-        """Send the SDK a message within this process; the connection that its reply names."""
+        """Send the SDK a message within this process; return the connection of its reply."""
         body = orjson.dumps(row)
         kept = (b"host", b"authorization")
         headers = [(k, v) for k, v in arrival.scope["headers"] if k in kept]
@@ -216,7 +211,7 @@ def _header(message: Message, name: bytes) -> str | None:
 
 
 def _renamed(message: Message, local: str, name: str) -> Message:
-    """A reply's beginning under the name that the client knows its connection by."""
+    """Return a reply's beginning under the client's name for its connection."""
     if local == name:
         return message
     headers = [

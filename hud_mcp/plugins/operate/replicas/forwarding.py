@@ -23,7 +23,7 @@ MOVED, GONE, SEEN = "moved", "gone", "seen"
 """The refusals of a replica: others have the session; the request was meant for another process; or
 this very request has come before."""
 NOT_HERE = 409
-"""The status of all."""
+"""The status of all refusals."""
 
 _CONNECT_S = 5.0
 _SILENCE_S = 120.0
@@ -81,11 +81,7 @@ _SOCKET_OPTIONS = [
 
 
 class Forwarding:
-    """Passes requests on, over connections that are kept for a while.
-
-    Args:
-        secret: What the replicas share.
-    """
+    """Passes requests on, over connections that are kept for a while."""
 
     def __init__(self, secret: Secret) -> None:
         self._secret = secret
@@ -100,15 +96,9 @@ class Forwarding:
     async def forward(
         self, arrival: Arrival, message: Message | None, to: OtherReplica, *, sender: str
     ) -> Outcome:
-        """Forward a request to a replica, and stream its reply back.
+        """Forward a request from the process `sender` to a replica, and stream its reply back.
 
         If the caller leaves, the request to the other replica is closed too.
-
-        Args:
-            arrival: The request.
-            message: Its message; None if it does not matter.
-            to: The replica that answers.
-            sender: This process, by its name in the store.
         """
         outcome = Outcome.ANSWERED
         async with anyio.create_task_group() as group:
@@ -141,8 +131,8 @@ class Forwarding:
     async def _send(self, request: Any, to: OtherReplica) -> Any:
         """Return a replica's response, or the reason why there is none.
 
-        A kept connection may close just when it is used. The request then goes once more, on a
-        new one: a replica takes none twice.
+        A kept connection may close just when it is used. The request then goes once more, on a new
+        one: a replica takes none twice.
         """
         errors = libraries.httpx
         is_first = not to.is_draining
@@ -160,7 +150,6 @@ class Forwarding:
                 return Outcome.BROKEN
 
     def _client(self, *, kept: bool) -> Any:
-        """Return the client that sends: on kept connections, or on a new one."""
         if kept not in self._clients:
             http = libraries.httpx
             self._clients[kept] = http.AsyncClient(
@@ -215,5 +204,5 @@ class Forwarding:
 
     @staticmethod
     async def tell_broken(arrival: Arrival, message: Message) -> None:
-        """Say that a replica left before it answered."""
+        """Answer that a replica left before it answered."""
         await arrival.fail(message.id, _CLOSED, _LEFT)

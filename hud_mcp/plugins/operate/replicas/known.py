@@ -9,12 +9,9 @@ __all__ = ["KnownConnection", "OtherReplica", "Route"]
 
 @dataclass(frozen=True, slots=True)
 class OtherReplica:
-    """A replica that calls may be forwarded to.
+    """A replica that calls may be forwarded to, by the name of its process in the store.
 
-    Attributes:
-        server_id: The name of its process in the store.
-        advertised: The address at which it is reached.
-        is_draining: Whether it begins no sessions any more, and ends soon.
+    A draining one begins no sessions any more, and ends soon.
     """
 
     server_id: str
@@ -41,12 +38,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class KnownConnection:
-    """A connection of the 2025-11-25 era.
-
-    Attributes:
-        caller: The hash of whose it is.
-        introduction: The parameters of its `initialize`.
-    """
+    """A connection of the 2025-11-25 era: its caller's hash, and its `initialize` parameters."""
 
     caller: str
     introduction: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Which session a request means, as far as its body says."""
+"""The session that a request means, as far as its body says."""
 
 import re
 from collections.abc import Mapping
@@ -109,13 +109,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """The description that a replica publishes to the others.
-
-    Attributes:
-        advertised: The address at which they reach it.
-        tag: The mark of its replies.
-        is_draining: Whether it begins no sessions any more.
-    """
+    """The description that a replica publishes to the others. `tag` is the mark of its replies."""
 
     advertised: str
     tag: str
@@ -126,12 +120,7 @@ _CALL = "tools/call"
 
 
 def mark_results(server: Server[Any], tag: str) -> None:
-    """Have the result of each tool call name the replica that performed it.
-
-    Args:
-        server: Whose results they are.
-        tag: The replica's.
-    """
+    """Let the result of each tool call name the replica that performed it."""
     entry = server.get_request_handler(_CALL)
 
     async def call(ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> Any:

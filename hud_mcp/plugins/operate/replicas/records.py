@@ -21,10 +21,7 @@ IDLE_S = 3600.0
 class ReplicaRecords:
     """The rows of replicas and of the connections that each of them serves.
 
-    Every method raises `StoreFailed` where the database cannot be read or written.
-
-    Args:
-        database: Where they are.
+    Every method raises `StoreFailed` if the database cannot be read or written.
     """
 
     def __init__(self, database: Database) -> None:
@@ -51,7 +48,7 @@ class ReplicaRecords:
         return await self._database.read(lambda c: sql.replicas.find_route(c, key, principal))
 
     async def list_others(self, *, draining: bool = False) -> list[OtherReplica]:
-        """The other replicas that live, and begin sessions; with those that begin none any more."""
+        """Return the other living replicas that begin sessions; with `draining`, the others too."""
         lease = self._database.lease
         found = await self._database.read(
             lambda c: sql.replicas.list_replicas(c, lease.lease_s, draining=draining)
@@ -69,7 +66,7 @@ class ReplicaRecords:
         return await self._database.read(lambda c: sql.replicas.find_connection(c, key))
 
     async def touch_connections(self, keys: Sequence[str]) -> None:
-        """Take note that connections are in use."""
+        """Note that connections are in use."""
         await self._database.write(lambda c: sql.replicas.touch_connections(c, keys))
 
     async def forget_connection(self, key: str) -> None:
@@ -77,13 +74,13 @@ class ReplicaRecords:
         await self._database.write(lambda c: sql.replicas.forget_connection(c, key))
 
     async def add_to_connection(self, key: str, trajectory_id: str) -> None:
-        """Take note that a session was started on a connection."""
+        """Note that a session was started on a connection."""
         await self._database.write(lambda c: sql.replicas.add_to_connection(c, key, trajectory_id))
 
     async def list_of_connection(
         self, key: str, *, principal: str | None
     ) -> list[tuple[str, bool]]:
-        """The sessions of a connection: the hash of each id, and whether it is over."""
+        """Return the sessions of a connection: the hash of each id, and whether it is over."""
         return await self._database.read(
             lambda c: sql.replicas.list_of_connection(c, key, principal)
         )

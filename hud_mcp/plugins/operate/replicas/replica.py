@@ -67,18 +67,11 @@ _LEAVING = "This server is stopping, and no other one takes new sessions. Call a
 
 
 class Replica:
-    """The front of a server that is one of several.
-
-    Args:
-        sessions: The sessions of this process.
-        announced: The description that it publishes.
-        secret: The common secret.
-        tokens: Secret to principal, as the server has them.
-        max_body_bytes: A larger request is refused.
+    """The front of a server that is one of several. It refuses larger requests than its bound.
 
     Attributes:
-        calls: The calls of sessions that this process is answering.
-        requests: All requests that it is answering or forwarding.
+        calls: The number of sessions' calls that this process is answering.
+        requests: The number of requests that it is answering or forwarding.
     """
 
     def __init__(
@@ -105,13 +98,7 @@ class Replica:
         sessions.share_connections(self.records)
 
     def around(self, app: ASGIApp, *, path: str, security: TransportSecuritySettings) -> ASGIApp:
-        """Wrap an app. The app answers the requests that are for this process.
-
-        Args:
-            app: The server of MCP.
-            path: Its path. Requests for other paths reach the app unchanged.
-            security: The hosts and origins that it answers.
-        """
+        """Wrap the server of MCP at a path. It gets this process's requests, and other paths'."""
         guard = TransportSecurityMiddleware(security)
         self._connections.be_before(app)
 
@@ -147,7 +134,7 @@ class Replica:
             logger.warning("the others are not told that this replica leaves: %s", exc)
 
     async def close(self) -> None:
-        """Close what it has open to others."""
+        """Close its connections to others."""
         self._connections.stop()
         await self._forwarding.close()
 
@@ -212,7 +199,7 @@ class Replica:
 
     @contextmanager
     def _counting(self, method: str) -> Generator[None]:
-        """Count a request from its first byte on; a stream, which a GET asks for, is none."""
+        """Count a request from its first byte on, but not a stream, which a GET asks for."""
         self.requests += method != "GET"
         try:
             yield
@@ -252,7 +239,7 @@ class Replica:
             await arrival.reply(200)
 
     async def _tell_others(self, arrival: Arrival, said: Message | None) -> None:
-        """Tell the other replicas what is for whichever has a call of this connection."""
+        """Forward a message for whichever replica has a call of this connection."""
         if not (_cancels(said) or arrival.method == "DELETE"):
             return
         quiet = replace(arrival, send=_unheard, receive=_silence)
@@ -268,7 +255,7 @@ class Replica:
             await self._forwarding.forward(arrival, None, other, sender=self.records.own_id)
 
     async def _answer_or_forward(self, arrival: Arrival, said: Message) -> None:
-        """Have the replica answer that runs the session; this one, where none does."""
+        """Let the replica answer that runs the session; this one, if none does."""
         key = await self.routes.key_of(said, arrival.caller, arrival.connection)
         unreached = set[str]()
         for _ in range(_TRIES):
@@ -320,7 +307,6 @@ def _cancels(said: Message | None) -> bool:
 
 
 def _closing(send: Send) -> Send:
-    """Tell a client to use another connection next time."""
 
     async def send_last(message: Any) -> None:
         if message["type"] == "http.response.start":
@@ -332,7 +318,6 @@ def _closing(send: Send) -> Send:
 
 
 async def _silence() -> Any:
-    """A request stream without messages."""
     await anyio.sleep_forever()
 
 

@@ -44,15 +44,7 @@ HERE, NOBODY = _Place.HERE, _Place.NOBODY
 
 
 class Routes:
-    """Finds who answers.
-
-    Args:
-        sessions: The sessions of this process.
-        records: The rows that all replicas share.
-
-    Attributes:
-        is_draining: Whether this process begins and resumes no sessions any more.
-    """
+    """Finds the process that answers."""
 
     def __init__(self, sessions: Sessions, records: ReplicaRecords) -> None:
         self._sessions = sessions
@@ -66,26 +58,26 @@ class Routes:
         self.is_draining = True
 
     def begin(self, key: str | None) -> None:
-        """Take note that a call of a session is answered here."""
+        """Note that a call of a session is answered here."""
         if key is not None:
             self._calls[key] = self._calls.get(key, 0) + 1
 
     def end(self, key: str | None) -> None:
-        """Take note that it is answered."""
+        """Note that the call is answered."""
         if key is not None:
             self._calls[key] -= 1
             if not self._calls[key]:
                 del self._calls[key]
 
     def stop_calls(self, key: str) -> bool:
-        """Let calls of a session wait while it moves; whether it may move, as none is under way."""
+        """Let calls of a session wait while it moves; False if one is under way, and it stays."""
         if key in self._calls or key in self._leaving:
             return False
         self._leaving[key] = anyio.Event()
         return True
 
     def let_go(self, key: str) -> None:
-        """Let those go on that wait: the session has moved, or stays."""
+        """Let the waiting calls go on: the session has moved, or stays."""
         self._leaving.pop(key).set()
 
     async def key_of(self, said: Message, caller: Caller, connection: str | None) -> str | None:
@@ -114,13 +106,9 @@ class Routes:
     async def find(
         self, said: Message, key: str | None, caller: Caller, *, without: AbstractSet[str]
     ) -> "OtherReplica | _Place":
-        """Return the process that answers a call.
+        """Return the process that answers a call, by the hash of its session's id.
 
-        Args:
-            said: The call.
-            key: The hash of its session's id.
-            caller: The caller.
-            without: Dead processes, by their names in the store.
+        `without` names dead processes, as the store does.
 
         Raises:
             StoreFailed: The store cannot be read.
@@ -142,14 +130,13 @@ class Routes:
         return route.replica
 
     async def _any(self, without: AbstractSet[str]) -> "OtherReplica | _Place":
-        """Any other replica that begins sessions."""
         others = await self._records.list_others()
         there = [each for each in others if each.server_id not in without]
         return random.choice(there) if there else NOBODY  # noqa: S311  # any is as good
 
 
 HEADER = "hud-mcp-replica"
-"""The header in which a client returns it, and in which a replica says why it did not answer."""
+"""The header in which a client returns the tag, and a replica says why it did not answer."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +148,7 @@ class Arrival:
         method: HTTP's.
         headers: By lower-case names.
         body: The whole body.
-        caller: Who asks.
+        caller: The caller.
         whose: The hash of whose connections it may use.
         is_forwarded: Whether another replica forwarded it.
     """
@@ -188,11 +175,11 @@ class Arrival:
         return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS
 
     async def pass_to(self, app: ASGIApp) -> None:
-        """Have an app answer."""
+        """Let an app answer."""
         await app(self.scope, replayed(self.body, self.receive), self.send)
 
     def as_connection(self, local: str, send: Send) -> "Arrival":
-        """The same request under the Mcp-Session-Id that this process knows its connection by."""
+        """Return the same request under this process's Mcp-Session-Id of its connection."""
         headers = [(k, v) for k, v in self.scope["headers"] if k != b"mcp-session-id"]
         headers.append((b"mcp-session-id", local.encode()))
         scope: MutableMapping[str, Any] = {
@@ -217,12 +204,12 @@ class Arrival:
 
 
 def failure(request_id: Any, code: int, text: str) -> dict[str, Any]:
-    """An error of JSON-RPC."""
+    """Return an error of JSON-RPC."""
     return {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": text}}
 
 
 def whose(access: AccessToken | None) -> str:
-    """The hash of whose a connection is: another credential does not go on with it."""
+    """Return the hash of whose a connection is: another credential does not go on with it."""
     named = None if access is None else (access.client_id, access.subject)
     return hashlib.sha256(repr(named).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Putting a replica around a server of MCP, from its first request to its last."""
+"""A replica around a server of MCP, from its first request to its last."""
 
 import ctypes
 import logging
@@ -32,12 +32,8 @@ DRAIN_S = 60.0
 class ReplicaServing:
     """The options of a server that is one of several.
 
-    Attributes:
-        sessions: The sessions of this process.
-        tag: The mark of its replies.
-        secret: The secret of all replicas.
-        advertised: The address at which others reach it; None for the one that it listens on.
-        drain_s: Seconds to wait at its end for sessions that cannot move.
+    `advertised` is None for the address that it listens on. `drain_s` bounds the wait at its end
+    for sessions that cannot move.
     """
 
     sessions: Sessions
@@ -48,7 +44,7 @@ class ReplicaServing:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Return the names for it in other replicas' Host headers, beside its address."""
+        """The names for it in other replicas' Host headers, beside its address."""
         return () if self.advertised is None else (urlsplit(self.advertised).netloc,)
 
     async def begin(
@@ -61,15 +57,7 @@ class ReplicaServing:
         security: TransportSecuritySettings,
         max_body_bytes: int,
     ) -> ASGIApp:
-        """Announce this replica to the others; return the app that answers in place of `app`.
-
-        Args:
-            app: The server of MCP.
-            address: The address that it listens on.
-            path: The path of MCP.
-            tokens: Secret to principal.
-            security: The hosts and origins that it answers.
-            max_body_bytes: A larger request is refused.
+        """Announce this replica, which listens on `address`; return the app that answers for `app`.
 
         Raises:
             StoreFailed: The store cannot be written.
@@ -85,11 +73,9 @@ class ReplicaServing:
         return self._replica.around(app, path=path, security=security)
 
     async def leave(self, listener: socket.socket, is_waited_for: Callable[[], bool]) -> None:
-        """Move what can move, wait for the rest, and answer the last calls.
+        """Move what can move, wait for the rest, and answer the last calls of the listener.
 
-        Args:
-            listener: Where connections come from.
-            is_waited_for: Whether some connection has brought no request yet.
+        `is_waited_for` says whether some connection has brought no request yet.
         """
         await drain(self._replica, self.drain_s)
         await last_calls(self._replica, listener, is_waited_for)
@@ -110,14 +96,7 @@ _ATTACH_FILTER = 26
 
 
 async def drain(replica: Replica, within_s: float) -> None:
-    """Move what can move, and wait for the rest.
-
-    From the first moment, what is new goes to other replicas.
-
-    Args:
-        replica: Who leaves.
-        within_s: How long sessions are waited for that cannot move.
-    """
+    """Move sessions to other replicas, and wait so long for the rest. Others get all new ones."""
     await replica.begin_to_leave()
     logger.info("this replica takes no new sessions; it waits for others up to %g s", within_s)
     with anyio.move_on_after(within_s) as bound:
@@ -135,13 +114,7 @@ async def drain(replica: Replica, within_s: float) -> None:
 async def last_calls(
     replica: Replica, listener: socket.socket, is_waited_for: Callable[[], bool]
 ) -> None:
-    """Take no more connections, and answer what has come on those that there are.
-
-    Args:
-        replica: Who leaves.
-        listener: Where connections come from.
-        is_waited_for: Whether some connection has brought no request yet.
-    """
+    """Take no more connections, and answer the requests on those that there are."""
     refuse_connections(listener)
     await anyio.sleep(_ACCEPT_S)
     with anyio.move_on_after(_LAST_CALLS_S):
@@ -164,10 +137,10 @@ async def _move(replica: Replica, session: Session) -> None:
 
 
 def refuse_connections(listener: socket.socket) -> None:
-    """Have the system take no more connections, while those that it has taken are still accepted.
+    """Let the system take no more connections; those that it has taken are still accepted.
 
-    To close the listener would reset them, and their requests with them. Where the system knows
-    no filter, nothing is done.
+    A closed listener would reset them, and their requests with them. If the system knows no filter,
+    nothing is done.
     """
     if sys.platform != "linux":
         return

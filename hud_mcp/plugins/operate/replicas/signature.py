@@ -1,7 +1,7 @@
 """The signature of a forwarded request, by which a replica knows another one.
 
-The caller's own credential goes along and is checked again, so a signature lets nobody be somebody
-else. It proves that a holder of the secret forwarded the request once, to this very process.
+It proves that a holder of the secret forwarded the request once, to this very process. The caller's
+own credential goes along and is checked again, so a signature lets nobody be somebody else.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ class Once:
         self._seen: dict[str, float] = {}  # in the order they came
 
     def add(self, mac: str) -> None:
-        """Take note of a signature.
+        """Note a signature.
 
         Raises:
             SentBefore: It is not the first time.
@@ -60,25 +60,16 @@ class Once:
 
 @dataclass(frozen=True)
 class Secret:
-    """The secret that the replicas of one server share.
-
-    Attributes:
-        key: The secret itself.
-    """
+    """The secret that the replicas of one server share."""
 
     key: bytes
 
     def sign(
         self, to: str, *, sender: str, method: str, headers: Mapping[str, str], body: bytes
     ) -> str:
-        """The header's value of a request.
+        """Return the header's value of a request between processes, by their names in the store.
 
-        Args:
-            to: The process that it goes to, by its name in the store.
-            sender: The process that forwards it.
-            method: HTTP's.
-            headers: Those that go with it, by lower-case names.
-            body: Its body.
+        The headers have lower-case names.
         """
         at, nonce = f"{time.time():.0f}", secrets.token_hex(8)
         mac = self._mac([to, sender, at, nonce, method], headers, body)
@@ -87,7 +78,7 @@ class Secret:
     def check(
         self, value: str, to: str, *, method: str, headers: Mapping[str, str], body: bytes
     ) -> str:
-        """Check that a replica forwarded a request to this process; its signature.
+        """Check that a replica forwarded a request to this process; return its signature.
 
         Raises:
             Forged: None did.

@@ -1,7 +1,7 @@
 """All rows of a store brought to another database, a batch to a transaction.
 
-JSON is carried as the text that it is. How far each table is, is written with each batch: a copy
-that was killed goes on from there.
+JSON is carried as text. The progress of each table is written with each batch: a copy that was
+killed goes on from there.
 """
 
 import hashlib
@@ -51,7 +51,7 @@ class _RawJson(UserDefinedType[str]):
     cache_ok = True
 
     def get_col_spec(self, **_: Any) -> str:
-        """The column's type."""
+        """Return the column's type."""
         return "JSON"
 
 
@@ -116,7 +116,7 @@ def count_all(connection: Connection) -> int:
 def copy_table(
     source: Connection, target: Engine, table: Table, on_rows: Callable[[int], None]
 ) -> None:
-    """Copy what a table still lacks.
+    """Copy the missing rows of a table.
 
     Raises:
         DamagedRecord: A row cannot be read.
@@ -153,7 +153,7 @@ def sum_of(connection: Connection, table: Table) -> tuple[int, str]:
 
 
 def finish(target: Engine) -> None:
-    """Let the copy be a store that everybody may open."""
+    """Make the copy a store that everybody may open."""
     with target.begin() as connection:
         if connection.dialect.name == "postgresql":
             for table in TABLES:
@@ -165,7 +165,6 @@ def finish(target: Engine) -> None:
 def _batches(
     connection: Connection, table: Table, last: Key | None
 ) -> Iterator[Sequence[dict[str, Any]]]:
-    """The rows of a table after a key, in the order of their keys."""
     key = list(table.primary_key)
     columns = [
         cast(c, Text).label(c.name) if isinstance(c.type, Json) else c for c in table.columns
@@ -187,11 +186,7 @@ def _batches(
 
 
 def _check(table: Table, row: dict[str, Any]) -> None:
-    """See to it that a row can be written elsewhere.
-
-    Raises:
-        DamagedRecord: It cannot; the text names it.
-    """
+    """Raise DamagedRecord, which names the row, if it cannot be written elsewhere."""
     for name, value in row.items():
         if isinstance(value, Damaged):
             shown = ", ".join(str(row[c.name]) for c in table.primary_key)
@@ -203,7 +198,7 @@ def _unreadable(table: Table, key: str, what: str) -> DamagedRecord:
 
 
 def _told(value: Any) -> Any:
-    """A value as the digest has it, the same from every database."""
+    """Return a value as the digest has it, the same from every database."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     if isinstance(value, bytes):
@@ -212,7 +207,6 @@ def _told(value: Any) -> Any:
 
 
 def _set_sequence(connection: Connection, table: Table) -> None:
-    """Let the next number be higher than those that were copied."""
     column = table.autoincrement_column
     if column is None or column.autoincrement is not True:
         return

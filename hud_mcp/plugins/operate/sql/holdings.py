@@ -1,4 +1,4 @@
-"""The holdings of a store, and the space that they take. Each function takes an open connection."""
+"""The holdings of a store, and the space that they take, each by an open connection."""
 
 from collections.abc import Callable, Generator
 from contextlib import closing
@@ -34,7 +34,7 @@ __all__ = [
 
 
 _PAGES = 500
-"""Moved in one transaction; a server that waits for it does not wait long."""
+"""The pages of one transaction, so that a server that waits does not wait long."""
 
 
 _READERS_MS = 200
@@ -42,7 +42,7 @@ _READERS_MS = 200
 
 
 def count(connection: Connection) -> dict[str, Any]:
-    """The counts of rows, and the first and last beginning, by the names of `Holdings`."""
+    """Return the counts of rows, and the first and last beginning, by the names of `Holdings`."""
     outcome = sound_json(connection, sessions.c.receipt)["outcome"].as_string()
     ended = func.coalesce(outcome, "unfinished").label("ended")
     by_end = select(ended, func.count()).group_by(ended).order_by(ended)
@@ -66,13 +66,7 @@ def count(connection: Connection) -> dict[str, Any]:
 def alive_servers(
     connection: Connection, own_id: str, is_alive: Callable[[Connection, str], bool]
 ) -> dict[str, int]:
-    """The servers that are alive, each with how many unfinished sessions it runs.
-
-    Args:
-        connection: An open one.
-        own_id: Of this process's server, which is left out.
-        is_alive: Whether a server can still be at work on what it owns.
-    """
+    """Return the other living servers, each with its number of unfinished sessions."""
     found: dict[str, int] = {}
     for server in connection.execute(select(servers.c.id)).scalars().all():
         if server != own_id and is_alive(connection, server):
@@ -84,7 +78,7 @@ def alive_servers(
 
 
 def size_of(connection: Connection, path: Path | None) -> tuple[int, int | None]:
-    """The bytes that the database takes, and those of them that are free, where that is known."""
+    """Return the bytes that the database takes, and the free ones of them; None if unknown."""
     if path is None:
         total = 0
         for table in metadata.tables:
@@ -98,7 +92,7 @@ def size_of(connection: Connection, path: Path | None) -> tuple[int, int | None]
 
 
 def free_pages(connection: Connection) -> None:
-    """Give back what is free: of SQLite while no other process uses it, of PostgreSQL always."""
+    """Give back free space: of SQLite while no other process uses it, of PostgreSQL always."""
     connection.rollback()
     own = connection.execution_options(isolation_level="AUTOCOMMIT")
     if connection.dialect.name != "sqlite":
@@ -111,7 +105,7 @@ def free_pages(connection: Connection) -> None:
 
 
 def free_pages_slowly(connection: Connection) -> bool:
-    """Give back what is free of SQLite beside a server; return whether this file allows that."""
+    """Give back free space of SQLite beside a server; return whether this file allows that."""
     if _pragma(connection, "auto_vacuum") != 2:  # noqa: PLR2004  # INCREMENTAL, which `free_pages` sets
         return False
     connection.rollback()
@@ -141,11 +135,11 @@ def _pragma(connection: Connection, name: str) -> int:
 
 
 _AT_ONCE = 5000
-"""Rows that are held; the database sorts the others, on its disk where they are many."""
+"""Rows that are held; the database sorts the others, on its disk if they are many."""
 
 
 def picture_names(connection: Connection) -> Generator[tuple[str, str], None, None]:
-    """Each picture's name, once and in order, with a session that refers to it.
+    """Yield each picture's name, once and in order, with a session that refers to it.
 
     It takes as much memory for a million steps as for a thousand.
     """
@@ -174,7 +168,7 @@ def picture_names(connection: Connection) -> Generator[tuple[str, str], None, No
 
 
 def _told(connection: Connection) -> tuple[ColumnElement[str], int | str, int | str]:
-    """The text of a step's picture, and the places of its name's two parts."""
+    """Return the text of a step's picture, and the places of its name's two parts."""
     row = sound_json(connection, steps.c.row)
     if connection.dialect.name != "sqlite":
         return cast(row["screenshot"], Text), "sha256", "extension"
@@ -183,7 +177,7 @@ def _told(connection: Connection) -> tuple[ColumnElement[str], int | str, int | 
 
 
 def names_elsewhere(url: str) -> Generator[str, None, None]:
-    """The names of the pictures of another store, which is not migrated; none where it has none.
+    """Yield the names of another store's pictures, without a migration; none if it has none.
 
     Raises:
         SQLAlchemyError: It cannot be read.

@@ -40,14 +40,10 @@ _STEPS = 4000
 
 @dataclass(frozen=True)
 class Rule:
-    """The rule of one removal.
+    """The rule of one removal, of all sessions or a job's that ended before a time.
 
-    Attributes:
-        before: Sessions that ended before this time.
-        keep_grades: Whether the task, the receipt and the grade stay.
-        job_id: The job; None for all.
-        text: The rule in words, for the marker.
-        at: The time in the marker.
+    `text` and `at` are for the marker. With `keep_grades`, the task, the receipt and the grade
+    stay.
     """
 
     before: datetime
@@ -59,11 +55,9 @@ class Rule:
 
 @dataclass(frozen=True)
 class Batch:
-    """The rows that one transaction removed, or would remove.
+    """The numbers of rows that one transaction removed, or would remove.
 
-    Attributes:
-        runs, steps, turns, lines: Numbers of rows.
-        last: The last session's end and id, from which the next batch goes on; None at the end.
+    `last` is the last session's end and id, from which the next batch goes on; None at the end.
     """
 
     runs: int = 0
@@ -91,12 +85,9 @@ def count_prunable(connection: Connection, rule: Rule) -> Batch:
 def prune_batch(
     connection: Connection, rule: Rule, after: tuple[datetime, str] | None = None
 ) -> Batch:
-    """Remove what the rule says of some sessions, oldest end first, and leave a marker in each.
+    """Remove some sessions' rows by the rule, oldest end first, and leave a marker in each.
 
-    Args:
-        connection: Of a writing transaction.
-        rule: The rule of one removal.
-        after: The last session of the batch before.
+    The connection is in a writing transaction. `after` is the last session of the batch before.
     """
     query = select(*_read_of(rule), _left().label("left")).where(_prunable(rule))
     if after is not None:
@@ -129,11 +120,7 @@ def prune_batch(
 
 
 def empty_jobs(connection: Connection, rule: Rule) -> int:
-    """Remove the tasks of the jobs that have no grade left; each keeps a marker.
-
-    Returns:
-        How many jobs those are.
-    """
+    """Remove the tasks of jobs without a grade left; return their number. Each keeps a marker."""
     if rule.keep_grades:
         return 0
     mine = sessions.c.job_id == jobs.c.id
@@ -152,7 +139,6 @@ def empty_jobs(connection: Connection, rule: Rule) -> int:
 
 
 def _prunable(rule: Rule) -> ColumnElement[bool]:
-    """Which sessions have ended before then and have something left to remove."""
     wanted = [sessions.c.ended_at < rule.before]
     if rule.job_id is not None:
         wanted.append(sessions.c.job_id == rule.job_id)
@@ -167,7 +153,6 @@ def _prunable(rule: Rule) -> ColumnElement[bool]:
 
 
 def _left() -> ColumnElement[int]:
-    """The number of steps that a session still has."""
     last = select(func.max(steps.c.step)).where(steps.c.session_id == sessions.c.id)
     return func.coalesce(last.scalar_subquery() + 1, 0)
 
@@ -178,7 +163,6 @@ def _counts(connection: Connection, column: ColumnElement[str], ids: list[str]) 
 
 
 def _read_of(rule: Rule) -> list[ColumnElement[Any]]:
-    """The columns of a session for its order and its marker."""
     columns: list[ColumnElement[Any]] = [sessions.c.id, sessions.c.ended_at, sessions.c.pruned]
     if not rule.keep_grades:
         columns += [sessions.c.environment, sessions.c.task, sessions.c.receipt]
@@ -186,7 +170,6 @@ def _read_of(rule: Rule) -> list[ColumnElement[Any]]:
 
 
 def _marked(row: Row[Any], rule: Rule, removed: list[int], used: ModelUse | None) -> dict[str, Any]:
-    """A session's values from then on."""
     step_number, turn_number, line_number = removed
     marker = Pruning(
         at=rule.at,
@@ -218,7 +201,6 @@ def _earlier(row: Row[Any]) -> Pruning | None:
 
 
 def _bare_receipt(row: Row[Any]) -> dict[str, Any] | None:
-    """Return a session's end and its time, without its grade."""
     try:
         receipt = read_value(Receipt, row.receipt, row.id)
     except StoreFailed:
@@ -239,7 +221,6 @@ def _bare_receipt(row: Row[Any]) -> dict[str, Any] | None:
 
 
 def _bare_task(row: Row[Any]) -> dict[str, Any]:
-    """Which task it was, and nothing of what it asked."""
     found: Any = row.task
     given = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
     names = ("id", "env", "template")
@@ -259,8 +240,7 @@ def redact(
 ) -> tuple[int, int]:
     """Remove fields of all turns of some sessions, for good, and leave a marker in each.
 
-    Returns:
-        The number of turns, and the number of turns that had such fields.
+    Return the number of turns, and the number of turns that had such fields.
 
     Raises:
         DamagedRecord: A row is damaged. Nothing was removed.
@@ -282,7 +262,7 @@ def redact(
 
 
 def empty_log(connection: Connection) -> None:
-    """Move what SQLite still has in its log into the file, which has nothing of what was removed.
+    """Move SQLite's log into the file, which has nothing of the removed fields.
 
     Raises:
         StoreFailed: Others read for so long that it stays.

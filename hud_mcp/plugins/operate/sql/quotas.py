@@ -14,18 +14,11 @@ __all__ = ["count_used"]
 def count_used(
     connection: Connection, principal: str | None, *, since: datetime, nth: int, adds_up: bool
 ) -> tuple[int, datetime | None, int]:
-    """Count what a principal uses.
+    """Count a principal's use of the store, in a transaction in which nobody else starts for it.
 
-    Args:
-        connection: Of a transaction in which nobody else starts a session of this principal.
-        principal: Who it is.
-        since: Sessions that began earlier have expired, whatever their records say.
-        nth: Which of the newest sessions to ask for its beginning, from 1.
-        adds_up: Whether to add up the stored bytes, which takes long.
-
-    Returns:
-        How many sessions go on; when the nth newest one began, None if there are fewer; and how
-        many bytes are stored, 0 if they are not added up.
+    Sessions that began before `since` have expired, whatever their records say. Return the number
+    of living sessions, the start of the nth newest one, if any, and the stored bytes. These are 0
+    without `adds_up`, as their sum takes long.
     """
     given = {"principal": principal, "since": since, "skipped": nth - 1}
     query = _query(is_named=principal is not None, adds_up=adds_up)
@@ -36,7 +29,6 @@ def count_used(
 
 @cache
 def _query(*, is_named: bool, adds_up: bool) -> Any:
-    """Return the living sessions, the start of an earlier one, and the stored bytes."""
     mine: ColumnElement[bool] = (
         sessions.c.principal == bindparam("principal")
         if is_named

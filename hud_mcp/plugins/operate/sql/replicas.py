@@ -1,4 +1,4 @@
-"""The processes of sessions, and the connections of replicas. Each function takes a connection."""
+"""The processes of sessions, and the connections of replicas, each by an open connection."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def announce(connection: Connection, server_id: str, details: Mapping[str, Any]) -> None:
-    """Change what a server tells the other replicas."""
+    """Change the description that a server publishes to the other replicas."""
     connection.execute(servers.update().where(servers.c.id == server_id).values(details))
 
 
@@ -52,7 +52,7 @@ def find_route(connection: Connection, key: str, principal: str | None) -> Route
 def list_replicas(
     connection: Connection, lease_s: float, *, draining: bool = False
 ) -> list[OtherReplica]:
-    """The replicas that gave a sign of life within a lease, and begin sessions.
+    """Return the replicas that gave a sign of life within a lease, and begin sessions.
 
     With `draining`, those that begin none any more too.
     """
@@ -98,7 +98,7 @@ def find_connection(connection: Connection, key: str) -> KnownConnection | None:
 
 
 def touch_connections(connection: Connection, keys: Sequence[str]) -> None:
-    """Take note that connections are in use."""
+    """Note that connections are in use."""
     used = update(connections).where(connections.c.id.in_(list(keys)))
     connection.execute(used.values(touched_at=utc_now()))
 
@@ -111,7 +111,7 @@ def forget_connection(connection: Connection, key: str) -> None:
 
 
 def add_to_connection(connection: Connection, key: str, trajectory_id: str) -> None:
-    """Take note that a session was started on a connection."""
+    """Note that a session was started on a connection."""
     row = {"connection_id": key, "session_id": trajectory_id}
     there = select(connection_sessions).filter_by(**row)
     if connection.execute(there).one_or_none() is None:
@@ -121,7 +121,7 @@ def add_to_connection(connection: Connection, key: str, trajectory_id: str) -> N
 def list_of_connection(
     connection: Connection, key: str, principal: str | None
 ) -> list[tuple[str, bool]]:
-    """The sessions of a connection, oldest first: the hash of each id, and whether it is over."""
+    """Return a connection's sessions, oldest first: the hash of each id, and whether it is over."""
     query = (
         select(sessions.c.secret_digest, sessions.c.ended_at, sessions.c.principal)
         .select_from(

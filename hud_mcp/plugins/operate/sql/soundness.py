@@ -64,7 +64,7 @@ def count_rows(connection: Connection) -> int:
 
 
 def look_at(connection: Connection, on_row: Read) -> Iterator[Finding]:
-    """Each thing that is damaged. What keeps one check from going on does not end the others."""
+    """Yield each damage. An error that ends one check does not end the others."""
     checks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
         ("the file", lambda: _file(connection)),
         ("the tables", lambda: _tables(connection)),
@@ -92,7 +92,6 @@ def _file(connection: Connection) -> Iterator[Finding]:
 
 
 def _tables(connection: Connection) -> Iterator[Finding]:
-    """Whether all tables and columns are there, and of which version."""
     there = inspect(connection)
     names = set(there.get_table_names())
     for table in metadata.sorted_tables:
@@ -112,7 +111,6 @@ def _tables(connection: Connection) -> Iterator[Finding]:
 
 
 def _parents(connection: Connection, table: Table) -> Iterator[Finding]:
-    """Rows that belong to a row that is gone."""
     for key in sorted(table.foreign_keys, key=lambda each: each.parent.name):
         child, parent = key.parent, key.column
         query = select(child, func.count()).where(child.is_not(None))
@@ -124,7 +122,6 @@ def _parents(connection: Connection, table: Table) -> Iterator[Finding]:
 
 
 def _gaps(connection: Connection, table: Table) -> Iterator[Finding]:
-    """Sessions whose steps or turns are not numbered from 0 without gaps."""
     number = table.columns[1]
     first, last, count = func.min(number), func.max(number), func.count()
     query = select(table.c.session_id, first, last, count).group_by(table.c.session_id)
@@ -137,7 +134,6 @@ def _gaps(connection: Connection, table: Table) -> Iterator[Finding]:
 def _rows(
     connection: Connection, table: Table, read: Callable[[Any], None], on_row: Read
 ) -> Iterator[Finding]:
-    """Rows that cannot be read as what they are."""
     with connection.execute(select(table), execution_options={"yield_per": _AT_ONCE}) as rows:
         for row in rows:
             try:

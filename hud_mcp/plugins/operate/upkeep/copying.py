@@ -1,4 +1,4 @@
-"""A store brought to another place, with its pictures, and found there again to the last row."""
+"""A store brought to another place with its pictures, and compared there to the last row."""
 
 import hashlib
 from collections.abc import Callable
@@ -26,13 +26,7 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two stores.
-
-    Attributes:
-        url: Its URL.
-        folder: Of its pictures.
-        objects: Where they are besides; None without an object store.
-    """
+    """One of the two stores: its URL, its folder of pictures, and its object store, if any."""
 
     url: str
     folder: Path
@@ -40,7 +34,7 @@ class Side:
 
     @classmethod
     def of(cls, store: Store) -> "Side":
-        """The parts of a store that a copy uses."""
+        """Return the parts of a store that a copy uses."""
         return cls(store.url, store.screenshots, store.objects)
 
 
@@ -50,13 +44,9 @@ def copy(
     target: Side,
     on_progress: OnProgress | None,
 ) -> Copied:
-    """Copy all rows and pictures, then read both sides and compare.
+    """Copy all rows and pictures from the source's connection, then read both sides and compare.
 
-    Args:
-        connection: Of the source.
-        source: What is copied.
-        target: Where to.
-        on_progress: Called with how many rows are copied or compared, and how many there are.
+    `on_progress` gets the number of copied or compared rows, and of all.
 
     Raises:
         StoreFailed: The target is not empty, or is not the same in the end.
@@ -87,11 +77,7 @@ def copy(
 def _compare(
     connection: "Connection", engine: "Engine", on_rows: Callable[[int], None]
 ) -> dict[str, int]:
-    """Return the number of rows of each table, the same on both sides.
-
-    Raises:
-        StoreFailed: They are not the same.
-    """
+    """Return the number of rows of each table; raise StoreFailed if the sides differ."""
     rows: dict[str, int] = {}
     different: list[str] = []
     with engine.connect() as copied:
@@ -111,7 +97,6 @@ def _compare(
 
 
 def _copy_pictures(connection: "Connection", source: Side, target: Side) -> tuple[int, int]:
-    """Copy the pictures that steps refer to; return how many there are, and how many are not."""
     count = missing = 0
     if (mark := mark_for(target.folder, target.url)) is not None:
         save_file(*mark)
@@ -130,7 +115,6 @@ def _copy_pictures(connection: "Connection", source: Side, target: Side) -> tupl
 
 
 def _read(source: Side, name: str) -> bytes | None:
-    """Return a picture's content; None if it is gone or damaged."""
     path = source.folder / name[:2] / name
     if source.objects is not None:
         source.objects.get(path)

@@ -1,8 +1,8 @@
-"""The folder of pictures: what lies in it, whose it is, and what nobody refers to.
+"""The folder of pictures: its files, its stores, and the pictures that none of them refers to.
 
-A folder may belong to several stores: all SQLite files beside it, and those that have left their
-URL in it. A picture that any of them refers to stays, and where one of them cannot be read, all
-stay. So does every file that is no picture's.
+It may belong to several stores: all SQLite files beside it, and those that left their URL in it. A
+picture of any of them stays, as does every other file. If one store cannot be read, all pictures
+stay.
 """
 
 import os
@@ -45,13 +45,7 @@ _HEAD = b"SQLite format 3\0"
 
 @dataclass(frozen=True)
 class PictureFile:
-    """A file in the folder of pictures.
-
-    Attributes:
-        path: Where it is.
-        size: Its bytes.
-        age_s: How long ago it was written, or used again.
-    """
+    """A file in the folder of pictures, written or used again `age_s` ago."""
 
     path: Path
     size: int
@@ -59,17 +53,17 @@ class PictureFile:
 
     @property
     def name(self) -> str:
-        """Its name, which is what steps refer to."""
+        """Its name, by which steps refer to it."""
         return self.path.name
 
 
 def list_pictures(folder: Path) -> Iterator[PictureFile]:
-    """The pictures in a folder, in the order of their names; nothing that is a link."""
+    """Yield the pictures in a folder, in the order of their names; nothing that is a link."""
     return _files(folder, lambda part, name: name[:2] == part and _PICTURE.fullmatch(name))
 
 
 def list_foreign(folder: Path) -> Iterator[PictureFile]:
-    """The files in a folder of pictures that are no pictures of a store."""
+    """Yield the files in a folder of pictures that are no pictures of a store."""
     return _files(folder, lambda part, name: name[:2] != part or not _PICTURE.fullmatch(name))
 
 
@@ -96,7 +90,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def unused(files: Iterable[PictureFile], names: Iterable[str]) -> Iterator[PictureFile]:
-    """The files whose names are not among those that are referred to; both are in order."""
+    """Yield the files that no name refers to; both are in order."""
     wanted = iter(names)
     name = next(wanted, None)
     for file in files:
@@ -109,15 +103,9 @@ def unused(files: Iterable[PictureFile], names: Iterable[str]) -> Iterator[Pictu
 def remove_unused(
     folder: Path, names: Iterable[str], *, young_s: float = YOUNG_S
 ) -> tuple[int, int, int]:
-    """Remove the pictures that are not named, and what was half written.
+    """Remove the pictures that are not named, and half-written files; younger ones stay.
 
-    Returns:
-        How many pictures were removed, how many bytes, and how many stay as they are young.
-
-    Args:
-        folder: Of pictures.
-        names: Those that are referred to, in order.
-        young_s: What is younger stays.
+    Return the number of removed pictures, their bytes, and the number of young ones that stay.
     """
     count = size = young = 0
     for file in unused(list_pictures(folder), names):
@@ -133,9 +121,9 @@ def remove_unused(
 
 
 def _remove(path: Path, young_s: float) -> bool:
-    """Remove a picture, unless somebody has used it again since it was looked at.
+    """Remove a picture, unless it was used again since it was looked at.
 
-    Whoever uses a picture again sets its time. That comes before the move, and is seen after it;
+    A user of an existing picture sets its time. That comes before the move, and is seen after it;
     or it finds no file, and writes another one.
     """
     aside = path.with_name(f"removing-{secrets.token_hex(8)}-{path.name[:8]}")
@@ -159,7 +147,7 @@ def is_picture(name: str) -> bool:
 
 
 def other_stores(folder: Path, url: str) -> list[str]:
-    """The URLs of the other stores that use a folder, without passwords."""
+    """Return the URLs of the other stores that use a folder, without passwords."""
     own = shown_url(url)
     found: dict[str, None] = {}
     for each in _entries(folder / MARKS):
@@ -179,11 +167,7 @@ def other_stores(folder: Path, url: str) -> list[str]:
 
 
 def all_names(own: Generator[str, None, None], others: Iterable[str]) -> Generator[str, None, None]:
-    """The names of the pictures that a store and others refer to, in order.
-
-    Args:
-        own: The store's names.
-        others: The URLs of the other stores.
+    """Yield the names of the pictures that a store and others refer to, in order.
 
     Raises:
         StoreFailed: A store cannot be read. It is raised before any later name.

@@ -29,11 +29,7 @@ OnProgress = Callable[[int, int], None]
 
 
 class Upkeep:
-    """The upkeep of a store: it is measured, verified, made smaller, copied and redacted.
-
-    Args:
-        store: The store, which stays open.
-    """
+    """The upkeep of a store that stays open: measure, verify, shrink, prune, copy and redact it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -272,7 +268,6 @@ class Upkeep:
 
 
 def _names(connection: "Connection", others: Sequence[str]) -> "Generator[str, None, None]":
-    """The names of the pictures that a store and others refer to, in order."""
     return pictures.all_names(_own_names(connection), others)
 
 

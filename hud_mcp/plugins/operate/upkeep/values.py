@@ -25,10 +25,8 @@ class Holdings:
         database_bytes: The size of the database with its log.
         free_bytes: The part that `vacuum` would give back; None if it is unknown.
         folder: The folder of its pictures.
-        pictures: The number of pictures there.
-        picture_bytes: Their size.
-        unused: The number of pictures that no known store of the folder refers to.
-        unused_bytes: Their size.
+        pictures, picture_bytes: Their number there, and their size.
+        unused, unused_bytes: The same of those that no known store of the folder refers to.
         shared_with: Other stores that keep their pictures in the same folder.
     """
 
@@ -74,14 +72,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Vacuumed:
-    """The space that `vacuum` gave back.
-
-    Attributes:
-        pictures: The number of removed files.
-        picture_bytes: Their size.
-        database_bytes: The decrease of the database.
-        notes: Sentences about failed parts, with what to do next.
-    """
+    """The space that `vacuum` gave back, with sentences about failed parts and what to do next."""
 
     pictures: int = 0
     picture_bytes: int = 0
@@ -97,8 +88,7 @@ class Pruned:
         runs: The number of trajectories.
         jobs: The number of jobs without a grade afterwards.
         steps, turns, lines: Numbers of rows.
-        pictures: The number of picture files that nothing else refers to.
-        picture_bytes: Their size.
+        pictures, picture_bytes: The picture files that nothing else refers to, and their size.
         notes: Sentences about failed parts, with what to do next.
     """
 
@@ -116,11 +106,8 @@ class Pruned:
 class Copied:
     """The rows and pictures that `copy` wrote and verified.
 
-    Attributes:
-        rows: The number of rows by table.
-        pictures: The number of pictures with the copy.
-        missing: The number of pictures that the original lacks.
-        resumed: Whether an earlier copy was finished.
+    `missing` is the number of pictures that the original lacks; `resumed` says that it finished an
+    earlier copy.
     """
 
     rows: dict[str, int] = field(default_factory=dict[str, int])

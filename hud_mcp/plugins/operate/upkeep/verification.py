@@ -33,11 +33,8 @@ def verify(
 ) -> list[Finding]:
     """Look at everything; change nothing.
 
-    Args:
-        url: The store's.
-        folder: Of its pictures.
-        on_progress: Called with how many rows and pictures were looked at, and how many there are.
-        bring: Brings a picture to its place that lies in an object store.
+    `on_progress` gets the number of examined rows and pictures, and of all. `bring` fetches a
+    picture that lies in an object store.
     """
     path = read_place(url)[1]
     engine = sql.soundness.open_to_look(url, path)
@@ -63,7 +60,7 @@ def verify(
 
 
 def _limited(found: Iterator[Finding]) -> list[Finding]:
-    """The first of each kind, and how many more there are."""
+    """Return the first findings of each kind, and the number of the others."""
     kept: list[Finding] = []
     counts: Counter[str] = Counter()
     last: dict[str, Finding] = {}
@@ -85,7 +82,6 @@ def _pictures(
     step: Callable[[], None],
     bring: Callable[[Path], None] | None,
 ) -> Iterator[Finding]:
-    """Pictures that are missing, damaged, or left over."""
     wanted = _referred(connection)
     if bring is not None:
         _bring_all(connection, folder, bring)
@@ -115,7 +111,6 @@ def _pictures(
 
 
 def _bring_all(connection: "Connection", folder: Path, bring: Callable[[Path], None]) -> None:
-    """Make a copy of each picture of an object store, which is looked at with the others."""
     with closing(_referred(connection)) as found:
         for name, _ in found:
             if name is not None and pictures.is_picture(name):
@@ -123,7 +118,7 @@ def _bring_all(connection: "Connection", folder: Path, bring: Callable[[Path], N
 
 
 def _referred(connection: "Connection") -> "Generator[tuple[str | None, str], None, None]":
-    """Return the pictures that steps refer to; none if the steps cannot be read."""
+    """Yield the pictures that steps refer to; none if the steps cannot be read."""
     try:
         with closing(sql.holdings.picture_names(connection)) as found:
             yield from found

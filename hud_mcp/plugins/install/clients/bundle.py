@@ -36,12 +36,8 @@ LINKED = ("cursor", "vscode")
 def install_link(client: Client, name: str, entry: Entry, *, web: bool = False) -> str:
     """Return the link that makes an editor ask whether to add a server.
 
-    Args:
-        client: The editor.
-        name: The name of the server in the editor.
-        entry: The program that the editor starts.
-        web: Whether the link leads to the editor's site, which opens the editor. Pages such as
-            GitHub's show no links of an editor's own kind.
+    With `web`, it leads to the editor's site, which opens the editor: pages such as GitHub's show
+    no links of an editor's own kind.
 
     Raises:
         SourceNotFound: The client takes no links.
@@ -76,9 +72,6 @@ _FIRST = (1980, 1, 1, 0, 0, 0)
 def own_wheel(folder: Path) -> Path:
     """Make the wheel of this package: of its installed files, or of the sources that it runs from.
 
-    Args:
-        folder: The folder for the wheel.
-
     Raises:
         NotInstalled: The package runs from its sources, and no builder of wheels is installed.
         HudMcpError: The wheel cannot be built.
@@ -89,7 +82,6 @@ def own_wheel(folder: Path) -> Path:
 
 
 def _sources(package: Distribution) -> Path | None:
-    """Return the folder that an editable installation runs from; None for any other one."""
     said: dict[str, Any] = json.loads(package.read_text("direct_url.json") or "{}")
     if not said.get("dir_info", {}).get("editable"):
         return None
@@ -225,7 +217,6 @@ class Bundle:
         return argument
 
     def _take(self, path: Path) -> str:
-        """Return the path of a source or a taskset in the bundle."""
         if path.is_file() and path.suffix != ".py":
             inside = self._free(f"tasksets/{path.stem}") + path.suffix
             self._files[inside] = path
@@ -244,7 +235,6 @@ class Bundle:
         return inside if path.is_dir() else f"{inside}/{path.name}"
 
     def _free(self, name: str) -> str:
-        """Return a name that nothing in the bundle begins with."""
         number, found = 1, name
         while any(each.startswith((f"{found}/", f"{found}.")) for each in self._files):
             number += 1

@@ -1,4 +1,4 @@
-"""One change of one file: shown first, kept a backup of, undone where it turns out wrong."""
+"""One change of one file: shown first, with a backup, and undone if it turns out wrong."""
 
 import difflib
 import os
@@ -23,13 +23,7 @@ _LINE_CHARS = 160
 
 @dataclass(frozen=True)
 class Change:
-    """A change of one file.
-
-    Attributes:
-        path: The file, or the target of a link.
-        before: The content that was read; None if the file does not exist.
-        after: The new content.
-    """
+    """A change of one file, or of a link's target. `before` is None if the file does not exist."""
 
     path: Path
     before: bytes | None
@@ -66,8 +60,7 @@ class Change:
     def undo(self, backup: Path | None = None) -> None:
         """Put back the content from before, unless somebody else has changed the file since.
 
-        Args:
-            backup: The path that `write` returned. The backup is needed no longer.
+        The backup that `write` returned is removed.
         """
         if self.is_empty or _content(self.path) != self.after:
             return
@@ -81,10 +74,6 @@ class Change:
 
 class Configuration:
     """The configuration of one client.
-
-    Args:
-        client: The client that reads it.
-        path: The path of the file.
 
     Raises:
         InvalidConfiguration: The file cannot be read. The text has its path, line and column.
@@ -117,7 +106,7 @@ class Configuration:
     def with_entry(self, name: str, entry: Entry) -> Change:
         """Return the change that adds a server, or gives one of that name another command.
 
-        What a person has added to an entry stays in it.
+        A person's own additions to an entry stay in it.
         """
         path = (*self._client.keys, name)
         value = entry.value(self._client)
@@ -155,7 +144,6 @@ def _text(content: bytes) -> str:
 
 
 def _free(path: Path, mark: str) -> Path:
-    """Return a name beside a file that nothing has."""
     number = 0
     while (
         found := path.with_name(f"{path.name}.{mark}{f'-{number}' * bool(number)}.bak")
@@ -165,7 +153,7 @@ def _free(path: Path, mark: str) -> Path:
 
 
 def _replace(path: Path, content: bytes, *, like: Path) -> None:
-    """Write a file whole or not at all; who may read it is as for another one."""
+    """Write a file whole or not at all, with the access rights of another one."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,4 +1,4 @@
-"""The programs that start servers over stdio, and where each keeps what it starts."""
+"""The programs that start servers over stdio, and the places of their configurations."""
 
 import os
 import sys
@@ -14,13 +14,7 @@ __all__ = ["CLIENTS", "Client", "Machine", "find_client"]
 
 @dataclass(frozen=True)
 class Machine:
-    """The person and the system whose files are looked for.
-
-    Attributes:
-        platform: The value of `sys.platform`: `linux`, `darwin` or `win32`.
-        home: The person's home.
-        variables: The environment variables.
-    """
+    """The person and the system whose files are looked for. `platform` is as in `sys.platform`."""
 
     platform: str
     home: Path
@@ -28,7 +22,7 @@ class Machine:
 
     @classmethod
     def here(cls) -> "Machine":
-        """This one."""
+        """Return the machine that this process runs on."""
         return cls(sys.platform, Path.home(), os.environ)
 
     def folder(self, variable: str, *otherwise: str) -> Path:
@@ -171,7 +165,7 @@ def find_client(name: str) -> Client:
     """Return a client by its name.
 
     Raises:
-        SourceNotFound: None is called so; the text lists those that are known.
+        SourceNotFound: No client has the name; the text lists the known ones.
     """
     wanted = name.strip().lower().replace(" ", "-")
     found = CLIENTS.get(_ALSO.get(wanted, wanted))

@@ -14,7 +14,7 @@ from hud_mcp.plugins.install.clients.client import Client
 __all__ = ["Entry", "is_own", "kept_variables", "serve_arguments"]
 
 _KEPT = ("HUD_MCP_CHROMIUM", "HUD_MCP_STORE", "PLAYWRIGHT_BROWSERS_PATH", "XDG_DATA_HOME")
-"""Variables that servers read and that no client hands on."""
+"""Variables that servers read and that no client passes on."""
 
 _KEPT_FOR_UV = (
     *("SSL_CERT_DIR", "SSL_CERT_FILE", "UV_CACHE_DIR", "UV_DEFAULT_INDEX", "UV_FIND_LINKS"),
@@ -25,13 +25,7 @@ _KEPT_FOR_UV = (
 
 @dataclass(frozen=True)
 class Entry:
-    """A server, as a client's configuration has it.
-
-    Attributes:
-        command: The program.
-        args: Its arguments.
-        env: Variables beside the few that clients hand on.
-    """
+    """A server in a client's configuration. `env` has variables that clients do not pass on."""
 
     command: str
     args: Sequence[str]
@@ -75,8 +69,8 @@ def serve_arguments(sources: Sequence[str], tasksets: Sequence[str] = ()) -> lis
     """Return the arguments of `serve`, such that they mean the same from any folder.
 
     Args:
-        sources: The names of environments, then options of `serve`. The options start at the
-            first that begins with `-`, and stay unchanged.
+        sources: The names of environments, then options of `serve`. The options start at the first
+        that begins with `-`, and stay unchanged.
         tasksets: Files of tasks, or names of sets.
     """
     names = list(sources)
@@ -93,12 +87,7 @@ def serve_arguments(sources: Sequence[str], tasksets: Sequence[str] = ()) -> lis
 def kept_variables(
     command: Sequence[str], variables: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """Return the variables of this process that its servers need too, without any password.
-
-    Args:
-        command: The result of `own_command`.
-        variables: The variables of this process.
-    """
+    """Return the variables of this process that its servers need too, without any password."""
     names = (*_KEPT, *(_KEPT_FOR_UV if Path(command[0]).stem == "uvx" else ()))
     return {
         name: value for name in names if (value := variables.get(name, "")) and "@" not in value

@@ -1,7 +1,6 @@
 """Edit JSON with comments: add or remove one member, and leave the rest of the text unchanged.
 
-Editors let people write comments and trailing commas into their settings. An edit here is a few
-characters at one place; what was not to change is compared afterwards.
+An edit is a few characters at one place; the rest is compared afterwards.
 """
 
 import json
@@ -25,14 +24,7 @@ _DEEPEST = 200
 
 @dataclass(frozen=True)
 class Member:
-    """One member of an object.
-
-    Attributes:
-        name: The name.
-        start: The offset of the name.
-        node: The value.
-        comma: The offset of the comma behind it; None without a comma.
-    """
+    """One member of an object, with the offsets of its name and of the comma after it."""
 
     name: str
     start: int
@@ -42,15 +34,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Node:
-    """A value and its place.
-
-    Attributes:
-        start: The offset of its first character.
-        end: The offset behind its last character.
-        value: The value.
-        is_object: Whether it can have members.
-        members: Its members, in order.
-    """
+    """A value, and the offsets of its first character and behind its last one."""
 
     start: int
     end: int
@@ -81,7 +65,7 @@ def parse(text: str) -> Node | None:
 
 
 def comments_of(text: str) -> Iterator[tuple[int, int]]:
-    """Return the start and the end of each comment of a valid text."""
+    """Yield the start and the end of each comment of a valid text."""
     at = 0
     while at < len(text):
         if text[at] == '"':
@@ -94,18 +78,15 @@ def comments_of(text: str) -> Iterator[tuple[int, int]]:
 
 
 class _Reader:
-    """A reader of one text from any place of it."""
-
     def __init__(self, text: str) -> None:
         self._text = text
 
     def skip(self, at: int) -> int:
-        """Behind blanks and comments."""
+        """Return the offset behind blanks and comments."""
         found = _BLANK.match(self._text, at)
         return found.end() if found else at
 
     def fault(self, at: int, expected: str) -> InvalidConfiguration:
-        """Create the error for a place in the text."""
         line = self._text.count("\n", 0, at) + 1
         column = at - self._text.rfind("\n", 0, at)
         rest = self._text[at:].split("\n", 1)[0].strip()[:20]
@@ -115,7 +96,6 @@ class _Reader:
         )
 
     def value(self, at: int, depth: int) -> Node:
-        """Return the value that begins at a place."""
         first = self._text[at : at + 1]
         if depth > _DEEPEST:
             raise self.fault(at, f"no more than {_DEEPEST} levels")
@@ -187,12 +167,7 @@ def read(text: str) -> Any:
 
 
 def put(text: str, path: Sequence[str], value: Any) -> str:
-    """Put a value at a path of objects. Missing objects are made.
-
-    Args:
-        text: The content of the file.
-        path: The names of the members, from the outermost one.
-        value: The value to put. It replaces a value at the same path.
+    """Put a value at a path of objects, from the outermost one. Missing objects are made.
 
     Raises:
         InvalidConfiguration: The text is not JSON, or something on the path is not an object.
@@ -227,7 +202,7 @@ def drop(text: str, path: Sequence[str]) -> str:
 
 
 def _holder(root: Node, path: Sequence[str]) -> tuple[Node, int] | None:
-    """Return the object that holds the last member of a path, and which of its members it is."""
+    """Return the object that holds the last member of a path, and the member's number."""
     node = root
     for name in path[:-1]:
         member = node.member(name)
@@ -239,7 +214,6 @@ def _holder(root: Node, path: Sequence[str]) -> tuple[Node, int] | None:
 
 
 def _put_first(text: str, path: Sequence[str], value: Any) -> str:
-    """Put a value into a text that has none yet, and perhaps comments."""
     nested = _nested(path, value)
     eol = _line_end(text)
     lead = "" if not text.strip() or text.endswith("\n") else eol
@@ -326,7 +300,7 @@ def _start_of_lead(text: str, member: Member, end: int) -> int:
 
 
 def _end_of_line(text: str, at: int, limit: int) -> int:
-    """Behind the comments that stand on the same line after a place."""
+    """Return the offset behind the comments that follow a place on its line."""
     for start, end in comments_of(text):
         if start < at or end > limit or text[at:start].strip(" \t"):
             continue
@@ -342,7 +316,6 @@ def _render(text: str, value: Any, indent: str) -> str:
 
 
 def _member_indent(text: str, node: Node) -> str:
-    """Return the white space before members of an object that begin a line."""
     for member in node.members:
         line = text[text.rfind("\n", 0, member.start) + 1 : member.start]
         if not line.strip():
@@ -356,7 +329,6 @@ def _indent_at(text: str, at: int) -> str:
 
 
 def _unit(text: str) -> str:
-    """Return the indent of the first indented line; two blanks if no line is indented."""
     for line in text.splitlines():
         blank = line[: len(line) - len(line.lstrip(" \t"))]
         if blank and line.lstrip().startswith('"'):

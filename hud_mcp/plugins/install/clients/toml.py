@@ -24,12 +24,7 @@ def read(text: str) -> Any:
 
 
 def put(text: str, path: Sequence[str], value: Any) -> str:
-    """Put a value at a path of tables. Missing tables are made.
-
-    Args:
-        text: The content of the file.
-        path: The names, from the outermost one.
-        value: The value to put. It replaces a value at the same path.
+    """Put a value at a path of tables, from the outermost one. Missing tables are made.
 
     Raises:
         InvalidConfiguration: The text is not TOML, or something on the path is not a table.
@@ -108,7 +103,6 @@ def _parse(text: str) -> tomlkit.TOMLDocument:
 
 
 def _appended(text: str, path: Sequence[str], value: Any) -> str:
-    """Return the text with one more table behind everything that is there."""
     document = tomlkit.document()
     inner: Any = document
     for name in path[:-1]:
@@ -121,7 +115,6 @@ def _appended(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def _set(text: str, path: Sequence[str], value: Any) -> str:
-    """Return the text with a value in a table that is there."""
     document = _parse(text)
     holder: Any = document
     for name in path[:-1]:
@@ -179,5 +172,4 @@ def _without(value: Any, path: Sequence[str]) -> Any:
 
 
 def _pruned(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a value without the tables that only hold others, of which none is left."""
     return {name: each for name, each in value.items() if each != {}}

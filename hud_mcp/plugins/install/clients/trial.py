@@ -25,14 +25,9 @@ _LOG_CHARS = 2000
 
 @dataclass(frozen=True)
 class Trial:
-    """A graded task of a trial.
+    """A graded task of a trial, with the id of its record. The reward is None if it is hidden.
 
-    Attributes:
-        environment: The environment of the task.
-        task: The id of the task. None if the environment offers no task that starts without
-            arguments.
-        reward: The reward; None if it is hidden.
-        trajectory: The id of its record.
+    `task` is None if the environment offers no task that starts without arguments.
     """
 
     environment: str
@@ -42,13 +37,13 @@ class Trial:
 
 
 async def try_entry(entry: Entry) -> list[Trial]:
-    """Start a server, and have one task of each environment graded, with an answer of no worth.
+    """Start a server as its client does, and have a worthless answer graded in each environment.
 
-    The server has the few variables that clients hand on, and those of the entry.
+    The server has the few variables that clients pass on, and those of the entry.
 
     Raises:
-        EnvironmentFailed: It does not start, or a task is not graded; the text has the end of
-            what the server wrote to its standard error.
+        EnvironmentFailed: It does not start, or a task is not graded; the text has the end of the
+        server's standard error.
     """
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
         parameters = libraries.StdioServerParameters(

@@ -43,15 +43,12 @@ __all__ = [
 def offer_browser(sources: Sequence[str], tasks: Sequence[str] = ()) -> None:
     """Install a Chromium if one of these needs it, none is installed, and a person says yes.
 
-    If nobody can be asked, nothing is installed. Sessions then fail, and name the command.
-
-    Args:
-        sources: The sources that are about to be run.
-        tasks: The tasksets whose environments are meant if no source is named.
+    Without a source, the environments of the tasksets count. If nobody can be asked, nothing is
+    installed. Sessions then fail, and name the command.
 
     Raises:
-        HudMcpError: The person said yes, but Chromium could not be installed. The text says what
-            to do.
+        HudMcpError: The person said yes, but Chromium could not be installed. The text says what to
+        do.
     """
     if not asks_here() or find_chromium() is not None:
         return
@@ -90,7 +87,7 @@ def _is_wanted(manager: PackageManager | None) -> bool:
 
 
 def bring_browser() -> None:
-    """Install what is missing for a browser, and start it.
+    """Install the missing parts of a browser, and start it.
 
     Raises:
         HudMcpError: It could not be had; the text says what to do.
@@ -107,7 +104,7 @@ def bring_browser() -> None:
 
 
 def ask_for_browser() -> bool:
-    """Ask a person whether a Chromium is to be installed; true where none is missing."""
+    """Ask a person whether a Chromium is to be installed; true if none is missing."""
     if CHROMIUM not in list(find_browser_needs()):
         return True
     return _is_wanted(PackageManager.find())

@@ -1,4 +1,4 @@
-"""`hud-mcp doctor`: what this machine has of what environments need, and what to do."""
+"""`hud-mcp doctor`: the software on this machine, the missing software, and what to do."""
 
 import shutil
 import sys
@@ -90,7 +90,7 @@ def _is_opengl(finding: Finding) -> bool:
 
 
 def _fix(lacking: set[str]) -> str | None:
-    """Install what is lacking; what is left to do, or None."""
+    """Install the missing software; return what is left to do, or None."""
 
     def find() -> Iterator[Need]:
         if lacking & _OF_BROWSERS:

@@ -1,4 +1,4 @@
-"""`hud-mcp install`: a client starts what is installed here, and it is tried at once."""
+"""`hud-mcp install`: an entry in a client's configuration, and a trial of it."""
 
 import json
 import re
@@ -77,14 +77,14 @@ def configuration(client_name: str, file: str | None) -> tuple[Client, Configura
 
 
 def show(change: Change) -> None:
-    """Show what is to change, as `diff -u` does."""
+    """Show a change, as `diff -u` does."""
     for line in change.lines():
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
         click.secho(line, fg=colour)
 
 
 def write(change: Change) -> Path | None:
-    """Write a change; tell where the former content is, and return it.
+    """Write a change; print the path of the backup, and return it.
 
     Raises:
         HudMcpError: The file cannot be written.
@@ -213,11 +213,7 @@ def command(
 
 
 def _change(client: Client, held: Configuration, name: str, entry: Entry, *, force: bool) -> Change:
-    """Show the change to make, and return it.
-
-    Raises:
-        HudMcpError: The name is taken by another server, and nobody has forced it.
-    """
+    """Show the change to make, and return it; raise HudMcpError if another server has the name."""
     if held.content is None and not client.is_on(Machine.here()):
         click.echo(f"{client.title} has no configuration here yet. hud-mcp creates one.")
     change = held.with_entry(name, entry)
@@ -241,10 +237,9 @@ def _environments(sources: Sequence[str], tasksets: Sequence[str]) -> list[Any]:
 
 
 def _bring_browser(environments: Sequence[Any], *, is_wanted: bool) -> None:
-    """See that there is a Chromium where one is needed: a client would wait for it in vain.
+    """Bring a Chromium if one is needed: a client would wait for it in vain.
 
-    Raises:
-        HudMcpError: There is none, and none was wanted or could be had.
+    Raise HudMcpError if there is none, and none was wanted or could be had.
     """
     if not commands.lacks_browser(environments):
         return
@@ -260,10 +255,9 @@ def _bring_browser(environments: Sequence[Any], *, is_wanted: bool) -> None:
 
 
 def _try(client: Client, change: Change, name: str) -> None:
-    """Start what the file says now, and tell what was graded.
+    """Start the entry that the file has now, and print the grades.
 
-    Raises:
-        HudMcpError: It does not start, or a task is not graded.
+    Raise HudMcpError if it does not start, or a task is not graded.
     """
     entry = Entry.read(Configuration(client, change.path).find(name))
     shown = " ".join([entry.command, *entry.args])
@@ -285,7 +279,6 @@ def _try(client: Client, change: Change, name: str) -> None:
 
 
 def _list() -> None:
-    """List the clients, whether each is installed here, and the path of its configuration."""
     machine = Machine.here()
     click.echo(f"{'client':16}{'here':6}configuration")
     for client in CLIENTS.values():

@@ -26,12 +26,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Need:
-    """One thing that the machine must have.
+    """One thing that the machine must have, with its packages by package manager.
 
-    Attributes:
-        what: The name that people know.
-        packages: The packages that bring it, by package manager. `a|b` means the first of both
-            that is known.
+    `a|b` means the first of both that is known.
     """
 
     what: str
@@ -92,7 +89,7 @@ def find_browser_needs() -> Iterator[Need]:
 
 
 State = Literal["ok", "failed", "absent"]
-"""`absent` is what only some environments need."""
+"""`absent` is a thing that only some environments need."""
 
 
 class Finding(BaseModel):

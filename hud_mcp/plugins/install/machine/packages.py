@@ -1,4 +1,4 @@
-"""The system's package manager, asked for what is missing."""
+"""The system's package manager, and Playwright's download of a browser."""
 
 import os
 import re
@@ -45,14 +45,7 @@ _OPTIONS = {
 
 
 class PackageManager:
-    """The package manager of the system.
-
-    Args:
-        name: The command.
-
-    Attributes:
-        complaint: The first complaint of the package manager; empty without one.
-    """
+    """The package manager of the system. `complaint` is its first complaint; empty without one."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -67,7 +60,7 @@ class PackageManager:
 
     @property
     def may_install(self) -> bool:
-        """Whether it is worth asking: who is not root may still be one of sudo's."""
+        """Whether it is worth asking: without root, sudo may allow it."""
         return self._is_root or self._has_sudo
 
     def choose(self, needs: Iterable[Need]) -> list[str]:
@@ -87,17 +80,12 @@ class PackageManager:
         return None
 
     def update(self) -> None:
-        """Learn which packages there are, where that is a step of its own."""
+        """Update the list of packages, if that is a step of its own."""
         if self.name == "apt-get":
             self._run("update", "-qq")
 
     def install(self, packages: list[str], progress: Progress | None = None) -> None:
-        """Install the packages. The caller checks afterwards whether they work.
-
-        Args:
-            packages: The result of `choose`.
-            progress: A function that gets the progress, if the package manager reports it.
-        """
+        """Install packages that `choose` returned. The caller checks whether they work."""
         # One that it has not heard of would keep it from installing the others.
         known = [name for name in packages if self._is_known(name)]
         if len(known) < len(packages):
@@ -144,7 +132,7 @@ class PackageManager:
         return done.stdout
 
     def _run(self, *arguments: str, progress: Progress | None = None) -> None:
-        """Call it, and note the first thing that it complains of."""
+        """Call it, and note its first complaint."""
         if not self.may_install:
             self.complaint = "only root may install them"
             return
@@ -175,7 +163,6 @@ class PackageManager:
 
 
 def _take(line: str, told: list[str], progress: Progress | None) -> None:
-    """Keep a line for people, and report the progress in it."""
     status = _APT_STATUS.match(line)
     if status is None:
         if line:
@@ -231,13 +218,7 @@ def install(
 
 
 def still_missing(who: str, needs: list[Need], manager: PackageManager | None) -> str:
-    """Return the text about missing parts: the reason, and the command to type.
-
-    Args:
-        who: The thing that needs them.
-        needs: The result of `install`.
-        manager: The package manager that was asked, or None.
-    """
+    """Return the text about the needed parts: the reason, and the command to type."""
     text = f"{who} needs {', '.join(need.what for need in needs)}"
     packages = manager.choose(needs) if manager else []
     if manager is None or not packages:
@@ -257,23 +238,14 @@ _PERCENT = re.compile(r"(?P<percent>\d+)% of (?P<size>[\d.]+ \w+)")
 
 @dataclass(frozen=True)
 class Offer:
-    """An installation that is offered.
-
-    Attributes:
-        source: The package or project that it would come from.
-        size: The size of the download, in words.
-    """
+    """An installation that is offered: the package or project, and the download's size in words."""
 
     source: str
     size: str
 
 
 def offer_of(manager: PackageManager | None) -> Offer:
-    """Return the installation of a Chromium that `install` would do.
-
-    Args:
-        manager: The package manager of the system, or None.
-    """
+    """Return the installation of a Chromium that `install` would do with this package manager."""
     packages = manager.choose([CHROMIUM]) if manager else []
     if manager is not None and manager.may_install and manager.knows(packages):
         size = manager.size(packages) or "some 150 MB"
@@ -282,7 +254,6 @@ def offer_of(manager: PackageManager | None) -> Offer:
 
 
 def _playwright_size() -> str | None:
-    """Return the size of Playwright's own Chromium, from its server."""
     command = [sys.executable, "-m", "playwright", "install", "--dry-run", _SHELL]
     try:
         said = subprocess.run(  # noqa: S603  # our own interpreter
@@ -302,11 +273,7 @@ def _playwright_size() -> str | None:
 def download_chromium(progress: Progress | None = None) -> str | None:
     """Let Playwright download its own Chromium, with its libraries if they may be installed.
 
-    Args:
-        progress: A function that gets the progress.
-
-    Returns:
-        The last complaint of Playwright; None if Chromium was downloaded.
+    Return its last complaint; None if Chromium was downloaded.
     """
     complaint = ""
     for options in [["--with-deps"], []] if _may_install() else [[]]:

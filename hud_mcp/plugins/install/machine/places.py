@@ -1,4 +1,4 @@
-"""Looking at what every server uses: the store, a port, fonts, extras, the clock."""
+"""The examination of a machine: its browser, sandbox, store, ports, fonts, extras and clock."""
 
 import os
 import platform
@@ -51,7 +51,6 @@ __all__ = [
 EXTRA = "extra "
 """The beginning of the names of findings about optional parts of the package."""
 OPENGL_FINDING = "MuJoCo's OpenGL"
-"""The name of the finding about MuJoCo's drawing."""
 
 _MIB = 1024 * 1024
 _LEAST_FREE_BYTES = 500 * _MIB
@@ -68,11 +67,7 @@ _OF_DEVELOPERS = frozenset({"test", "check", "docs", "release"})
 
 
 async def look_at_store(url: str | None) -> Finding:
-    """Open the record, and look at the room on its disk.
-
-    Args:
-        url: The URL of the record; the usual place if it is None.
-    """
+    """Open the record, in its usual place without a URL, and look at the room on its disk."""
     place = url or default_store_url()
     store = Store(url)
     try:
@@ -105,7 +100,7 @@ def _look_at_folder(file: Path) -> Finding:
 
 
 def look_at_ports() -> Finding:
-    """Whether a server can be reached on this machine: sites and live pages are."""
+    """Check whether a server can be reached on this machine, as sites and live pages must be."""
     try:
         with listen(LOOPBACK, 0) as listener:
             socket.create_connection((LOOPBACK, port_of(listener)), _CONNECT_S).close()
@@ -116,11 +111,7 @@ def look_at_ports() -> Finding:
 
 
 def look_at_fonts(*, needed: bool) -> Finding:
-    """Whether pages can draw text.
-
-    Args:
-        needed: Whether something cannot be run without.
-    """
+    """Check whether pages can draw text."""
     kind = "linux" if sys.platform.startswith("linux") else sys.platform
     places = [Path(each).expanduser() for each in _FONTS.get(kind, _FONTS["linux"])]
     files = [
@@ -148,7 +139,7 @@ def look_at_opengl() -> Generator[Finding]:
 
 
 def look_at_clock() -> Finding:
-    """Whether the clock can be right, and the file system's agrees with it."""
+    """Check whether the clock can be right, and the file system's agrees with it."""
     now = time.time()
     installed = Path(version.__file__).stat().st_mtime
     with tempfile.NamedTemporaryFile() as file:
@@ -164,11 +155,7 @@ def look_at_clock() -> Finding:
 
 
 def look_at_extras(wanted: Iterable[str] = ()) -> Generator[Finding]:
-    """Yield the findings about the optional packages, by the extra that brings them.
-
-    Args:
-        wanted: The extras that something cannot be run without.
-    """
+    """Yield the findings about the optional packages, by the extra that brings them."""
     needed = set(wanted)
     packages: dict[str, list[str]] = {}
     for requirement in metadata.requires("hud-mcp") or ():
@@ -221,11 +208,7 @@ def look_at_python() -> Finding:
 
 
 async def look_at_browser(*, needed: bool) -> AsyncGenerator[Finding]:
-    """Start the driver, then a Chromium with a page that draws, and yield the findings.
-
-    Args:
-        needed: Whether something cannot be run without.
-    """
+    """Start the driver, then a Chromium with a page that draws, and yield the findings."""
     complaint = await driver_complaint()
     if complaint is not None:
         library = missing_library(complaint)
@@ -266,11 +249,7 @@ async def look_at_browser(*, needed: bool) -> AsyncGenerator[Finding]:
 
 
 async def look_at_sandbox(*, needed: bool) -> AsyncGenerator[Finding]:
-    """Bubblewrap, and a sandbox, really opened.
-
-    Args:
-        needed: Whether something cannot be run without.
-    """
+    """Look for bubblewrap, open a sandbox, and yield the findings."""
     if SYSTEM != "Linux" or is_wsl1():
         do = "Shells need Linux, WSL 2 or the image; see docs/install.md."
         yield Finding.lack("bubblewrap", f"does not exist on {SYSTEM}", do, needed=needed)
@@ -309,10 +288,7 @@ def _open_namespaces() -> str:
 async def examine(environments: Iterable[Any], store: str | None) -> AsyncGenerator[Finding]:
     """Yield the findings about everything that environments may need.
 
-    Args:
-        environments: The environments to run. A thing that they need and that is missing is a
-            failure.
-        store: The URL of the record; the usual place if it is None.
+    A missing thing that one of these environments needs is a failure.
     """
     served = list(environments)
     worlds = [each.world for each in served]

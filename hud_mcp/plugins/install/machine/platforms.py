@@ -27,12 +27,7 @@ def is_wsl1() -> bool:
 
 
 def refusal(world: Any, system: str = SYSTEM) -> str | None:
-    """Return the reason why an operating system can never open a world, with advice; else None.
-
-    Args:
-        world: The declaration of the world.
-        system: The operating system.
-    """
+    """Return the reason why an operating system can never open a world, with advice; else None."""
     isolation = getattr(getattr(world, "options", None), "isolation", None)
     falls_back = getattr(
         world, "falls_back", False

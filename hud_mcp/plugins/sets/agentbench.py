@@ -143,11 +143,7 @@ def _task(files: Files, name: str, index: int, raw: Mapping[str, Any]) -> Task:
 def _calls(
     files: Files, scripts: str, raw: Mapping[str, Any]
 ) -> tuple[list[list[Any]], list[list[Any]], dict[str, Any]]:
-    """Return the calls that set a row up, the calls that grade it, and its solution.
-
-    Raises:
-        _Missing: A script is not there.
-    """
+    """Return a row's setup, grading and solution; raise _Missing if a script is not there."""
     init = _created(raw).get("init")
     steps = [_script(files, scripts, each) for each in _several(init)]
     setup: list[list[Any]] = [["run", _line(step)] for step in steps if step is not None]
@@ -185,16 +181,12 @@ def _is_forgeable(evaluate: Sequence[Sequence[Any]]) -> bool:
 
 
 def _is_made_anew(setup: Sequence[Sequence[Any]], raw: Mapping[str, Any]) -> bool:
-    """Whether what a question is about can be made once more as it was: nothing of it is drawn."""
+    """Whether a question's subject can be made once more as it was: nothing of it is drawn."""
     return not raw.get("start") and not any(_DRAWN.search(str(call[1])) for call in setup)
 
 
 def _script(files: Files, folder: str, given: Any) -> tuple[str, str] | None:
-    """Return a script as its language and its text.
-
-    Raises:
-        _Missing: It is in a file that is not there.
-    """
+    """Return a script as its language and its text; raise _Missing if its file is not there."""
     if given is None:
         return None
     if isinstance(given, str):
@@ -229,7 +221,6 @@ def _why_not(
     evaluate: list[list[Any]],
     gold: Mapping[str, Any],
 ) -> str | None:
-    """Return the reason why a row does not run here; None if it runs."""
     image = _created(raw).get("local")
     if image not in _IMAGES:
         return f"it needs the image {image}"
@@ -242,7 +233,6 @@ def _why_not(
 
 
 def _why_not_text(prepared: str, solved: str, checked: str) -> str | None:
-    """Return the reason against a row in its scripts' text; None if it has none."""
     prepared, solved, checked = (_COMMENT.sub("", each) for each in (prepared, solved, checked))
     whole = f"{prepared}\n{solved}\n{checked}"
     looked_at = {

@@ -67,8 +67,8 @@ class Download:
 
         Raises:
             NotPublished: The place has no such file.
-            Unreachable: There is no way to it now. The part is kept, and the next call goes on
-                from there.
+            Unreachable: There is no way to it now. The part is kept, and the next call continues
+                it.
             SourceNotFound: The place refuses; the text says what to do.
         """
         self.target.parent.mkdir(parents=True, exist_ok=True)
@@ -91,11 +91,7 @@ class Download:
         return self.part.stat().st_size if self.part.is_file() else 0
 
     def _ask(self, client: httpx.Client, had: int) -> None:
-        """Send one request for the missing part of the file.
-
-        Raises:
-            httpx.HTTPError: The request broke off, or is to be tried again.
-        """
+        """Request the missing part; raise httpx.HTTPError if it broke off, or for a next try."""
         headers = {"accept-encoding": "identity", **self.headers}
         mark = self._read_mark()
         if had and mark:
@@ -157,11 +153,7 @@ class Download:
 
 
 def _begins_at(reply: httpx.Response, had: int) -> bool:
-    """Whether a part is the requested one.
-
-    Raises:
-        httpx.TransportError: The part is another one.
-    """
+    """Whether a part begins there; raise httpx.TransportError if it is another one."""
     if not reply.headers.get("content-range", "").startswith(f"bytes {had}-"):
         raise httpx.TransportError("the server sent another part than the requested one")
     return True

@@ -37,26 +37,21 @@ Report = Callable[[str], None]
 
 
 class Files:
-    """The files of one set, by the paths at which they are published.
-
-    Attributes:
-        notes: Notes on them for people, a sentence each.
-    """
+    """The files of one set, by the paths at which they are published. `notes` are for people."""
 
     def __init__(self, published: Published) -> None:
         self.published = published
         self.notes: list[str] = []
 
     def path(self, name: str, *, url: str | None = None) -> Path:
-        """Return a file of this machine with the content.
+        """Return a file of this machine with the content of a published path.
 
-        Args:
-            name: The path of the published file, or of the file in a place of the user's.
-            url: The file's address, if it is not beside the others.
+        `url` is its address, if it is not beside the others.
 
         Raises:
-            SourceNotFound: The file cannot be had; the text names it, its origin, and the place
-                to put it.
+            SourceNotFound: The file cannot be had; the text names it, its origin, and the place to
+                put
+            it.
         """
         raise NotImplementedError
 
@@ -81,10 +76,6 @@ class InFolder(Files):
 
     They are found by the path at which they are published, or by the end of it: a copy of the
     repository, or its files side by side.
-
-    Args:
-        folder: The folder.
-        published: The set.
     """
 
     def __init__(self, folder: Path, published: Published) -> None:
@@ -117,8 +108,6 @@ class InFolder(Files):
 
 @dataclass
 class _Index:
-    """The files of a set in the cache: the digest and the address of each."""
-
     path: Path
     files: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
@@ -144,8 +133,8 @@ class Cached(Files):
     Args:
         base: The address before their paths.
         published: The set.
-        refresh: Whether what is there is fetched again.
-        report: Told of the progress.
+        refresh: Whether known files are fetched again.
+        report: A function that gets the progress, a line for people.
     """
 
     def __init__(
@@ -180,8 +169,7 @@ class Cached(Files):
     def _fetch(self, name: str, url: str, target: Path, index: _Index) -> None:
         """Fetch a file beside the old one, and put it in its place if it is the expected one.
 
-        Raises:
-            SourceNotFound: The file is another one than before, or cannot be had.
+        Raise SourceNotFound if it is another one than before, or cannot be had.
         """
         fresh = target.with_name(f"{target.name}.fetched")
         download = Download(
@@ -276,11 +264,7 @@ def open_files(
 ) -> Files:
     """Return the files of a set: from a place, else from `HUD_MCP_DATASETS`, else as published.
 
-    Args:
-        published: The set.
-        place: A folder, or an address.
-        refresh: Whether what was fetched before is fetched again.
-        report: Told of the progress, a line for people.
+    The place is a folder or an address. With `refresh`, known files are fetched again.
 
     Raises:
         SourceNotFound: The folder is not there.
@@ -299,10 +283,7 @@ def open_files(
 
 
 def keep_file(path: Path) -> str:
-    """Keep a file that rows name, and return its SHA-256, by which they name it.
-
-    So a row names what its user imported, and no other file of the machine.
-    """
+    """Keep a file, and return its SHA-256. A row names it so, and no other file of the machine."""
     return keep_bytes(path.read_bytes())
 
 

@@ -44,8 +44,8 @@ class ImportedSet:
 
     Args:
         title: The title of the set in `sets.toml`.
-        read: A function that makes rows of the set's files. It raises SourceNotFound if it
-            cannot get a file, and InvalidTask for a file that the set does not have so.
+        read: A function that makes rows of the set's files. It raises SourceNotFound if it cannot
+        get a file, and InvalidTask for a file that the set does not have so.
     """
 
     def __init__(self, title: str, read: Read) -> None:
@@ -106,12 +106,7 @@ def json_rows(data: bytes, name: str, title: str) -> Iterator[tuple[str, Any]]:
 def as_tasks(
     rows: Iterable[tuple[str, Any]], make: Callable[[int, Any], Task], title: str
 ) -> list[Task]:
-    """Make a task of each row.
-
-    Args:
-        rows: Each row after its place.
-        make: Makes a task of the row's index and the row.
-        title: The set.
+    """Make a task of each row by its index. A row comes after its place.
 
     Raises:
         InvalidTask: `make` does not find in a row what the set's rows have. The text has its place.
@@ -150,11 +145,11 @@ def row(
         split: Its split.
         source: Its origin.
         is_local: Whether the user mapped its hosts to places of their own. Such a row may open
-            these places, and its metadata alone has the origin.
+        these places, and its metadata alone has the origin.
         setup: Calls, each a name with arguments.
         evaluate: The same.
         not_runnable: The reason why it does not run here. It then has no other calls, and its start
-            raises the reason.
+        raises the reason.
         metadata: More metadata.
         more: Other fields of a task.
     """
@@ -181,11 +176,7 @@ def row(
 def given_file(name: str, sha256: str, *, in_shell: bool) -> tuple[list[str], str]:
     """Return the setup call that gives a kept file to a session, and its sentence in the prompt.
 
-    Args:
-        name: The file's name.
-        sha256: The digest by which it was kept.
-        in_shell: Whether the row runs in a shell, which has files in a folder. Elsewhere they are
-            resources of the session.
+    A shell has files in a folder. Elsewhere they are resources of the session.
     """
     if in_shell:
         return ["dataset_file", f"files/{name}", sha256], f"The file is /workspace/files/{name}."

@@ -61,9 +61,8 @@ class _NotHere(Exception):
 def read_inspect(path: Path, choice: InspectChoice) -> list[Task]:
     """Return the rows of a file.
 
-    Args:
-        path: `.json`, a list of records; `.csv`, with a line of names; any other: a record a line.
-        choice: The choices that make rows of records.
+    It is a list of records in `.json`, a table with a line of names in `.csv`, or else a record a
+    line.
 
     Raises:
         SourceNotFound: There is no such file.
@@ -146,11 +145,7 @@ def _there(value: Any) -> Any:
 
 
 def _asked(given: Any) -> str:
-    """Return the question: a text, or messages one after the other.
-
-    Raises:
-        _NotHere: The question has more than text.
-    """
+    """Return the question: a text, or messages in order; raise _NotHere for more than text."""
     if not isinstance(given, list):
         return str(given)
     said: list[str] = []
@@ -170,11 +165,7 @@ def _targets(given: Any) -> list[str]:
 
 
 def _choices(given: Any) -> list[str]:
-    """Return the choices.
-
-    Raises:
-        _NotHere: There are none.
-    """
+    """Return the choices; raise _NotHere if there are none."""
     if isinstance(given, str):
         parts = given.split(",") if "," in given else given.split()
     else:
@@ -185,11 +176,7 @@ def _choices(given: Any) -> list[str]:
 
 
 def _grader(targets: list[str], choices: list[str], choice: InspectChoice) -> list[Any]:
-    """Return the call that scores a row.
-
-    Raises:
-        _NotHere: Its target says nothing, so that any answer would do, or none.
-    """
+    """Return the call that scores a row; raise _NotHere if its target matches all or nothing."""
     if choice.scorer == "choice":
         letters = "".join(targets)
         known = {letter_of(index) for index in range(len(choices))}
@@ -215,10 +202,8 @@ def _listed(choices: Sequence[str], *, several: bool) -> str:
 def _files(folder: Path, given: Any, *, in_shell: bool) -> list[tuple[list[str], str]]:
     """Return the calls that give a session a sample's files, with a sentence on each.
 
-    Raises:
-        _NotHere: A file lies outside of the set's folder, or two have one name. The set's author
-            may not choose the files of this machine that an agent reads.
-        ValueError: The value does not hold files.
+    Raise _NotHere if two have one name, or one lies outside of the set's folder: the set's author
+    may not choose the files that an agent reads. Raise ValueError if the value does not hold files.
     """
     files = cast("dict[str, str]", json.loads(given) if isinstance(given, str) else given or {})
     found: list[tuple[list[str], str]] = []

@@ -113,7 +113,6 @@ def _task(files: Files, number: int, setup: str, index: int, raw: Mapping[str, A
 
 
 def _why_not(gold: str, root: str, setup: str) -> str | None:
-    """Return the reason why a row does not run here; None if it runs."""
     if root and not setup:
         return _LACKING
     named = set(re.findall(r"(?:^|[|;&(`]|\bxargs|\bexec|\bsudo)\s*(?:-\w+\s+)*([a-z0-9]+)", gold))
@@ -131,8 +130,7 @@ def _why_not(gold: str, root: str, setup: str) -> str | None:
 def _is_lasting(gold: str) -> bool:
     """Whether it prints the same each time, although a part of it would not.
 
-    Lines are only counted; only columns that last are printed; or what is listed is a program of
-    the machine.
+    Lines are only counted; only lasting columns are printed; or a program of the machine is listed.
     """
     if _COUNTED.search(gold) and not re.search(r"\bps\b", gold):
         return True

@@ -1,7 +1,7 @@
 """OSWorld: tasks on an Ubuntu desktop. Every row is read; those that a shell can do run here.
 
-What a row prepares, looks at and compares is data; each kind of it that runs here is written anew
-in the environment `osworld`, and any other makes its row say which one it misses.
+The environment `osworld` has its own copy of each preparation, getter and comparison that runs
+here. A row with any other one names it.
 """
 
 import hashlib
@@ -116,7 +116,6 @@ def _listed(files: Files, name: str) -> set[tuple[str, str]]:
 
 
 def _examples(files: Files) -> Iterable[tuple[str, str, Mapping[str, Any]]]:
-    """Yield each row with its domain and its name, from its own file or a line of a shared one."""
     # One file for all is in folders of users' alone; the published place has none.
     lines = files.read_optional(_LINES) if isinstance(files, InFolder) else None
     if lines is not None:
@@ -200,7 +199,6 @@ def _why_not(
 
 
 def _unknown_rule(rule: Mapping[str, Any]) -> list[str]:
-    """Return the parts of a rule of `compare_table` that `environments/osworld` lacks."""
     kind = str(rule["type"])
     if kind not in TABLE_RULES:
         return [kind]
@@ -217,11 +215,8 @@ class _Missing(Exception):
 class _Downloads:
     """The files that rows name, each fetched once and named by its digest.
 
-    A row is data, and may name any address: only the benchmark's own places are asked. A place
-    that cannot be reached is asked once an import.
-
-    Attributes:
-        is_used: Whether the last row that was asked about has such files.
+    A row is data, and may name any address: only the benchmark's own places are asked, and an
+    unreachable one once an import. `is_used` says whether the last row had such files.
     """
 
     def __init__(self, files: Files) -> None:
@@ -231,11 +226,7 @@ class _Downloads:
         self.is_used = False
 
     def taken(self, config: Iterable[Mapping[str, Any]]) -> list[Any]:
-        """Return the steps before the agent begins: commands, and files with their paths.
-
-        Raises:
-            _Missing: A file cannot be had.
-        """
+        """Return the commands and files of a preparation; raise _Missing if one is missing."""
         self.is_used = False
         found: list[Any] = []
         for each in config:
@@ -250,8 +241,7 @@ class _Downloads:
     def evaluator(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Return an evaluator with its files by their digests, and its last steps as commands.
 
-        Raises:
-            _Missing: A file cannot be had.
+        Raise _Missing if a file cannot be had.
         """
         is_used = self.is_used
         made = dict(raw)
@@ -277,9 +267,7 @@ class _Downloads:
     def _digest(self, url: str, path: str) -> str:
         """Keep a file, and return the digest by which rows name it.
 
-        Raises:
-            _Missing: The file cannot be had.
-            SourceNotFound: The file is another one than before.
+        Raise _Missing if it cannot be had, and SourceNotFound if it is another one than before.
         """
         self.is_used = True
         parts = urlsplit(url)
@@ -306,12 +294,7 @@ class _Downloads:
 
 
 def _why_no_shell(steps: Sequence[Mapping[str, Any]], looked_at: Iterable[str]) -> str | None:
-    """Return the reason why a row with these steps does not run in a shell; None if it runs.
-
-    Args:
-        steps: The steps before the agent begins, and those before its results are read.
-        looked_at: The commands that read results.
-    """
+    """Return the reason why a shell cannot do these steps, and the commands that read results."""
     for step in steps:
         if step["type"] != "download" and not _is_taken(step) and not _is_done_without(step):
             return "it needs root" if _ROOT.search(_command(step)) else "it needs a desktop"
@@ -345,7 +328,6 @@ def _is_done_without(step: Mapping[str, Any]) -> bool:
 
 
 def _folder_told(steps: Iterable[Mapping[str, Any]]) -> str:
-    """Return a sentence on the folder of the row's terminal; empty for the home."""
     found = None
     for step in steps:
         text = _command(step)
@@ -361,10 +343,7 @@ def _folder_told(steps: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _command_of(step: Mapping[str, Any]) -> list[str]:
-    """Return a step as the words of a command, without `sudo` with the machine's password.
-
-    One word is a line for the shell.
-    """
+    """Return a step as the words of a command, or as one line for the shell, without `sudo`."""
     parameters = cast("Mapping[str, Any]", step["parameters"])
     command = parameters["command"]
     if isinstance(command, str):
@@ -374,7 +353,6 @@ def _command_of(step: Mapping[str, Any]) -> list[str]:
 
 
 def _several(given: Any) -> list[Any]:
-    """Return one value, or several, as a list; an empty one for None."""
     if given is None:
         return []
     return cast("list[Any]", given) if isinstance(given, list) else [given]

@@ -123,11 +123,7 @@ def process_environment() -> dict[str, str]:
 
 
 def _ask(request: Mapping[str, Any]) -> Any:
-    """Ask a process of its own.
-
-    Raises:
-        InvalidTask: The process failed; the text has its last words.
-    """
+    """Ask a process of its own; raise InvalidTask, with its last words, if it fails."""
     try:
         done = subprocess.run(  # noqa: S603  # a script of this package
             process_command(),
@@ -219,7 +215,6 @@ class ReasoningGymGrader(Grader):
     async def _run(
         cls, request: Mapping[str, Any], within_s: float
     ) -> "subprocess.CompletedProcess[bytes] | None":
-        """Run a request in its process, and return its end; None if it took too long."""
         with anyio.move_on_after(within_s):
             return await anyio.run_process(
                 process_command(),
@@ -251,12 +246,8 @@ class ReasoningGymGrader(Grader):
 def is_program(dataset: str, answer: str) -> bool:
     """Whether a verifier that evaluates answers would run what an answer has in it.
 
-    Such an answer is never handed to the verifier: it would run as the server's user, and could
-    write its own score.
-
-    Args:
-        dataset: The generator.
-        answer: The submitted answer.
+    Such an answer never reaches the verifier: it would run as the server's user, and could write
+    its own score.
     """
     answer = answer.strip()
     if dataset in FORMULAS:

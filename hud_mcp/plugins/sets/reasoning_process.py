@@ -38,7 +38,6 @@ def _questions(drawn: Any, _: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _score(drawn: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """Return an answer's score, or the reference's score if the answer cannot be read."""
     _bound_memory()
     entry = drawn[request["index"]]
     reply: dict[str, Any] = {"question": entry["question"]}

@@ -86,7 +86,6 @@ def _task(files: Files, raw: Mapping[str, Any], choice: Choice) -> Task:
 
 
 def _place(address: str) -> str:
-    """Return an address in the form that paths follow."""
     return (address if "://" in address else f"http://{address}").rstrip("/")
 
 
@@ -96,11 +95,7 @@ def _check_sites(sites: list[str], places: Mapping[str, str]) -> None:
 
 
 def _placed(value: Any, places: Mapping[str, str]) -> Any:
-    """Return a value of a row with addresses in place of its placeholders.
-
-    Raises:
-        _NotHere: There is no address for one.
-    """
+    """Return a value with addresses in place of placeholders; raise _NotHere if one lacks."""
     if isinstance(value, str):
         return _NAMED.sub(lambda found: _address(found[1], places), value)
     if isinstance(value, list):
@@ -135,11 +130,7 @@ def _needs(raw: Mapping[str, Any], evaluate: list[list[Any]], setup: list[list[A
 
 
 def _graders(evaluation: Mapping[str, Any], intent: str) -> list[list[Any]]:
-    """Return the calls that grade a row; each has to be 1.
-
-    Raises:
-        _NotHere: A call is of a kind that does not run here.
-    """
+    """Return the calls that grade a row, each to be 1; raise _NotHere for other kinds."""
     calls: list[list[Any]] = []
     for kind in evaluation["eval_types"]:
         if kind == "string_match":
@@ -169,8 +160,7 @@ def _graders(evaluation: Mapping[str, Any], intent: str) -> list[list[Any]]:
 def _target(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Return the check of one page, without the programs that the authors' own grader runs.
 
-    Raises:
-        _NotHere: The check needs such a program, or an unknown comparison.
+    Raise _NotHere if the check needs such a program, or an unknown comparison.
     """
     url, locator = str(raw["url"]), str(raw["locator"]).strip()
     wanted = raw["required_contents"]

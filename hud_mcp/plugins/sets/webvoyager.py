@@ -1,8 +1,7 @@
 """WebVoyager: questions about live web sites, judged by a model that sees the last picture.
 
-The rows, their authors' wording and conduct, and their judge. The judge's prompt is the benchmark's
-own, of `evaluation/auto_eval.py` in github.com/MinorJerry/WebVoyager (Apache-2.0), so that scores
-can be compared.
+The judge's prompt is the benchmark's own, of `evaluation/auto_eval.py` in
+github.com/MinorJerry/WebVoyager (Apache-2.0), so that scores can be compared.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,12 +39,9 @@ def read(files: Files, choice: Choice) -> list[Task]:
 
 
 def mapped(address: str, hosts: Mapping[str, str]) -> str:
-    """Return an address with its host replaced.
+    """Return an address with its host replaced, with or without `www.`.
 
-    Args:
-        address: The row's address.
-        hosts: Replacements of hosts, with or without `www.`: another host, or the beginning of an
-            address such as `http://127.0.0.1:8001`.
+    A replacement is a host, or the beginning of an address such as `http://127.0.0.1:8001`.
     """
     parts = urlsplit(address)
     plain = {name.removeprefix("www."): place for name, place in hosts.items()}
@@ -240,11 +236,7 @@ class WebVoyagerJudge(Grader):
 
 
 def _value(reply: str, model: str) -> float:
-    """Return the verdict, by the benchmark's rule.
-
-    Raises:
-        GraderFailed: There is none in it.
-    """
+    """Return the verdict by the benchmark's rule; raise GraderFailed if the reply has none."""
     if _YES not in reply:
         raise GraderFailed(
             f"The judge {model} said neither {_YES!r} nor {_NO!r}: {reply[-300:]!r}. Another model "

@@ -85,11 +85,7 @@ def command(file: Path, **options: Any) -> None:
 
 
 def _read_fields(given: tuple[str, ...]) -> dict[str, str]:
-    """Return the names of fields in the records.
-
-    Raises:
-        HudMcpError: A text does not have the form `FIELD=COLUMN`.
-    """
+    """Return the names of fields in the records; raise HudMcpError if one is not FIELD=COLUMN."""
     pairs = [each.partition("=") for each in given]
     for name, equals, column in pairs:
         if not (name and equals and column):

@@ -237,11 +237,7 @@ def sample_command(
 
 
 def _places(option: str, given: tuple[str, ...]) -> dict[str, str]:
-    """Return the places that stand for hosts and sites.
-
-    Raises:
-        HudMcpError: A text does not have the option's form.
-    """
+    """Return the places that stand for hosts and sites; raise HudMcpError for another form."""
     name, _, form = option.partition(" ")
     found: dict[str, str] = {}
     for each in given:
@@ -306,11 +302,7 @@ def _lines_of(path: Path) -> int:
 
 
 def _own(tasks: Taskset) -> dict[str, Taskset]:
-    """Return the splits that rows have.
-
-    Raises:
-        InvalidTask: The rows have no splits.
-    """
+    """Return the splits that rows have; raise InvalidTask if they have none."""
     if not tasks.splits:
         raise InvalidTask(
             f"The rows of {tasks.name} have no splits; draw some with --part train=0.8 --part test."
@@ -319,10 +311,9 @@ def _own(tasks: Taskset) -> dict[str, Taskset]:
 
 
 def _shares(parts: tuple[str, ...]) -> dict[str, float]:
-    """Return the shares of splits that are to be drawn; the last one may be left out.
+    """Return the shares of splits to draw; the last one may be left out.
 
-    Raises:
-        HudMcpError: A text is not a share, or the shares are not from 0 to 1 in all.
+    Raise HudMcpError if a text is not a share, or the shares are not from 0 to 1 in all.
     """
     found: dict[str, float] = {}
     for number, each in enumerate(parts, 1):
